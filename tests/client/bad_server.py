@@ -49,7 +49,7 @@ class BadServer:
             """The client has gone away, as it should."""
 
 
-def saying(text: bytes) -> Behaviour:
+def sending_text(text: bytes) -> Behaviour:
     """Sends these bytes and closes the connection."""
     return lambda server, connection: connection.sendall(text)
 
@@ -57,7 +57,7 @@ def saying(text: bytes) -> Behaviour:
 def page(status: bytes, kind: bytes, body: bytes, *headers: bytes) -> Behaviour:
     """Sends a complete HTTP response."""
     lines = (b"HTTP/1.1 " + status, b"Content-Type: " + kind, b"Content-Length: %d" % len(body), *headers)
-    return saying(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+    return sending_text(b"\r\n".join(lines) + b"\r\n\r\n" + body)
 
 
 def at_first(behaviour: Behaviour, later: Behaviour) -> Behaviour:

@@ -18,17 +18,17 @@ def lost_request(forward: Callable[[], Answer]) -> None:
     """The connection breaks before the server gets the request."""
 
 
-def lost_answer(forward: Callable[[], Answer]) -> None:
+def lost_response(forward: Callable[[], Answer]) -> None:
     """The server carries out the request, but its response is lost."""
     forward()
 
 
-def answering(status: int, headers: dict[str, str], body: bytes = b"") -> Fault:
+def responding(status: int, headers: dict[str, str], body: bytes = b"") -> Fault:
     """A proxy responds instead of the server."""
     return lambda forward: (status, headers, body)
 
 
-BUSY = answering(503, {"Retry-After": "0"})
+BUSY = responding(503, {"Retry-After": "0"})
 SHORT_ANSWER: Fault = lambda forward: (200, {"Content-Length": "1000"}, b"half")  # noqa: E731
 
 
@@ -85,7 +85,7 @@ class FaultyProxy:
                 self.wfile.write(content)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Says nothing."""
+                """Logs nothing."""
 
         return Handler
 

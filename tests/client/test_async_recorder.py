@@ -41,7 +41,7 @@ def run(live_server: LiveServer, api_key: str) -> Callable[[Loop], None]:
     return run
 
 
-def test_it_has_the_same_methods() -> None:
+def test_the_async_recorder_has_the_same_methods() -> None:
     public = {name for name in vars(Recorder) if not name.startswith("_")}
     assert {name for name in vars(AsyncRecorder) if not name.startswith("_")} == public - IN_PYTHON_ONLY
 
@@ -70,7 +70,7 @@ def test_a_loop_records_and_reads(run: Callable[[Loop], None]) -> None:
     run(loop)
 
 
-def test_after_a_crash_the_step_in_flight_is_found_and_said(
+def test_the_step_in_flight_is_found_and_reported_after_a_crash(
     run: Callable[[Loop], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def loop(playhead: AsyncPlayhead) -> None:
@@ -89,7 +89,9 @@ def test_after_a_crash_the_step_in_flight_is_found_and_said(
     assert "has an action in flight: step 1" in caplog.text
 
 
-def test_an_id_that_a_stranger_took_is_a_conflict(recorder: Recorder, live_server: LiveServer) -> None:
+def test_an_id_of_a_session_of_another_project_is_a_conflict(
+    recorder: Recorder, live_server: LiveServer
+) -> None:
     key = key_for(Project.objects.create(name="Charlie's"), "charlie")
 
     async def loop() -> None:

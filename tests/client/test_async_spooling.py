@@ -19,7 +19,7 @@ from historyapp.client import (
     Spool,
     UseTool,
 )
-from tests.client.proxy import FaultyProxy, lost_answer, lost_request
+from tests.client.proxy import FaultyProxy, lost_request, lost_response
 
 LOOK = ActionProposal(thoughts="so", use_tool=UseTool(name="ls"))
 Loop = Callable[[AsyncPlayhead], Awaitable[None]]
@@ -52,7 +52,7 @@ def test_writes_of_an_outage_arrive_once_and_in_order(
     run: Run, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
 ) -> None:
     async def outage(client: AsyncPlayhead) -> None:
-        proxy.faults = [*[lost_answer] * 4, *[lost_request] * 10_000]
+        proxy.faults = [*[lost_response] * 4, *[lost_request] * 10_000]
         recorder = AsyncRecorder(client, session_id)
         assert (await recorder.say("go")).spooled
         assert (await recorder.after_parse(LOOK)).spooled
@@ -72,7 +72,7 @@ def test_writes_of_an_outage_arrive_once_and_in_order(
     ]
 
 
-def test_spooled_writes_are_sent_automatically_also_by_the_next_agent(
+def test_spooled_writes_are_sent_automatically_or_by_the_next_agent(
     run: Run, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
 ) -> None:
     async def outage(client: AsyncPlayhead) -> None:
@@ -92,7 +92,7 @@ def test_spooled_writes_are_sent_automatically_also_by_the_next_agent(
     assert Recorder(playhead, session_id).session.head == 1
 
 
-def test_a_full_spool_says_so(run: Run, proxy: FaultyProxy, session_id: UUID) -> None:
+def test_a_full_spool_raises_an_error(run: Run, proxy: FaultyProxy, session_id: UUID) -> None:
     async def fill(client: AsyncPlayhead) -> None:
         proxy.faults = [lost_request] * 10_000
         for _ in range(100):

@@ -1,4 +1,4 @@
-"""A broken server costs its client no more time than the limit, and the error says what it is."""
+"""A broken server delays its client by no more than the limit, and the error names the fault."""
 
 import asyncio
 import socket
@@ -30,7 +30,7 @@ from tests.client.bad_server import (
     hanging_after_the_headers,
     page,
     resetting,
-    saying,
+    sending_text,
     trickling_its_body,
     trickling_its_headers,
     trickling_its_refusal,
@@ -107,7 +107,7 @@ def test_a_timeout_is_retried(ask: Ask, behaviour: Behaviour) -> None:
 
 @BOTH
 @pytest.mark.parametrize("behaviour", SLOW)
-def test_without_patience_a_call_takes_as_long_as_one_attempt(ask: Ask, behaviour: Behaviour) -> None:
+def test_without_retries_a_call_takes_as_long_as_one_attempt(ask: Ask, behaviour: Behaviour) -> None:
     with BadServer(behaviour) as server:
         started = time.monotonic()
         with pytest.raises(ServerUnavailable):
@@ -115,7 +115,7 @@ def test_without_patience_a_call_takes_as_long_as_one_attempt(ask: Ask, behaviou
         assert time.monotonic() - started < 0.5 + ALLOWANCE
 
 
-def test_an_address_that_nobody_looks_up_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_is_not_resolved_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: time.sleep(5))
     started = time.monotonic()
     with pytest.raises(ServerUnavailable, match=r"playhead\.example was not found in time"):
@@ -158,10 +158,10 @@ def test_a_broken_response_is_retried(ask: Ask) -> None:
         (page(b"404 Not Found", b"application/json", b'{"detail": "Not Found"}'), "Not Found"),
         (page(b"401 Unauthorized", b"text/html", b"<title>Sign in</title>"), "'Sign in'"),
         (page(b"302 Found", b"text/html", b"", b"Location: https://sso.example/?s=1"), "sso.example/'"),
-        (saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), "200 with no content type"),
+        (sending_text(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), "200 with no content type"),
     ],
 )
-def test_another_server_is_recognised(ask: Ask, behaviour: Behaviour, words: str) -> None:
+def test_the_error_names_a_server_that_is_not_playhead(ask: Ask, behaviour: Behaviour, words: str) -> None:
     with BadServer(behaviour) as server:
         with pytest.raises(NotPlayhead) as caught:
             ask(server.url, 30.0, Wait(5))
@@ -171,7 +171,7 @@ def test_another_server_is_recognised(ask: Ask, behaviour: Behaviour, words: str
         assert server.requests == 1
 
 
-def test_a_page_instead_of_an_export_is_recognised() -> None:
+def test_the_error_names_a_page_in_place_of_an_export() -> None:
     with BadServer(page(b"200 OK", b"text/html", HTML)) as server, pytest.raises(NotPlayhead):
         blocking_export(server.url, 30.0, Raise())
 

@@ -188,7 +188,7 @@ def item_of(page: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name, function in descriptions().items() if model_of(function)])
-def test_an_answer_is_read_with_the_model_that_the_server_declares(name: str) -> None:
+def test_a_response_is_parsed_with_the_model_that_the_server_declares(name: str) -> None:
     function = descriptions()[name]
     ours, theirs = model_of(function), declared_for(described(function))
     assert ours is not None

@@ -61,13 +61,13 @@ def test_a_compression_is_waited_for(playhead: Playhead, six: UUID) -> None:
     assert [run.id for run in playhead.compressions(six)] == [started.id]
 
 
-def test_nobody_waits_for_ever(playhead: Playhead, six: UUID) -> None:
+def test_waiting_has_a_time_limit(playhead: Playhead, six: UUID) -> None:
     started = playhead.compress(six, strategy="simple_extract")
     with pytest.raises(TimeoutError, match=r"still running after 0\.3 seconds"):
         playhead.wait_for_compression(six, started.id, timeout=0.3)
 
 
-def test_the_client_that_awaits_waits_too(
+def test_the_async_client_waits_too(
     playhead: Playhead, live_server: LiveServer, api_key: str, six: UUID
 ) -> None:
     started = playhead.compress(six, strategy="simple_extract")
@@ -84,7 +84,7 @@ def test_the_client_that_awaits_waits_too(
     assert asyncio.run(wait()) == "succeeded"
 
 
-def test_options_and_terms_go_out_as_they_are(playhead: Playhead, six: UUID) -> None:
+def test_options_are_sent_unchanged(playhead: Playhead, six: UUID) -> None:
     response = playhead.estimate_compression(six, strategy="structured", from_step=1, to_step=-1, again=True)
     assert (response.steps, response.summaries, response.money) == (6, 2, 0.0)
     for wrong in (playhead.estimate_compression, playhead.compress):

@@ -49,7 +49,7 @@ def test_a_context_has_the_shape_of_its_provider(run: Recorder) -> None:
     assert "The screen." in str(anthropic.request["messages"][-1])
 
 
-def test_a_budget_that_is_too_small_tells_one_that_works(run: Recorder) -> None:
+def test_the_error_of_a_budget_that_is_too_small_names_one_that_works(run: Recorder) -> None:
     with pytest.raises(Invalid) as caught:
         run.context(policy="masked", max_tokens=3)
     smallest = caught.value.smallest
@@ -91,7 +91,7 @@ def test_a_served_context_is_rebuilt_byte_for_byte(playhead: Playhead, run: Reco
     assert [segment.source for segment in diff.segments.added] == ["input"]
 
 
-def test_the_answer_is_linked_with_the_context_that_it_answers(playhead: Playhead, run: Recorder) -> None:
+def test_a_response_is_linked_with_its_context(playhead: Playhead, run: Recorder) -> None:
     context = run.context(model="gpt-5.3", max_tokens=4000)
     assert run.after_model(COMPLETION, context) == ()
     (item,) = playhead.snapshots(run.session_id)
@@ -127,7 +127,7 @@ def test_the_asynchronous_recorder_serves_contexts_too(live_server: LiveServer, 
     asyncio.run(loop())
 
 
-def test_all_messages_of_a_recorded_request_come_page_by_page(playhead: Playhead, run: Recorder) -> None:
+def test_all_messages_of_a_recorded_request_are_read_page_by_page(playhead: Playhead, run: Recorder) -> None:
     session = run.session_id
     first = playhead.recorded_request(session, 3, limit=2)
     assert (len(first.messages), first.total) == (2, 6)

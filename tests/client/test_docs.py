@@ -81,7 +81,7 @@ def test_every_example_prints_the_documented_output(
     assert not reader.steps
 
 
-def test_an_agent_moves_over_by_its_imports_and_the_line_that_makes_its_history() -> None:
+def test_an_agent_migrates_by_changing_imports_and_one_line() -> None:
     code = {example.name: example.code for example in EXAMPLES}
     before, after = without_imports(code["before.py"]), without_imports(code["after.py"])
     assert before[0].startswith("history = EpisodicHistory(")

@@ -30,7 +30,7 @@ def session_id(playhead: Playhead) -> UUID:
     return playhead.create_session().id
 
 
-def test_a_missing_session_and_a_strangers_are_not_found(
+def test_a_missing_session_and_one_of_another_project_are_not_found(
     playhead: Playhead, session_id: UUID, live_server: LiveServer
 ) -> None:
     stranger = Playhead(live_server.url, key_for(Project.objects.create(name="Charlie's"), "charlie"))
@@ -41,14 +41,14 @@ def test_a_missing_session_and_a_strangers_are_not_found(
         assert str(id) in str(caught.value)
 
 
-def test_a_conflict_tells_the_head(playhead: Playhead, session_id: UUID) -> None:
+def test_a_conflict_has_the_head(playhead: Playhead, session_id: UUID) -> None:
     playhead.append(session_id, [ModelInput(content="go")])
     with pytest.raises(Conflict) as caught:
         playhead.append(session_id, [ModelInput(content="go")], expected_position=0)
     assert caught.value.head == 1
 
 
-def test_an_invalid_request_tells_which_fields(playhead: Playhead, session_id: UUID) -> None:
+def test_the_error_of_an_invalid_request_names_the_fields(playhead: Playhead, session_id: UUID) -> None:
     with pytest.raises(Invalid) as caught:
         playhead.append(session_id, [{"kind": "model_input", "kontent": "go"}])
     found = {error.loc[-1]: error.message for error in caught.value.errors}
@@ -90,14 +90,14 @@ def test_values_that_json_cannot_represent_are_refused_before_sending(
         playhead.append(session_id, [ModelInput(content=value)])
 
 
-def test_nobody_answering_is_unavailable(api_key: str) -> None:
+def test_an_unreachable_server_is_unavailable(api_key: str) -> None:
     with pytest.raises(ServerUnavailable) as caught:
         list(Playhead("http://127.0.0.1:9", api_key, on_outage=Raise(1)).sessions())
     assert caught.value.status is None
     assert "GET /sessions got no response" in str(caught.value)
 
 
-def test_the_key_is_in_no_text(api_key: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_text_contains_the_key(api_key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     client = Playhead("http://somebody:secret@127.0.0.1:9", api_key, on_outage=Raise(2))
     with pytest.raises(ServerUnavailable) as caught:
@@ -114,14 +114,14 @@ def test_a_key_that_is_invalid_in_a_header_is_refused_without_repeating_it(key: 
     assert not key or key not in str(caught.value)
 
 
-def test_an_error_survives_being_sent_to_another_process() -> None:
+def test_an_error_can_be_sent_to_another_process() -> None:
     error = pickle.loads(pickle.dumps(error_of({"status": 409, "detail": "no", "head": 3})))
     assert isinstance(error, Conflict)
     assert (str(error), error.head) == ("no", 3)
 
 
 @pytest.mark.parametrize("errors", [None, "x", [1], [{}]])
-def test_a_problem_document_may_be_odd(errors: object) -> None:
+def test_an_unusual_problem_document_becomes_an_error(errors: object) -> None:
     error = error_of({"status": 422, "errors": errors})
     assert isinstance(error, Invalid)
     assert all(found.loc == () for found in error.errors)

@@ -27,7 +27,7 @@ from historyapp.client import (
 from historyapp.client.endpoints.model_calls import EventDecoder
 from historyapp.llm.retries import RetryPolicy
 from historyapp.services import model_calls
-from tests.client.proxy import FaultyProxy, answering, lost_answer
+from tests.client.proxy import FaultyProxy, lost_response, responding
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Refusal
 
 READ = Call("call_1", "read_file", '{"path": "a.py"}')
@@ -73,7 +73,7 @@ def test_a_loop_needs_no_sdk(run: Recorder, loopback: Loopback) -> None:
     assert [step.status for step in run] == ["success", "answered"]
 
 
-def test_a_provider_that_fails_before_it_answers_leaves_the_history_as_it_was(
+def test_a_provider_that_fails_before_it_responds_leaves_the_history_unchanged(
     run: Recorder, loopback: Loopback
 ) -> None:
     loopback.default = lambda _: Refusal(400, "We do not like this.")
@@ -85,7 +85,9 @@ def test_a_provider_that_fails_before_it_answers_leaves_the_history_as_it_was(
     assert len(run) == 0
 
 
-def test_an_answer_that_breaks_off_is_an_error_after_its_beginning(run: Recorder, loopback: Loopback) -> None:
+def test_a_response_that_breaks_off_is_an_error_after_its_beginning(
+    run: Recorder, loopback: Loopback
+) -> None:
     loopback.default = lambda _: Broken("error", after=4)
     events = run.playhead.call_model(run.session_id, model=OPENAI)
     assert isinstance(next(events), Delta)
@@ -94,10 +96,10 @@ def test_an_answer_that_breaks_off_is_an_error_after_its_beginning(run: Recorder
     assert len(run) == 0
 
 
-def test_a_model_call_that_has_begun_is_not_retried(
+def test_a_model_call_that_has_started_is_not_retried(
     run: Recorder, loopback: Loopback, proxy: FaultyProxy, api_key: str
 ) -> None:
-    proxy.faults = [lost_answer]
+    proxy.faults = [lost_response]
     with Playhead(proxy.url, api_key) as shaky:
         with pytest.raises(ServerUnavailable):
             list(shaky.call_model(run.session_id, model=OPENAI, idempotency_key="k"))
@@ -113,7 +115,7 @@ def test_a_model_call_without_a_provider_is_invalid(run: Recorder, loopback: Loo
 
 def test_a_providers_failure_is_final(run: Recorder, proxy: FaultyProxy, api_key: str) -> None:
     problem = json.dumps({"type": "/docs/errors#model-call-failed", "detail": "no"}).encode()
-    proxy.faults = [answering(502, {"Content-Type": "application/problem+json"}, problem)]
+    proxy.faults = [responding(502, {"Content-Type": "application/problem+json"}, problem)]
     with Playhead(proxy.url, api_key) as client, pytest.raises(ModelCallFailed):
         client.serve_context(run.session_id, count=True)
     assert len(proxy.seen) == 1
@@ -147,7 +149,7 @@ STREAM = b": ping\n\n" + event("delta", {"kind": "text", "text": "é\\n\n"}) + e
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=20))
-def test_however_a_stream_is_cut_its_events_are_the_same(cuts: list[int]) -> None:
+def test_the_events_do_not_depend_on_how_a_stream_is_split(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(STREAM)]
     reader = EventDecoder()
     found = [event for a, b in pairwise(places) for event in reader.feed(STREAM[a:b])]

@@ -69,7 +69,7 @@ def test_a_sub_agent_names_the_step_that_starts_it(playhead: Playhead, three: UU
     assert (unknown.spawned_by, unknown.spawned_position) == (three, None)
 
 
-def test_a_session_is_made_as_it_is_described(playhead: Playhead) -> None:
+def test_a_session_is_created_with_the_fields_in_the_call(playhead: Playhead) -> None:
     id = uuid4()
     made = playhead.create_session(
         id=id,
@@ -92,7 +92,7 @@ def test_a_session_is_made_as_it_is_described(playhead: Playhead) -> None:
     assert playhead.session(id) == made
 
 
-def test_only_given_fields_change(playhead: Playhead, session_id: UUID) -> None:
+def test_a_change_affects_only_the_fields_in_the_call(playhead: Playhead, session_id: UUID) -> None:
     changed = playhead.change_session(session_id, status="finished", settings={"window_size": 3})
     assert (changed.title, changed.status, changed.settings.window_size) == ("a run", "finished", 3)
     assert playhead.change_session(session_id, tags=[]).settings.window_size == 3
@@ -161,7 +161,7 @@ def test_a_list_iterates_over_all_pages(playhead: Playhead, session_id: UUID) ->
     assert [entry.position for entry in islice(newest, 4)] == [5, 4, 3, 2]
 
 
-def test_entries_come_back_as_they_were_given(playhead: Playhead, session_id: UUID) -> None:
+def test_entries_are_returned_unchanged(playhead: Playhead, session_id: UUID) -> None:
     given = (
         SystemInstruction(text=ODD),
         EntryDraft(ModelInput(content=ODD), NOON, {"odd": ODD, "nothing": None}),
@@ -244,7 +244,7 @@ def test_the_history_is_read_as_text_and_as_messages(playhead: Playhead, three: 
     assert playhead.messages(three, max_tokens=0).manifest.max_tokens == 0
 
 
-def test_every_read_answers_as_of_a_position(playhead: Playhead, three: UUID) -> None:
+def test_every_read_takes_a_position(playhead: Playhead, three: UUID) -> None:
     playhead.write_summary(three, 1, 1, "early")
     playhead.rewind(three, episodes=2)
     assert playhead.session(three).steps == 1
@@ -278,7 +278,7 @@ def test_a_rewind_reports_its_cut_and_can_be_undone(playhead: Playhead, three: U
     assert playhead.session(three).steps == 3
 
 
-def test_a_rewind_may_go_to_a_position(playhead: Playhead, three: UUID) -> None:
+def test_a_rewind_can_name_a_position(playhead: Playhead, three: UUID) -> None:
     assert playhead.rewind(three, to_position=4).steps_cut == 1
 
 
@@ -306,12 +306,12 @@ def test_an_export_can_be_imported(playhead: Playhead, three: UUID, tmp_path: Pa
     assert playhead.session(made.sessions[0].id).title == "2 + 2?"
 
 
-def test_the_address_may_end_in_the_api_root(live_server: LiveServer, api_key: str) -> None:
+def test_the_address_can_end_with_the_api_root(live_server: LiveServer, api_key: str) -> None:
     with Playhead(f"{live_server.url}/api/v1/", api_key) as client:
         assert list(client.sessions()) == []
 
 
-def test_an_id_cannot_lead_elsewhere(playhead: Playhead, session_id: UUID) -> None:
+def test_an_id_cannot_change_the_path(playhead: Playhead, session_id: UUID) -> None:
     for id in ("../sessions", f"{session_id}/entries", "?limit=1", "%2e", "", "ü" * 1000):
         with pytest.raises(NotFound):
             playhead.session(id)
@@ -351,7 +351,7 @@ def test_figures_of_the_project_are_read_by_day(playhead: Playhead) -> None:
     assert (figures.first, figures.last, figures.items) == (date(2026, 3, 1), date(2026, 3, 2), [])
 
 
-def test_who_follows_gets_each_event_once_over_many_connections(
+def test_a_follower_gets_each_event_once_over_many_connections(
     live_server: LiveServer, playhead: Playhead, three: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This server ends each stream at once, so the client opens a new connection for each append."""

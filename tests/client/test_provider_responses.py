@@ -53,7 +53,7 @@ def test_a_response_without_tool_calls_has_no_open_calls(loopback: Loopback, ask
 
 
 @BOTH
-def test_model_usage_and_where_it_came_from_are_kept(loopback: Loopback, ask: Any) -> None:
+def test_model_usage_and_provider_are_kept(loopback: Loopback, ask: Any) -> None:
     loopback.steps.append(Answer(text="Here.", cached=5))
     response = ask(loopback)
     facts = entries_of(response)[0].metadata
@@ -87,6 +87,6 @@ def test_a_hosted_tool_call_is_not_open() -> None:
 
 
 @pytest.mark.parametrize("response", [None, "text", {}, {"choices": [1]}, {"content": "text"}])
-def test_anything_else_is_refused(response: object) -> None:
+def test_other_objects_are_refused(response: object) -> None:
     with pytest.raises(ValueError, match=r"neither|not a response|not the events"):
         entries_of(response)

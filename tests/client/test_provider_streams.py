@@ -109,7 +109,7 @@ def loopback() -> Any:
 
 
 @pytest.mark.parametrize("ask", [*RESPONSES, *CHAT, *MESSAGES])
-def test_an_answer_becomes_one_output_with_its_calls_and_its_usage(loopback: Loopback, ask: Ask) -> None:
+def test_a_response_becomes_one_output_with_its_calls_and_its_usage(loopback: Loopback, ask: Ask) -> None:
     loopback.steps.append(ANSWER)
     (draft,) = drafts = entries_of(ask(loopback))
     assert isinstance(draft.body, ModelOutput)
@@ -149,7 +149,7 @@ def test_a_response_is_recorded_as_the_server_records_its_model_calls(loopback: 
 
 
 @pytest.mark.parametrize("ask", [*RESPONSES, *CHAT])
-def test_a_refusal_is_the_text(loopback: Loopback, ask: Ask) -> None:
+def test_the_text_of_a_refusal_is_recorded(loopback: Loopback, ask: Ask) -> None:
     loopback.steps.append(Answer(refusal="I shall not."))
     (draft,) = entries_of(ask(loopback))
     assert isinstance(draft.body, ModelOutput)
@@ -173,7 +173,7 @@ def test_a_response_that_is_not_finished_is_refused(status: str) -> None:
 
 
 @pytest.mark.parametrize("events", [[], [{"type": "ping"}], [{"a": 1}], [{"type": "response.created"}]])
-def test_events_that_make_no_answer_are_refused(events: list[Any]) -> None:
+def test_events_that_form_no_response_are_refused(events: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"not the events|ended before"):
         entries_of(events)
 
@@ -192,7 +192,7 @@ def test_fields_that_the_sdk_parsed_are_not_recorded() -> None:
     assert "parsed" not in str(body.raw_message)
 
 
-def test_a_stream_that_is_not_entered_or_must_be_awaited_says_so(loopback: Loopback) -> None:
+def test_the_error_of_a_stream_that_is_not_entered_or_awaited_says_so(loopback: Loopback) -> None:
     with pytest.raises(ValueError, match="Enter it with `with`"):
         entries_of(openai_client(loopback).responses.stream(model="gpt-5.3", input="Where?"))
     from openai import AsyncOpenAI

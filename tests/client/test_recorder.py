@@ -74,7 +74,7 @@ def test_steps_are_found_by_their_tool(five: Recorder) -> None:
     assert [step.number for step in found] == [3]
 
 
-def test_an_action_is_there_before_it_runs(recorder: Recorder) -> None:
+def test_an_action_is_recorded_before_it_runs(recorder: Recorder) -> None:
     recorder.after_parse(proposal(), metadata={"cost": 0.25})
     assert recorder.fmt_list() == "1. Executed `ls()`."
     assert recorder.session.cost == 0.25
@@ -99,7 +99,7 @@ def test_an_action_is_there_before_it_runs(recorder: Recorder) -> None:
         ),
     ],
 )
-def test_whatever_an_action_gave_is_recorded(recorder: Recorder, outcome: object, text: str) -> None:
+def test_every_outcome_of_an_action_is_recorded(recorder: Recorder, outcome: object, text: str) -> None:
     recorder.after_parse(proposal())
     recorder.after_execute(outcome)
     assert recorder.fmt_list() == f"1. Executed `ls()`: {text}"
@@ -142,7 +142,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("make", [Unshowable, lambda: nested(100_000)])
-def test_values_without_a_text_are_recorded_as_such(make: Callable[[], object]) -> None:
+def test_values_that_cannot_be_printed_are_recorded_as_such(make: Callable[[], object]) -> None:
     assert "cannot be shown" in recordable(make())
 
 
@@ -158,7 +158,7 @@ def test_a_second_action_and_a_second_result_are_conflicts(recorder: Recorder) -
         recorder.after_parse(proposal())
 
 
-def test_steps_are_read_as_from_a_list(five: Recorder) -> None:
+def test_steps_are_read_like_items_of_a_list(five: Recorder) -> None:
     numbers = [1, 2, 3, 4, 5]
     assert [step.number for step in five] == [step.number for step in five.episodes] == numbers
     for part in (slice(None), slice(-2, None), slice(1, 3), slice(None, None, -2), slice(4, 2), slice(9, 99)):
@@ -231,7 +231,7 @@ def test_settings_determine_the_context(five: Recorder) -> None:
     assert five.fmt_paragraph().count("### Step ") == 5
 
 
-def test_after_a_crash_the_step_in_flight_is_found_and_said(
+def test_the_step_in_flight_is_found_and_reported_after_a_crash(
     playhead: Playhead, caplog: pytest.LogCaptureFixture
 ) -> None:
     id = uuid4()
@@ -252,13 +252,15 @@ def test_reopening_a_session_logs_nothing_without_a_step_in_flight(
     assert caplog.text == ""
 
 
-def test_an_id_that_a_stranger_took_is_a_conflict(recorder: Recorder, live_server: LiveServer) -> None:
+def test_an_id_of_a_session_of_another_project_is_a_conflict(
+    recorder: Recorder, live_server: LiveServer
+) -> None:
     stranger = Playhead(live_server.url, key_for(Project.objects.create(name="Charlie's"), "charlie"))
     with pytest.raises(Conflict):
         Recorder.open(stranger, recorder.session_id)
 
 
-def test_the_results_of_parallel_calls_come_one_by_one(recorder: Recorder) -> None:
+def test_results_of_parallel_calls_are_recorded_one_by_one(recorder: Recorder) -> None:
     calls = tuple(ToolCall(id=id, name="read", arguments={"path": id}) for id in ("a", "b"))
     recorder.append(ModelOutput(tool_calls=calls))
     recorder.after_call(calls[1], OSError("no such file"))
@@ -277,7 +279,7 @@ def entries(recorder: Recorder, kind: str) -> list[Any]:
 
 
 @needs(golden.PATH)
-def test_the_recorder_answers_as_the_earlier_history_did(playhead: Playhead) -> None:
+def test_the_recorder_gives_the_results_of_the_earlier_history(playhead: Playhead) -> None:
     for parameter in golden.cases()[::16]:  # the API's own tests take them all
         (case,) = parameter.values
         count = case["config"]["full_message_count"]

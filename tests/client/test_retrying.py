@@ -21,12 +21,12 @@ from historyapp.client import (
     Wait,
 )
 from historyapp.client.retrying import MAX_PAUSE, Outcome, pause_before_retry, retry_after
-from tests.client.proxy import BUSY, SHORT_ANSWER, Fault, FaultyProxy, answering, lost_answer, lost_request
+from tests.client.proxy import BUSY, SHORT_ANSWER, Fault, FaultyProxy, lost_request, lost_response, responding
 
 PROBLEM = "application/problem+json"
-FAILED = answering(500, {"Content-Type": PROBLEM}, b"{}")
-FAULTS = [lost_request, lost_answer, BUSY, SHORT_ANSWER, FAILED]
-NAMES = ["lost_request", "lost_answer", "busy", "short_answer", "failed"]
+FAILED = responding(500, {"Content-Type": PROBLEM}, b"{}")
+FAULTS = [lost_request, lost_response, BUSY, SHORT_ANSWER, FAILED]
+NAMES = ["lost_request", "lost_response", "busy", "short_answer", "failed"]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def shaky(proxy: FaultyProxy, api_key: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
-def test_a_write_is_recorded_once_whatever_is_lost(
+def test_a_write_is_recorded_once_if_a_request_or_response_is_lost(
     shaky: Playhead, proxy: FaultyProxy, session_id: UUID, fault: Fault
 ) -> None:
     proxy.faults = [fault, fault]
@@ -78,7 +78,7 @@ def test_an_import_is_retried_completely(shaky: Playhead, proxy: FaultyProxy, fa
 
 
 def test_an_export_is_retried_until_it_begins(shaky: Playhead, proxy: FaultyProxy, session_id: UUID) -> None:
-    proxy.faults = [lost_answer, BUSY]
+    proxy.faults = [lost_response, BUSY]
     assert b"".join(shaky.export(session_id)).startswith(b"{")
 
 
@@ -101,16 +101,16 @@ def test_a_fault_of_the_server_is_final_after_three_attempts(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("historyapp.client.sync_client.time.sleep", pauses.append)
-    proxy.faults = [answering(503, {"Retry-After": "7"}), answering(429, {"Retry-After": "9"}), FAILED]
+    proxy.faults = [responding(503, {"Retry-After": "7"}), responding(429, {"Retry-After": "9"}), FAILED]
     with pytest.raises(ServerFailed):
         Playhead(proxy.url, api_key).session(session_id)
     assert pauses == [7.0, 9.0]
 
 
-def test_no_retry_if_the_server_asks_for_more_than_the_remaining_time(
+def test_no_retry_is_made_if_the_requested_pause_exceeds_the_remaining_time(
     proxy: FaultyProxy, api_key: str, session_id: UUID
 ) -> None:
-    proxy.faults = [answering(503, {"Retry-After": "60", "Content-Type": PROBLEM}, b"{}")]
+    proxy.faults = [responding(503, {"Retry-After": "60", "Content-Type": PROBLEM}, b"{}")]
     with pytest.raises(ServerUnavailable) as caught:
         Playhead(proxy.url, api_key, on_outage=Wait(50)).session(session_id)
     assert (caught.value.retry_after, len(proxy.seen)) == (60.0, 1)
@@ -118,7 +118,7 @@ def test_no_retry_if_the_server_asks_for_more_than_the_remaining_time(
 
 def test_the_asynchronous_client_retries_too(proxy: FaultyProxy, api_key: str, session_id: UUID) -> None:
     async def run() -> None:
-        proxy.faults = [BUSY, lost_answer]
+        proxy.faults = [BUSY, lost_response]
         async with AsyncPlayhead(proxy.url, api_key) as client:
             appended = await client.append(session_id, [ModelInput(content="go")])
             assert (appended.head, (await client.session(session_id)).head) == (1, 1)
@@ -134,7 +134,7 @@ def answer(status: int, after: str | None = None) -> httpx.Response:
 
 
 @pytest.mark.parametrize("status", [200, 301, 400, 401, 404, 409, 422])
-def test_a_definite_answer_is_final(status: int) -> None:
+def test_a_definite_response_is_final(status: int) -> None:
     assert pause_before_retry(answer(status), 1, repeatable=True) is None
 
 
@@ -162,7 +162,7 @@ def test_a_permanent_failure_is_not_retried(error: type[httpx.RequestError]) -> 
     assert pause_before_retry(error("no"), 1, repeatable=True) is None
 
 
-def test_a_moment_is_understood_as_well_as_seconds() -> None:
+def test_retry_after_can_be_a_date_or_seconds() -> None:
     soon = datetime.now(UTC) + timedelta(minutes=10)
     wait = retry_after(answer(503, format_datetime(soon)))
     assert wait is not None

@@ -41,7 +41,7 @@ def emptied(spool: Spool) -> list[str]:
     return keys
 
 
-def test_writes_come_out_as_they_went_in(spool: Spool) -> None:
+def test_writes_are_read_unchanged(spool: Spool) -> None:
     for key in ("a", "b", "c"):
         spool.put(write(key, body=key.encode()))
     again = Spool(spool.path)
@@ -102,7 +102,7 @@ def test_the_default_path_is_in_the_users_state_folder(
     ("options", "words"),
     [({"max_bytes": 100}, "at least 65536"), ({"patience": 0}, "more than 0"), ({"patience": -1.0}, "0 s")],
 )
-def test_nonsense_is_refused(tmp_path: Path, options: dict[str, float], words: str) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, options: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Spool(tmp_path / "spool", **options)  # type: ignore[arg-type]
 
@@ -122,7 +122,7 @@ def test_a_spool_that_is_damaged_later_is_an_error_that_names_it(spool: Spool) -
         spool.put(write("a"))
 
 
-def test_one_sends_at_a_time(spool: Spool) -> None:
+def test_only_one_client_sends_at_a_time(spool: Spool) -> None:
     held = spool.lock()
     assert held is not None
     assert spool.lock() is None

@@ -22,7 +22,7 @@ from historyapp.client import (
     UseTool,
 )
 from tests.client.bad_server import BadServer, hanging
-from tests.client.proxy import FaultyProxy, answering, lost_answer, lost_request
+from tests.client.proxy import FaultyProxy, lost_request, lost_response, responding
 
 LOOK = ActionProposal(thoughts="so", use_tool=UseTool(name="ls"))
 Open = Callable[[], Playhead]
@@ -100,7 +100,7 @@ def test_spooled_writes_are_sent_automatically(
     assert contents(playhead, session_id) == ["go"]
 
 
-def test_only_the_first_write_of_an_outage_waits_and_not_for_long(
+def test_only_the_first_write_of_an_outage_waits_briefly(
     api_key: str, tmp_path: Path, session_id: UUID
 ) -> None:
     with BadServer(hanging) as server:
@@ -115,7 +115,7 @@ def test_only_the_first_write_of_an_outage_waits_and_not_for_long(
     assert sum(took[1:]) < 2
 
 
-def test_closing_leaves_a_request_that_is_under_way_its_connection(
+def test_closing_keeps_the_connection_of_a_running_request(
     api_key: str, tmp_path: Path, session_id: UUID
 ) -> None:
     with BadServer(hanging) as server:
@@ -135,7 +135,7 @@ def test_closing_leaves_a_request_that_is_under_way_its_connection(
 def test_a_write_that_the_server_has_recorded_is_not_repeated(
     open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
 ) -> None:
-    proxy.faults = [lost_answer] * 6
+    proxy.faults = [lost_response] * 6
     client = open_client()
     client.append(session_id, [ModelInput(content="go")])
     client.append(session_id, [ModelInput(content="on")])
@@ -145,7 +145,7 @@ def test_a_write_that_the_server_has_recorded_is_not_repeated(
     assert len(keys) == 2
 
 
-def test_a_restarted_agent_sends_the_writes_of_the_last_one(
+def test_a_restarted_agent_sends_the_writes_of_the_previous_one(
     open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
 ) -> None:
     down(proxy)
@@ -160,7 +160,7 @@ def test_a_restarted_agent_sends_the_writes_of_the_last_one(
     assert contents(playhead, session_id) == ["before", "after"]
 
 
-def test_the_log_tells_when_it_happened_and_not_when_it_was_sent(
+def test_an_entry_has_the_time_of_its_event_and_not_of_its_sending(
     open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
 ) -> None:
     down(proxy)
@@ -178,7 +178,7 @@ def test_the_log_tells_when_it_happened_and_not_when_it_was_sent(
     assert playhead.session(session_id).steps == 2
 
 
-def test_fields_of_a_spooled_write_raise_not_yet_known(
+def test_fields_of_a_spooled_write_raise_a_not_yet_known_error(
     open_client: Open, proxy: FaultyProxy, session_id: UUID
 ) -> None:
     down(proxy)
@@ -193,7 +193,7 @@ def test_fields_of_a_spooled_write_raise_not_yet_known(
     assert getattr(appended, "head", None) is None
 
 
-def test_reads_say_that_they_cannot_be_spooled(
+def test_the_error_of_a_read_says_that_reads_are_not_spooled(
     open_client: Open, proxy: FaultyProxy, session_id: UUID
 ) -> None:
     down(proxy)
@@ -255,11 +255,11 @@ def test_a_spooled_write_that_is_refused_is_set_aside_with_the_result_that_belon
 @pytest.mark.parametrize(
     "fault",
     [
-        answering(200, {"Content-Type": "text/html"}, b"<title>Sign in</title>"),
-        answering(200, {"Content-Type": "application/json"}, b'{"message": "ok"}'),
-        answering(404, {"Content-Type": "text/html"}, b"not here"),
-        answering(401, {"Content-Type": "application/problem+json"}, b"{}"),
-        answering(400, {"Content-Type": "application/problem+json"}, b"{}"),
+        responding(200, {"Content-Type": "text/html"}, b"<title>Sign in</title>"),
+        responding(200, {"Content-Type": "application/json"}, b'{"message": "ok"}'),
+        responding(404, {"Content-Type": "text/html"}, b"not here"),
+        responding(401, {"Content-Type": "application/problem+json"}, b"{}"),
+        responding(400, {"Content-Type": "application/problem+json"}, b"{}"),
     ],
 )
 def test_a_response_of_another_server_removes_no_write(
