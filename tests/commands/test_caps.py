@@ -26,11 +26,11 @@ def test_caps_are_set_listed_and_removed(run: Run) -> None:
 
 
 @pytest.mark.parametrize("dollars", ["-1", "nan", "inf", "much", "1e10", ""])
-def test_what_is_no_amount_is_refused(run: Run, dollars: str) -> None:
+def test_an_invalid_amount_is_refused(run: Run, dollars: str) -> None:
     assert "neither an amount of US dollars nor none" in run("caps", "set", f"--day={dollars}").error
 
 
-def test_nothing_to_set_and_unknown_subjects_are_refused_in_one_sentence(run: Run) -> None:
+def test_a_missing_amount_and_unknown_subjects_are_refused_in_one_sentence(run: Run) -> None:
     assert "Give --day or --month" in run("caps", "set").error
     unknown = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
     assert "has no session" in run("caps", "set", "--day=1", f"--session={unknown}").error

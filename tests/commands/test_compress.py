@@ -47,7 +47,7 @@ def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     return runs
 
 
-def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]) -> None:
+def test_without_a_worker_the_command_does_the_work(run: Run, six: UUID, woken: list[UUID]) -> None:
     ran = run("compress", six, "--strategy", "simple_extract")
     assert ran.error == ""
     first, second, *_ = ran.out.splitlines()
@@ -59,7 +59,7 @@ def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]
     assert woken == []
 
 
-def test_with_a_worker_it_is_left_to_that(run: Run, six: UUID, woken: list[UUID]) -> None:
+def test_with_a_worker_the_command_leaves_the_work_to_it(run: Run, six: UUID, woken: list[UUID]) -> None:
     record_worker(uuid7())
     ran = run("compress", six, "--strategy", "simple_extract")
     assert "Workers do this as run " in ran.out
@@ -76,7 +76,7 @@ def test_no_wait_leaves_the_work_even_without_a_worker(run: Run, six: UUID, woke
     assert not Summary.objects.exists()
 
 
-def test_steps_and_whether_they_are_done_again_can_be_chosen(run: Run, six: UUID) -> None:
+def test_steps_and_their_repetition_can_be_chosen(run: Run, six: UUID) -> None:
     chosen = ("compress", six, "--strategy", "structured", "--from", -2, "--to", -1)
     assert run(*chosen).out.startswith("steps 5 to 6 by structured.\n1 summary: ")
     assert "every step already has a summary" in run(*chosen).out
@@ -94,7 +94,7 @@ def test_a_failure_is_reported_in_one_sentence(run: Run, six: UUID, monkeypatch:
     assert "Nothing could be summarised: The key is wrong." in ran.error
 
 
-def test_an_empty_session_is_no_error(run: Run, transactional_db: None) -> None:
+def test_an_empty_session_is_not_an_error(run: Run, transactional_db: None) -> None:
     session = create_session(default_project())
     ran = run("compress", session.pk)
     assert ran.error == ""

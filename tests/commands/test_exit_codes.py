@@ -78,7 +78,7 @@ ENDS = pytest.mark.parametrize(
 
 
 @ENDS
-def test_a_command_ends_with_the_code_of_what_happened(
+def test_a_command_ends_with_the_documented_code(
     code: int,
     arguments: list[str],
     db: None,
@@ -99,7 +99,7 @@ def test_a_command_ends_with_the_code_of_what_happened(
 @pytest.mark.slow
 @pytest.mark.thorough
 @ENDS
-def test_a_process_ends_with_the_code_of_what_happened(home: str, code: int, arguments: list[str]) -> None:
+def test_a_process_ends_with_the_documented_code(home: str, code: int, arguments: list[str]) -> None:
     done = playhead(*arguments, PLAYHEAD_HOME=home)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -115,7 +115,7 @@ def test_a_process_ends_with_a_sentence_instead_of_a_traceback(home: str) -> Non
 
 
 @pytest.mark.slow
-def test_a_wrong_variable_and_a_folder_without_data_are_failures(tmp_path: Path) -> None:
+def test_an_invalid_variable_and_a_folder_without_data_are_failures(tmp_path: Path) -> None:
     empty = str(tmp_path / "empty")
     assert playhead("keys", "list", PLAYHEAD_HOME=empty).returncode == exit_codes.FAILED
     wrong = playhead("keys", "list", PLAYHEAD_HOME=empty, DEBUG="perhaps")
@@ -124,7 +124,7 @@ def test_a_wrong_variable_and_a_folder_without_data_are_failures(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_causes_no_traceback(home: str) -> None:
+def test_a_closed_pipe_causes_no_traceback(home: str) -> None:
     if not shutil.which("bash"):
         pytest.skip("needs bash")
     program = f"{sys.executable} {ROOT / 'manage.py'} --home {home}"
@@ -145,13 +145,13 @@ def test_a_reader_that_has_seen_enough_causes_no_traceback(home: str) -> None:
     ],
     ids=name_of,
 )
-def test_the_data_folder_may_be_named_anywhere(home: str, arguments: list[str]) -> None:
+def test_the_data_folder_can_be_anywhere_in_the_arguments(home: str, arguments: list[str]) -> None:
     done = playhead(*(argument.replace("HOME", home) for argument in arguments), PLAYHEAD_HOME="/nonsense")
     assert done.returncode == exit_codes.DONE, done.stderr
     assert done.stdout.startswith("ph_")
 
 
-def test_only_the_folder_is_taken_out_of_the_arguments() -> None:
+def test_only_the_data_folder_is_removed_from_the_arguments() -> None:
     assert split_home(["a", "--home", "b", "c", "-d"]) == ("b", ["a", "c", "-d"])
     assert split_home(["--home=x", "a", "--home", "b"]) == ("b", ["a"])
     assert split_home(["a", "--", "--home", "b"]) == (None, ["a", "--", "--home", "b"])
@@ -171,7 +171,7 @@ def test_an_option_without_its_folder_is_refused(
 @pytest.mark.parametrize(
     ("error", "code"), [(NotFound("x"), 1), (Conflict("x"), 1), (Invalid("x"), 2)], ids=name_of
 )
-def test_what_can_never_work_is_wrong_usage_and_the_rest_a_failure(error: Exception, code: int) -> None:
+def test_an_invalid_request_is_wrong_usage_and_other_errors_are_failures(error: Exception, code: int) -> None:
     with pytest.raises(CommandError) as raised, plain_errors():
         raise error
     assert raised.value.returncode == code

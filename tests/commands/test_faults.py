@@ -48,7 +48,7 @@ def stopped(up: Up) -> Iterator[Up]:
         up.stop(signal.SIGKILL)
 
 
-def test_a_full_disk_is_said_and_passes_once_there_is_space(up_on_tiny_disk: Up, tiny_disk: Path) -> None:
+def test_a_full_disk_is_reported_until_there_is_space(up_on_tiny_disk: Up, tiny_disk: Path) -> None:
     with api(up_on_tiny_disk) as client:
         session = client.post("/api/v1/sessions", json={"title": "kept"}).json()["id"]
         path = f"/api/v1/sessions/{session}/entries"
@@ -69,7 +69,7 @@ def test_a_full_disk_is_said_and_passes_once_there_is_space(up_on_tiny_disk: Up,
     assert "database or disk is full" in up_on_tiny_disk.printed
 
 
-def test_damage_while_it_runs_stops_every_write(up: Up, tmp_path: Path) -> None:
+def test_damage_of_a_running_server_stops_every_write(up: Up, tmp_path: Path) -> None:
     file = tmp_path / "home" / "playhead.sqlite3"
     with api(up) as client:
         client.post("/api/v1/sessions", json={"title": "kept"})

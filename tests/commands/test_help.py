@@ -26,7 +26,7 @@ def test_help_lists_every_command_of_playhead_and_none_of_django(
     assert list(commands.choices or ()) == list(SESSION_COMMANDS)
 
 
-def test_every_command_of_django_can_be_asked_for(
+def test_the_help_of_every_django_command_can_be_requested(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert {"migrate", "shell", "import"} <= set(printed(capsys, monkeypatch, "help", "--commands").split())

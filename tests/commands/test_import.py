@@ -60,7 +60,7 @@ def transcript(tmp_path: Path) -> Path:
     return write(tmp_path / "projects" / f"{SESSION}.jsonl", *RECORDS)
 
 
-def test_a_file_is_read_and_a_line_says_what_was_in_it(run: Run, transcript: Path) -> None:
+def test_a_file_is_imported_and_its_line_has_the_counts(run: Run, transcript: Path) -> None:
     ran = run("import", transcript)
     assert ran.error == ""
     assert ran.out.splitlines()[0] == (
@@ -69,14 +69,14 @@ def test_a_file_is_read_and_a_line_says_what_was_in_it(run: Run, transcript: Pat
     assert Session.objects.get().title == "List the files"
 
 
-def test_the_last_lines_hold_the_totals_for_each_format(run: Run, transcript: Path) -> None:
+def test_the_last_lines_have_the_totals_of_each_format(run: Run, transcript: Path) -> None:
     header, row = run("import", transcript).out.splitlines()[-2:]
     columns = ["Files", "Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped", "Added"]
     assert header.split() == ["Format", *columns]
     assert row.split() == ["claude_code", "1", "1", "2", "1", "1", "0", "0", "4"]
 
 
-def test_it_says_where_the_session_can_be_seen(
+def test_the_command_prints_the_address_of_the_session(
     run: Run, transcript: Path, settings: Any, tmp_path: Path
 ) -> None:
     settings.PLAYHEAD_BASE_URL, settings.PLAYHEAD_HOME = "", tmp_path
@@ -104,7 +104,7 @@ def test_a_file_that_has_grown_adds_only_what_is_new(run: Run, transcript: Path)
     assert Entry.objects.count() == 4
 
 
-def test_a_folder_is_read_with_all_below_it_in_order(run: Run, tmp_path: Path) -> None:
+def test_a_folder_is_read_recursively_in_order(run: Run, tmp_path: Path) -> None:
     for name in ("b/two.jsonl", "a/one.jsonl", "three.jsonl", "notes.txt"):
         write(tmp_path / "in" / name, *RECORDS)
     lines = run("import", tmp_path / "in").out.splitlines()
@@ -112,12 +112,12 @@ def test_a_folder_is_read_with_all_below_it_in_order(run: Run, tmp_path: Path) -
     assert files == [str(tmp_path / "in" / name) for name in ("three.jsonl", "a/one.jsonl", "b/two.jsonl")]
 
 
-def test_a_file_that_is_named_twice_is_read_once(run: Run, transcript: Path) -> None:
+def test_a_repeated_file_name_is_read_once(run: Run, transcript: Path) -> None:
     out = run("import", transcript, transcript.parent).out
     assert out.count(f"{transcript}:") == 1
 
 
-def test_what_was_skipped_is_named_by_line_up_to_a_few(run: Run, transcript: Path) -> None:
+def test_the_first_skipped_records_are_named_by_line(run: Run, transcript: Path) -> None:
     write(transcript, *RECORDS[:2], *['{"broken'] * 5, *RECORDS[2:])
     out = run("import", transcript).out
     skipped = [line.strip() for line in out.splitlines() if line.startswith("    ")]
@@ -175,7 +175,7 @@ def test_a_file_of_an_unknown_format_does_not_fail_the_command(run: Run, transcr
     assert run("import", poem, transcript).error == ""
 
 
-def test_each_file_that_was_passed_over_is_named_at_the_end_with_the_reason(
+def test_each_skipped_file_is_named_at_the_end_with_the_reason(
     run: Run, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = transcript.parent
@@ -236,7 +236,7 @@ def test_a_fork_counts_as_new_even_without_an_entry_of_its_own(run: Run, tmp_pat
     assert f"{line}; nothing new\n" in run("import", path, *to).out
 
 
-def test_when_nothing_can_be_read_the_command_fails(run: Run, tmp_path: Path) -> None:
+def test_the_command_fails_if_no_file_can_be_read(run: Run, tmp_path: Path) -> None:
     assert run("import", tmp_path / "gone.jsonl").error == "Nothing could be read."
     (tmp_path / "empty").mkdir()
     expected = f"There are no transcripts in {tmp_path / 'empty'}."
@@ -251,12 +251,12 @@ def test_a_dry_run_reports_the_same_and_stores_nothing(run: Run, transcript: Pat
         assert not model._default_manager.exists(), model
 
 
-def test_a_dry_run_names_what_it_skips_too(run: Run, transcript: Path) -> None:
+def test_a_dry_run_names_skipped_records_too(run: Run, transcript: Path) -> None:
     write(transcript, *RECORDS, '{"broken')
     assert "skipped line 5: truncated" in run("import", "--dry-run", transcript).out
 
 
-def test_sessions_go_into_the_project_that_is_named(run: Run, transcript: Path) -> None:
+def test_sessions_are_imported_into_the_named_project(run: Run, transcript: Path) -> None:
     Project.objects.create(name="First")
     second = Project.objects.create(name="Second")
     run("import", transcript, "--project", "Second")
@@ -266,13 +266,13 @@ def test_sessions_go_into_the_project_that_is_named(run: Run, transcript: Path) 
     )
 
 
-def test_an_unknown_format_is_refused_with_those_that_exist(run: Run, transcript: Path) -> None:
+def test_an_unknown_format_is_refused_with_the_known_ones(run: Run, transcript: Path) -> None:
     error = run("import", transcript, "--format", "cobol").error
     assert "invalid choice: 'cobol'" in error
     assert "claude_code" in error
 
 
-def test_a_format_that_is_named_is_not_detected(run: Run, transcript: Path) -> None:
+def test_a_named_format_is_used_without_detection(run: Run, transcript: Path) -> None:
     assert "not read" in run("import", transcript, "--format", "swe_agent").out
 
 
@@ -336,9 +336,7 @@ class Terminal(StringIO):
 
 
 @pytest.mark.django_db
-def test_with_someone_watching_a_bar_shows_the_bytes(
-    transcript: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_terminal_a_bar_shows_the_bytes(transcript: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     call_command("import", str(transcript), stdout=terminal)
@@ -346,7 +344,7 @@ def test_with_someone_watching_a_bar_shows_the_bytes(
     assert "1.0/1.0 kB" in re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
 
 
-def test_a_pipe_among_the_files_does_not_hold_up_the_others(run: Run, transcript: Path) -> None:
+def test_a_pipe_among_the_files_does_not_block_the_others(run: Run, transcript: Path) -> None:
     pipe = transcript.with_name("0.jsonl")
     os.mkfifo(pipe)
     out = run("import", transcript.parent).out

@@ -11,7 +11,7 @@ from historyapp.services.keys import hash_secret
 from tests.commands.conftest import Run
 
 
-def test_a_new_key_is_all_that_is_printed_so_that_a_script_can_take_it(run: Run) -> None:
+def test_only_the_new_key_is_printed_so_that_a_script_can_read_it(run: Run) -> None:
     ran = run("keys", "create", "ci")
     text = ran.out.removesuffix("\n")
     assert text.startswith("ph_")
@@ -29,7 +29,7 @@ def test_a_key_reads_and_writes_by_default(run: Run) -> None:
     }
 
 
-def test_a_key_can_be_made_to_expire(run: Run) -> None:
+def test_a_key_can_have_an_expiry(run: Run) -> None:
     run("keys", "create", "guest", "--expires", 30)
     expires_at = ApiKey.objects.get().expires_at
     assert expires_at
@@ -42,7 +42,7 @@ def test_a_name_that_cannot_be_stored_is_refused(run: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "1e9", "99999999"])
-def test_nonsense_for_days_is_refused(run: Run, days: str) -> None:
+def test_an_invalid_number_of_days_is_refused(run: Run, days: str) -> None:
     assert "is not a number of days" in run("keys", "create", "guest", f"--expires={days}").error
 
 
@@ -52,7 +52,7 @@ def test_an_unknown_scope_is_refused_in_one_sentence(run: Run) -> None:
     assert not ApiKey.objects.exists()
 
 
-def test_the_list_shows_what_each_key_may_and_whether_it_works_but_never_the_key(run: Run) -> None:
+def test_the_list_shows_the_scopes_and_the_state_of_each_key_but_never_the_key(run: Run) -> None:
     text = run("keys", "create", "agent").out.strip()
     run("keys", "create", "old", "--expires", 1)
     ApiKey.objects.filter(name="old").update(expires_at=timezone.now() - timedelta(days=2))
@@ -71,7 +71,7 @@ def test_a_name_cannot_steer_the_terminal(run: Run) -> None:
     assert "\\x1b[2J[bold]" in run("keys", "list").out
 
 
-def test_a_revoked_key_works_no_longer(run: Run) -> None:
+def test_a_revoked_key_is_refused(run: Run) -> None:
     prefix = run("keys", "create", "agent").out[:10]
     assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) is revoked.\n"
     assert not ApiKey.objects.usable(timezone.now()).exists()
@@ -79,7 +79,7 @@ def test_a_revoked_key_works_no_longer(run: Run) -> None:
     assert refused.startswith(f"No usable key has {prefix} as its first 10 characters or as its id.")
 
 
-def test_keys_that_begin_alike_are_revoked_by_id(run: Run) -> None:
+def test_keys_with_the_same_prefix_are_revoked_by_id(run: Run) -> None:
     for name in ("one", "two"):
         run("keys", "create", name)
     ApiKey.objects.update(prefix="ph_1234567")
@@ -91,7 +91,7 @@ def test_keys_that_begin_alike_are_revoked_by_id(run: Run) -> None:
     assert list(ApiKey.objects.usable(timezone.now())) == [two]
 
 
-def test_keys_belong_to_the_project_that_is_named(run: Run) -> None:
+def test_keys_belong_to_the_named_project(run: Run) -> None:
     default_project()
     other = Project.objects.create(name="Other")
     run("keys", "create", "agent", "--project", "Other")
@@ -100,12 +100,12 @@ def test_keys_belong_to_the_project_that_is_named(run: Run) -> None:
     assert "agent" in run("keys", "list", "--project", "Other").out
 
 
-def test_a_project_that_does_not_exist_is_named_with_those_that_do(run: Run) -> None:
+def test_the_error_of_an_unknown_project_lists_the_known_ones(run: Run) -> None:
     default_project()
     assert run("keys", "list", "--project", "Oter").error == "There is no project 'Oter'. There is: Default."
 
 
-def test_making_and_revoking_is_on_record(run: Run) -> None:
+def test_creating_and_revoking_a_key_is_audited(run: Run) -> None:
     run("keys", "revoke", run("keys", "create", "agent").out[:10])
     actions = AuditRecord.objects.order_by("created_at").values_list("actor", "action")
     assert list(actions) == [("command line", "make key"), ("command line", "revoke key")]
@@ -121,7 +121,7 @@ def test_an_owner_grants_and_withdraws_the_scope_spend(run: Run) -> None:
     assert AuditRecord.objects.filter(action="change scopes").count() == 2
 
 
-def test_granting_names_what_is_wrong(run: Run) -> None:
+def test_the_error_of_an_invalid_grant_gives_the_reason(run: Run) -> None:
     run("keys", "create", "agent")
     prefix = ApiKey.objects.get().prefix
     assert run("keys", "grant", prefix, "--scopes", "root").error.startswith("There is no scope root.")

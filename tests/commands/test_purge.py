@@ -27,21 +27,21 @@ def old(db: None) -> UUID:
     return session.pk
 
 
-def test_what_was_archived_long_ago_is_deleted(run: Run, old: UUID) -> None:
+def test_a_session_archived_long_ago_is_deleted(run: Run, old: UUID) -> None:
     ran = run("purge", "--archived-before", 9, "--yes")
     assert ran.out == f"{old} old\n1 session and 2 entries deleted.\n"
     assert not Session.objects.exists()
     assert not Entry.objects.exists()
 
 
-def test_what_was_archived_lately_stays(run: Run, old: UUID) -> None:
+def test_a_session_archived_recently_stays(run: Run, old: UUID) -> None:
     ran = run("purge", "--archived-before", 11, "--yes")
     assert ran.out == "No session was archived 11 days ago or earlier.\n"
     assert Entry.objects.count() == 2
 
 
 @pytest.mark.parametrize(("answer", "left"), [("yes", 0), ("y", 2), ("", 2), ("no", 2)])
-def test_only_a_plain_yes_deletes(
+def test_only_the_answer_yes_deletes(
     run: Run, old: UUID, monkeypatch: pytest.MonkeyPatch, answer: str, left: int
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
@@ -51,12 +51,12 @@ def test_only_a_plain_yes_deletes(
     assert ran.error == ("Nothing was deleted." if left else "")
 
 
-def test_without_anybody_to_ask_nothing_is_deleted(run: Run, old: UUID) -> None:
+def test_nothing_is_deleted_without_a_terminal(run: Run, old: UUID) -> None:
     assert run("purge", "--archived-before", 9).error.startswith("Standard input is not a terminal.")
     assert Entry.objects.count() == 2
 
 
-def test_how_old_must_be_said(run: Run) -> None:
+def test_the_minimum_age_is_required(run: Run) -> None:
     assert "--archived-before" in run("purge", "--yes").error
     assert "is not a number of days" in run("purge", "--archived-before=-3").error
 

@@ -39,7 +39,7 @@ def session(db: None) -> Session:
     return made
 
 
-def test_on_a_sound_database_nothing_differs(run: Run, session: Session) -> None:
+def test_a_sound_database_has_no_differences(run: Run, session: Session) -> None:
     assert run("rebuild_projections").out == "2 sessions with 8 entries read: no differences.\n"
     assert run("rebuild_projections", "--check").error == ""
 
@@ -61,7 +61,7 @@ def test_a_check_reports_differences_and_changes_nothing(run: Run, session: Sess
     assert session.steps == 99
 
 
-def test_rebuilding_mends_what_differs(run: Run, session: Session) -> None:
+def test_rebuilding_repairs_differences(run: Run, session: Session) -> None:
     Session.objects.filter(pk=session.pk).update(steps=99)
     Episode.objects.filter(session=session, anchor=4).delete()
     assert run("rebuild_projections").out.endswith("read: 1 session changed.\n")
@@ -70,7 +70,7 @@ def test_rebuilding_mends_what_differs(run: Run, session: Session) -> None:
     assert run("rebuild_projections", "--check").error == ""
 
 
-def test_entries_without_totals_by_model_are_reported_and_no_difference(
+def test_entries_without_totals_by_model_are_reported_and_are_not_a_difference(
     run: Run, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries as earlier versions wrote them. The session's own totals are repaired."""
@@ -90,7 +90,7 @@ def test_entries_without_totals_by_model_are_reported_and_no_difference(
     assert "no difference" in again.out
 
 
-def test_only_the_sessions_that_are_named_are_read(run: Run, session: Session) -> None:
+def test_only_the_named_sessions_are_read(run: Run, session: Session) -> None:
     assert run("rebuild_projections", session.pk).out.startswith("1 session with 8 entries read")
 
 

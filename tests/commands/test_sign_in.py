@@ -33,7 +33,7 @@ def test_an_unknown_or_disabled_user_gets_no_link(run: Run) -> None:
     assert run("sign_in", "--user", "bob").error == "There is no user 'bob'."
 
 
-def test_the_link_begins_with_the_address_that_is_given(run: Run) -> None:
+def test_the_link_begins_with_the_address_of_the_option(run: Run) -> None:
     link = run("sign_in", "--address", "https://playhead.example.org/").out
     assert link.startswith("https://playhead.example.org/sign-in/")
 
@@ -51,7 +51,7 @@ def test_a_public_address_wins_over_that_of_the_process(run: Run, monkeypatch: p
         assert run("sign_in").out.startswith("https://playhead.example.org/sign-in/")
 
 
-def test_where_no_server_runs_the_link_says_so(run: Run) -> None:
+def test_a_note_says_that_no_server_runs(run: Run) -> None:
     sentence = f"No server is running on the data folder {settings.PLAYHEAD_HOME}. "
     assert run("sign_in").err.startswith(sentence)
     assert run("sign_in", "--address", "http://127.0.0.1:9000").err == ""
@@ -81,5 +81,5 @@ def test_an_invalid_address_is_refused_with_a_sentence(run: Run, address: str) -
 
 
 @pytest.mark.parametrize("address", ["http://[::1]:9000", "https://Playhead.example.org", "http://a-b:1/"])
-def test_an_address_of_a_server_is_taken_as_it_is(run: Run, address: str) -> None:
+def test_a_server_address_is_used_unchanged(run: Run, address: str) -> None:
     assert run("sign_in", "--address", address).out.startswith(f"{address.rstrip('/')}/sign-in/")

@@ -83,7 +83,7 @@ class Up:
         return client.getresponse().status
 
     def stop(self, how: signal.Signals) -> int:
-        """The exit code; afterwards ``printed`` holds everything, and no process of it is left."""
+        """The exit code. Afterwards ``printed`` has the whole output, and none of its processes is left."""
         self.process.send_signal(how)
         return self.wait()
 
@@ -159,7 +159,7 @@ def hangup(handler: signal.Handlers) -> Iterator[None]:
 
 
 @pytest.mark.thorough
-def test_it_listens_on_the_default_host_and_ctrl_c_stops_it_cleanly(home: Path) -> None:
+def test_the_server_listens_on_the_default_host_and_ctrl_c_stops_it_cleanly(home: Path) -> None:
     up = Up(home, "--no-demo", "--host", "127.0.0.1")
     assert up.get("/readyz") == 200
     assert up.stop(signal.SIGINT) == 0
@@ -174,7 +174,7 @@ def test_a_start_waits_for_the_last_request_of_a_killed_server(
     assert up_under_nohup.get("/readyz") == 200
 
 
-def test_it_loads_no_more_than_it_needs(up_under_nohup: Up) -> None:
+def test_an_idle_server_loads_only_what_it_needs(up_under_nohup: Up) -> None:
     """Django is in the web process alone; spaCy, the SDKs and Celery are nowhere before they are needed."""
     parent, (web,) = psutil.Process(up_under_nohup.process.pid), up_under_nohup.family
     loaded = {process.pid: [map.path for map in process.memory_maps()] for process in (parent, web)}
@@ -183,7 +183,7 @@ def test_it_loads_no_more_than_it_needs(up_under_nohup: Up) -> None:
     assert sum(process.memory_info().rss for process in (parent, web)) < 140_000_000
 
 
-def test_under_nohup_it_outlives_its_terminal_and_ctrl_c_for_the_whole_group_stops_it_cleanly(
+def test_under_nohup_the_server_outlives_its_terminal_and_ctrl_c_for_the_group_stops_it_cleanly(
     up_under_nohup: Up,
 ) -> None:
     up = up_under_nohup
@@ -207,7 +207,7 @@ def test_a_first_start_makes_the_folder_of_the_option_which_wins_over_the_variab
 
 
 @pytest.mark.parametrize("times", [2, thorough(3)])
-def test_its_footprint_is_small_again_after_each_time_of_work(
+def test_the_memory_of_an_idle_server_is_small_again_after_work(
     shared_up: Up, browser: httpx.Client, times: int
 ) -> None:
     """Counting tokens takes most memory, and pages load templates. An idle server releases the tables."""
@@ -326,9 +326,7 @@ def test_workers_start_for_runs_and_end_when_idle_and_a_kill_of_the_server_leave
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("_", range(9))
-def test_neither_web_process_nor_worker_outlives_a_kill_and_a_start_right_after_it_works(
-    up: Up, _: int
-) -> None:
+def test_a_kill_leaves_no_web_process_or_worker_and_an_immediate_start_works(up: Up, _: int) -> None:
     assert kill_with_worker_and_start(up).stop(signal.SIGTERM) == 0
 
 
@@ -346,7 +344,7 @@ def kill_with_worker_and_start(up: Up) -> Up:
 
 
 def refused(home: Path, *options: str, **variables: str) -> str:
-    """What ``up`` says when it does not start: one line, without a traceback."""
+    """The error of an ``up`` that does not start: one line, without a traceback."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "up", *options],
         env={**os.environ, "PLAYHEAD_HOME": str(home), **variables},
@@ -372,7 +370,7 @@ def test_a_taken_port_is_named() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "x" * 300])
-def test_an_address_that_is_not_this_machines_is_refused(host: str) -> None:
+def test_an_address_of_another_machine_is_refused(host: str) -> None:
     with pytest.raises(CommandError, match=r"^Cannot listen on "):
         call_command("up", "--host", host)
 
@@ -386,6 +384,6 @@ def test_a_database_that_stays_unreachable_is_reported_without_the_password(tmp_
 
 
 @pytest.mark.parametrize("options", [("--threads", "0"), ("--port", "70000"), ("--port", "http")])
-def test_nonsense_options_are_refused(options: tuple[str, str]) -> None:
+def test_invalid_options_are_refused(options: tuple[str, str]) -> None:
     with pytest.raises(CommandError, match=repr(options[1])):
         call_command("up", *options)
