@@ -1,4 +1,4 @@
-"""Everything but signing in needs a person, and a person sees the projects they are in."""
+"""Every page except sign-in needs a person who is signed in, and people see only their own projects."""
 
 import re
 from uuid import uuid4
@@ -59,7 +59,7 @@ VALUES = {
 
 
 def addresses(session: Session) -> dict[str, str]:
-    """Every address of the dashboard, of this session where it is of one."""
+    """Every address of the dashboard. Addresses of a session are those of this session."""
     run, side = (session.compression_runs.filter(trial=trial).first() for trial in (False, True))
     key = ApiKey.objects.filter(project=session.project).first() or create_key(session.project, "agent")[0]
     saved = save_what_if(session.project, "small", WhatIfOptions(max_tokens=2048))
@@ -124,7 +124,9 @@ def test_a_stranger_cannot_undo_or_rewind(charlie: Client, rewound: Session) -> 
     assert rewound.head == 12
 
 
-def test_a_missing_session_looks_like_a_strangers(charlie: Client, session: Session) -> None:
+def test_a_missing_session_gets_the_response_of_a_strangers_session(
+    charlie: Client, session: Session
+) -> None:
     missing = uuid4()
     theirs = html(charlie.get(reverse("session", args=[session.pk])))
     nobodys = html(charlie.get(reverse("session", args=[missing])))
@@ -134,7 +136,7 @@ def test_a_missing_session_looks_like_a_strangers(charlie: Client, session: Sess
     )
 
 
-def test_everything_else_asks_to_sign_in_and_comes_back(client: Client, session: Session) -> None:
+def test_every_other_page_redirects_to_sign_in_and_back(client: Client, session: Session) -> None:
     for name, address in addresses(session).items():
         if name in OPEN:
             continue
@@ -143,7 +145,7 @@ def test_everything_else_asks_to_sign_in_and_comes_back(client: Client, session:
         assert response["Location"] == f"/sign-in?next={address}", name
 
 
-def test_a_fragment_of_somebody_signed_out_leads_the_whole_page_to_signing_in(
+def test_a_fragment_without_a_login_redirects_the_whole_page_to_sign_in(
     client: Client, session: Session
 ) -> None:
     address = reverse("step", args=[session.pk, 1])
@@ -173,7 +175,9 @@ def test_a_list_shows_only_the_chosen_project(project: Project, session: Session
     assert "Other project" in text(client.get("/"))
 
 
-def test_nobody_switches_to_a_strangers_project(charlie: Client, project: Project, session: Session) -> None:
+def test_nobody_can_switch_to_a_strangers_project(
+    charlie: Client, project: Project, session: Session
+) -> None:
     assert charlie.post(reverse("switch-project", args=[project.pk])).status_code == 404
     assert "Repair the totals" not in text(charlie.get("/"))
 
@@ -184,7 +188,7 @@ def test_a_person_without_a_project_gets_an_explanation(db: None) -> None:
     assert "You are not a member of any project" in text(response)
 
 
-def test_what_people_do_is_recorded_under_their_name(
+def test_actions_are_recorded_under_the_name_of_the_person(
     alice: Client, project: Project, session: Session
 ) -> None:
     append(project, session.pk, [act()])

@@ -59,14 +59,16 @@ def confirm(client: Client, page: Any) -> Any:
     return choose(client, page.context["action"], *sessions, confirmed="yes", **seen)
 
 
-def test_only_staff_come_in(client: Client, alice: Client, staff: Client, session: Session) -> None:
+def test_only_staff_can_open_the_administration(
+    client: Client, alice: Client, staff: Client, session: Session
+) -> None:
     for path in ("/admin/", SESSIONS, f"{SESSIONS}{session.pk}/change/"):
         assert client.get(path, follow=True).redirect_chain[-1][0].startswith("/sign-in?next=/admin/")
         assert alice.get(path, follow=True).status_code == 403
         assert staff.get(path).status_code == 200
 
 
-def test_the_dashboard_and_the_administration_lead_to_each_other(staff: Client, alice: Client) -> None:
+def test_the_dashboard_and_the_administration_link_to_each_other(staff: Client, alice: Client) -> None:
     link = '<a class="menu-item" href="/admin/">Administration</a>'
     assert link in html(staff.get("/"))
     assert link not in html(alice.get("/"))
@@ -92,7 +94,7 @@ def test_nothing_can_be_added_changed_or_deleted(staff: Client, session: Session
     assert "delete_selected" not in html(staff.get(SESSIONS))
 
 
-def test_compress_asks_first_with_what_it_would_cost(staff: Client, stuck: Session) -> None:
+def test_compress_asks_for_confirmation_and_shows_the_cost(staff: Client, stuck: Session) -> None:
     change_session(stuck.project, stuck.pk, {"settings": {"compression_strategy": "simple_extract"}})
     page = choose(staff, COMPRESS, stuck)
     assert "Steps 1 to 1, " in text(page)
@@ -111,7 +113,7 @@ def test_the_preview_of_compress_has_the_cost_and_the_date_of_the_prices(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_compress_starts_what_was_confirmed(staff: Client, stuck: Session, woken: list[UUID]) -> None:
+def test_compress_starts_the_confirmed_runs(staff: Client, stuck: Session, woken: list[UUID]) -> None:
     page = confirm(staff, choose(staff, COMPRESS, stuck))
     run = CompressionRun.objects.get()
     assert (run.session_id, run.actor, run.to_step) == (stuck.pk, "user:owner", 1)
@@ -121,7 +123,9 @@ def test_compress_starts_what_was_confirmed(staff: Client, stuck: Session, woken
     assert "Stuck: a compression is already running." in text(again)
 
 
-def test_rewind_asks_first_and_goes_back_to_the_last_good_step(staff: Client, stuck: Session) -> None:
+def test_rewind_asks_for_confirmation_and_goes_back_to_the_last_good_step(
+    staff: Client, stuck: Session
+) -> None:
     page = choose(staff, REWIND, stuck)
     assert "Rewinds to the end of step 2. Cuts off steps 3 to 5, which stay readable as a take." in text(page)
     assert Session.objects.get(pk=stuck.pk).steps == 5
@@ -132,22 +136,24 @@ def test_rewind_asks_first_and_goes_back_to_the_last_good_step(staff: Client, st
     assert rewound.rewinds().get().body["actor"] == "user:owner"
 
 
-def test_a_session_that_went_on_meanwhile_is_not_rewound(staff: Client, stuck: Session) -> None:
+def test_a_session_that_grew_meanwhile_is_not_rewound(staff: Client, stuck: Session) -> None:
     page = choose(staff, REWIND, stuck)
     append(stuck.project, stuck.pk, [act("ls"), ok(outputs="c")])
     assert "the session's head is 12" in text(confirm(staff, page))
     assert Session.objects.get(pk=stuck.pk).steps == 6
 
 
-def test_sessions_without_work_are_not_confirmed(staff: Client, project: Project, session: Session) -> None:
-    hopeless = create_session(project, names={"title": "Hopeless"})
-    append(project, hopeless.pk, [act("ls"), failed(reason="no")])
-    page = choose(staff, REWIND, session, hopeless)
+def test_an_action_without_work_cannot_be_confirmed(
+    staff: Client, project: Project, session: Session
+) -> None:
+    without_success = create_session(project, names={"title": "Only failures"})
+    append(project, without_success.pk, [act("ls"), failed(reason="no")])
+    page = choose(staff, REWIND, session, without_success)
     assert "Nothing to do: its newest step succeeded or answered." in text(page)
     assert "It has no successful or answered step to rewind to." in text(page)
     assert page.context["possible"] == []
     assert 'name="confirmed"' not in html(page)
-    assert "There is nothing to compress" in text(choose(staff, COMPRESS, hopeless))
+    assert "There is nothing to compress" in text(choose(staff, COMPRESS, without_success))
 
 
 def test_an_action_without_its_preview_is_refused(staff: Client, stuck: Session) -> None:
@@ -155,14 +161,14 @@ def test_an_action_without_its_preview_is_refused(staff: Client, stuck: Session)
     assert Session.objects.get(pk=stuck.pk).steps == 5
 
 
-def test_so_many_sessions_at_once_and_no_more(
+def test_the_number_of_sessions_in_an_action_is_limited(
     staff: Client, stuck: Session, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dashboard.admin.MAX_AT_ONCE", 1)
     assert "Choose 1 sessions at most." in text(choose(staff, REWIND, stuck, session))
 
 
-def test_staff_without_the_permission_only_look(stuck: Session) -> None:
+def test_staff_without_the_permission_can_only_read(stuck: Session) -> None:
     looker = User.objects.create_user("looker", is_staff=True)
     looker.user_permissions.add(*_permissions("view_session"))
     client = signed_in(looker)

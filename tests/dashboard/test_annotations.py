@@ -18,7 +18,7 @@ def save(client: Client, session: Session, **fields: Any) -> Any:
     return client.post(address(session), {**read, **fields})
 
 
-def test_a_form_saves_and_leads_back(alice: Client, session: Session) -> None:
+def test_a_form_saves_and_redirects_back(alice: Client, session: Session) -> None:
     saved = save(
         alice, session, new_tags="to  read, , slow", note=" Why?\r\nAsk. ", score="0,75", next="/?q=x"
     )
@@ -43,7 +43,7 @@ def test_an_empty_box_removes_a_tag_and_leaves_those_of_others(
     assert session.tags == ["b", "added meanwhile", "c"]
 
 
-def test_what_was_not_edited_is_not_written(alice: Client, project: Project, session: Session) -> None:
+def test_unedited_fields_are_not_written(alice: Client, project: Project, session: Session) -> None:
     change_session(project, session.pk, {"note": "old", "score": 3.0})
     form = {"read_note": "old", "note": "old", "read_score": "3", "score": "4"}
     change_session(project, session.pk, {"note": "new"}, actor="user:bob")
@@ -55,7 +55,9 @@ def test_what_was_not_edited_is_not_written(alice: Client, project: Project, ses
     assert Session.objects.get().revision == revision
 
 
-def test_of_two_notes_at_once_none_is_lost(alice: Client, bob: Client, session: Session) -> None:
+def test_a_concurrent_note_is_refused_and_both_texts_are_kept(
+    alice: Client, bob: Client, session: Session
+) -> None:
     save(bob, session, note="Bob's")
     refused = save(alice, session, note="Alice's", new_tags="x")
     assert refused.status_code == 409
@@ -83,7 +85,7 @@ def test_htmx_gets_the_form_and_what_it_replaces(alice: Client, session: Session
     assert 'role="alert"' in html(conflict)
 
 
-def test_what_cannot_be_saved_says_why(alice: Client, session: Session) -> None:
+def test_an_invalid_form_is_refused_with_the_reason(alice: Client, session: Session) -> None:
     assert "at most 2,000 characters" in text(save(alice, session, note="x" * 2_001))
     assert "not a number" in text(save(alice, session, score="good"))
     assert "A score is a number" in text(save(alice, session, score="nan"))
@@ -92,7 +94,7 @@ def test_what_cannot_be_saved_says_why(alice: Client, session: Session) -> None:
     assert not Annotation.objects.exists()
 
 
-def test_a_note_is_text(alice: Client, session: Session) -> None:
+def test_a_note_is_escaped(alice: Client, session: Session) -> None:
     save(
         alice,
         session,
@@ -118,5 +120,5 @@ def test_members_see_and_change_it_and_strangers_do_not(
     assert "sign-in" in Client().get(address(session)).headers["Location"]
 
 
-def test_a_form_leads_to_no_other_site(alice: Client, session: Session) -> None:
+def test_a_form_redirects_to_no_other_site(alice: Client, session: Session) -> None:
     assert save(alice, session, note="n", next="https://example.org/").headers["Location"] == "/"

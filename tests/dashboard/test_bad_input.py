@@ -70,7 +70,7 @@ def test_a_run_of_one_step_has_all_its_pages(alice: Client, project: Project) ->
     assert "ended with an answer" in shown["overview"]
 
 
-def test_a_step_of_very_many_calls_shows_the_first_and_leads_to_the_others(
+def test_a_step_of_very_many_calls_shows_the_first_and_links_to_the_others(
     alice: Client, project: Project
 ) -> None:
     calls = tuple(ToolCall(id=f"c{n}", name="Bash", arguments={"command": f"make {n}"}) for n in range(MANY))
@@ -122,7 +122,7 @@ def test_a_broken_image_is_shown_as_what_was_recorded(
     "patch",
     ["*** Begin Patch\nno patch at all", "--- a/x\n+++ b/x\n@@ what @@\nno sign", "diff --git \x00", "@@@@"],
 )
-def test_a_patch_that_is_none_is_shown_as_text(alice: Client, project: Project, patch: str) -> None:
+def test_an_invalid_patch_is_shown_as_text(alice: Client, project: Project, patch: str) -> None:
     shown = pages(alice, recorded(project, *called("apply_patch", {"input": patch}, "error: no valid patch")))
     assert patch.split("\n")[-1].split()[-1].strip("\x00") in shown["step"]
     assert "error: no valid patch" in shown["step"]

@@ -1,4 +1,4 @@
-"""What people do with many sessions at once."""
+"""Actions of people on many sessions."""
 
 import json
 import zipfile
@@ -44,7 +44,7 @@ def statuses() -> set[str]:
     return set(Session.objects.values_list("status", flat=True))
 
 
-def test_a_form_does_it_and_leads_to_what_came_of_it(alice: Client, sessions: list[Session]) -> None:
+def test_a_form_starts_an_action_and_redirects_to_its_outcome(alice: Client, sessions: list[Session]) -> None:
     done = post(alice, "add_tag", sessions[:2], tag=" to   read ")
     page = text(alice.get(done.headers["Location"]))
     assert "Add the tag “to read”. 2 of 2 sessions tagged." in page
@@ -54,7 +54,7 @@ def test_a_form_does_it_and_leads_to_what_came_of_it(alice: Client, sessions: li
     assert BulkAction.objects.get().actor == "user:alice"
 
 
-def test_htmx_gets_what_was_done_and_what_was_not(
+def test_htmx_gets_the_changed_and_the_unchanged_sessions(
     alice: Client, project: Project, sessions: list[Session]
 ) -> None:
     change_session(project, sessions[0].pk, {"tags": [f"t{number}" for number in range(50)]})
@@ -64,7 +64,7 @@ def test_htmx_gets_what_was_done_and_what_was_not(
     assert "run 0 : A session has at most 50 tags" in shown
 
 
-def test_archiving_and_unarchiving(alice: Client, sessions: list[Session]) -> None:
+def test_sessions_are_archived_and_unarchived(alice: Client, sessions: list[Session]) -> None:
     post(alice, "archive", sessions)
     assert statuses() == {"archived"}
     assert "No sessions" in text(alice.get("/"))
@@ -72,7 +72,7 @@ def test_archiving_and_unarchiving(alice: Client, sessions: list[Session]) -> No
     assert statuses() == {"finished"}
 
 
-def test_what_takes_long_is_left_to_a_worker(
+def test_a_long_action_is_left_to_a_worker(
     alice: Client, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1)
@@ -88,7 +88,7 @@ def test_what_takes_long_is_left_to_a_worker(
     assert "3 of 3 sessions archived" in shown
 
 
-def test_cancelling_leaves_what_is_not_begun(
+def test_cancelling_skips_items_that_have_not_started(
     alice: Client, bob: Client, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1)
@@ -101,7 +101,7 @@ def test_cancelling_leaves_what_is_not_begun(
     assert alice.post(f"{page}/cancel").status_code == 409
 
 
-def test_compressing_asks_first_and_shows_what_it_costs(
+def test_compressing_asks_for_confirmation_and_shows_the_cost(
     alice: Client, project: Project, sessions: list[Session]
 ) -> None:
     with_steps(project, sessions[0])
@@ -122,7 +122,7 @@ def test_compressing_asks_first_and_shows_what_it_costs(
     assert CompressionRun.objects.get(total=0, state="queued").actor == "user:alice"
 
 
-def test_what_costs_more_than_was_shown_is_asked_again(
+def test_a_cost_above_the_shown_one_needs_another_confirmation(
     alice: Client, bob: Client, project: Project, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
@@ -154,7 +154,7 @@ def test_chosen_sessions_are_exported_as_one_zip(alice: Client, sessions: list[S
         assert all("run" in found.read(file["file"]).decode() for file in index["files"])
 
 
-def test_what_is_sent_wrongly_gets_an_answer_that_says_why(alice: Client, sessions: list[Session]) -> None:
+def test_an_invalid_form_is_refused_with_the_reason(alice: Client, sessions: list[Session]) -> None:
     assert "No session is chosen" in text(post(alice, "archive", []))
     assert "Enter a tag" in text(post(alice, "add_tag", sessions, tag=" "))
     assert "action must be one of" in text(post(alice, "erase", sessions))
@@ -169,7 +169,7 @@ def test_what_is_sent_wrongly_gets_an_answer_that_says_why(alice: Client, sessio
     assert not BulkAction.objects.exists()
 
 
-def test_strangers_change_nothing_and_see_nothing(
+def test_strangers_cannot_change_or_see_sessions(
     alice: Client, charlie: Client, sessions: list[Session]
 ) -> None:
     shown = text(post(charlie, "archive", sessions, htmx=True))
@@ -182,7 +182,7 @@ def test_strangers_change_nothing_and_see_nothing(
     assert "sign-in" in post(Client(), "archive", sessions).headers["Location"]
 
 
-def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
+def test_titles_and_tags_are_escaped(alice: Client, project: Project) -> None:
     session = create_session(project, names={"title": "<script>alert(1)</script>"})
     page = post(alice, "add_tag", [session], tag="<u>x").headers["Location"]
     for shown in (

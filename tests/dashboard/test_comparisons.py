@@ -29,13 +29,13 @@ def page_of(runs: list[CompressionRun]) -> str:
     return reverse("comparison", args=[runs[0].session_id, runs[0].comparison])
 
 
-def test_the_form_tells_what_both_will_cost(alice: Client, session: Session) -> None:
+def test_the_form_shows_the_cost_of_both_sides(alice: Client, session: Session) -> None:
     page = alice.get(reverse("compare", args=[session.pk]) + "?from_step=1&to_step=4&a-strategy=structured")
     assert text(page).count("Steps 1–4") == 2
     assert 'name="b-simple_extract.max_tokens"' in html(page)
 
 
-def test_sending_the_form_tries_both(alice: Client, session: Session) -> None:
+def test_sending_the_form_starts_both_sides(alice: Client, session: Session) -> None:
     fields = {
         "from_step": "1",
         "to_step": "4",
@@ -66,7 +66,7 @@ def test_the_form_begins_with_a_few_steps(alice: Client, session: Session) -> No
     assert text(alice.get(reverse("compare", args=[long.pk]))).count("Steps 49–56") == 2
 
 
-def test_both_sides_are_shown_with_what_they_wrote(alice: Client, session: Session) -> None:
+def test_both_sides_are_shown_with_their_summaries(alice: Client, session: Session) -> None:
     runs = compared(session)
     page = text(alice.get(page_of(runs)))
     assert "Simple extract" in page
@@ -79,7 +79,7 @@ def test_both_sides_are_shown_with_what_they_wrote(alice: Client, session: Sessi
     assert "<html" not in sides
 
 
-def test_strategies_are_judged_by_what_later_steps_needed(alice: Client, project: Project) -> None:
+def test_strategies_are_scored_by_the_names_that_later_steps_needed(alice: Client, project: Project) -> None:
     session = create_session(project, names={"title": "a run"})
     reads = [("ls", "see src/app.py and src/old.py"), ("src/app.py", "fine"), ("src/app.py", "fine")]
     for path, outputs in reads:
@@ -113,7 +113,7 @@ def test_a_name_that_both_lose_is_marked_in_the_original(alice: Client, project:
     assert 'see <mark class="needed lost">src/app.py<b> lost</b></mark> …' in html(alice.get(page_of(runs)))
 
 
-def test_rows_come_in_pages(alice: Client, session: Session) -> None:
+def test_rows_are_paginated(alice: Client, session: Session) -> None:
     long = long_session(session.project, 30)
     runs = start_comparison(long.project, long.pk, [RunRequest("simple_extract", 1, 30)] * 2)
     for run in runs:
@@ -127,7 +127,7 @@ def test_rows_come_in_pages(alice: Client, session: Session) -> None:
     assert "First rows" in html(alice.get(f"{page_of(runs)}?row=21"))
 
 
-def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) -> None:
+def test_the_page_polls_while_a_side_is_in_progress(alice: Client, session: Session) -> None:
     runs = start_comparison(session.project, session.pk, REQUESTS)
     carry_out(runs[0].pk)
     page = html(alice.get(page_of(runs)))
@@ -135,7 +135,7 @@ def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) 
     assert page.count("Use this strategy") == 1
 
 
-def test_a_side_is_used_with_one_button(alice: Client, session: Session) -> None:
+def test_one_button_uses_a_side(alice: Client, session: Session) -> None:
     runs = compared(session)
     page = html(alice.get(page_of(runs)))
     one = page[page.index('method="post" action="' + reverse("compress", args=[session.pk])) :]
@@ -147,7 +147,7 @@ def test_a_side_is_used_with_one_button(alice: Client, session: Session) -> None
     assert (run.from_step, run.to_step) == (1, 4)
 
 
-def test_what_a_model_wrote_is_inert_and_cut_where_it_is_endless(alice: Client, session: Session) -> None:
+def test_text_of_a_model_is_inert_and_cut_if_it_is_very_long(alice: Client, session: Session) -> None:
     runs = compared(session)
     CompressionItem.objects.filter(run=runs[0]).update(text="<script>alert(1)</script>" + "x" * 100_000)
     response = alice.get(page_of(runs))

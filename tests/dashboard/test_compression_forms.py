@@ -1,4 +1,4 @@
-"""The form behind Compress: it shows the cost first, or says in one sentence why nothing can be done."""
+"""The form behind Compress: it shows the cost first, or says in one sentence why no run can start."""
 
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,7 @@ def form(session: Session, query: str = "") -> str:
     return reverse("compress", args=[session.pk]) + query
 
 
-def test_the_form_tells_what_is_to_be_done_before_it_is_done(alice: Client, session: Session) -> None:
+def test_the_form_shows_the_work_before_it_starts(alice: Client, session: Session) -> None:
     page = text(alice.get(form(session, "?strategy=simple_extract&from_step=1&to_step=3")))
     assert "Steps 1–3" in page
     assert "Summaries up to 3" in page
@@ -41,7 +41,7 @@ def test_the_form_tells_what_is_to_be_done_before_it_is_done(alice: Client, sess
     assert not CompressionRun.objects.exists()
 
 
-def test_without_steps_all_but_the_newest_are_meant(alice: Client, session: Session) -> None:
+def test_all_but_the_newest_steps_are_chosen_by_default(alice: Client, session: Session) -> None:
     assert "Compress step 1 " in text(alice.get(form(session)))
 
 
@@ -81,7 +81,7 @@ def test_a_missing_key_is_named(alice: Client, session: Session, monkeypatch: py
     assert "Compress step 1 " not in asked
 
 
-def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
+def test_a_provider_with_a_key_is_named_if_the_provider_of_the_settings_has_none(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -127,13 +127,15 @@ def test_a_session_without_steps_has_nothing_to_compress(alice: Client, project:
     assert "Compress step" not in page
 
 
-def test_steps_that_all_stay_in_full_are_nothing_to_compress(alice: Client, session: Session) -> None:
+def test_a_session_whose_steps_all_stay_in_full_has_nothing_to_compress(
+    alice: Client, session: Session
+) -> None:
     change_session(session.project, session.pk, {"settings": {"full_message_count": 10}})
     page = text(alice.get(form(session)))
     assert "the newest 10 steps stay in full, and there are no other finished steps" in page
 
 
-def test_sending_the_form_starts_a_run_and_calls_a_worker(
+def test_sending_the_form_starts_a_run_and_wakes_a_worker(
     alice: Client, session: Session, woken: list[UUID], django_capture_on_commit_callbacks: Any
 ) -> None:
     fields = {
@@ -165,7 +167,7 @@ def test_an_active_run_is_shown_and_joined(alice: Client, session: Session) -> N
     assert CompressionRun.objects.count() == 1
 
 
-def test_the_session_page_tells_of_the_run_under_way(alice: Client, session: Session) -> None:
+def test_the_session_page_shows_the_active_run(alice: Client, session: Session) -> None:
     page = reverse("session", args=[session.pk])
     assert "compressing" not in text(alice.get(page))
     run = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 2)).run
@@ -183,7 +185,7 @@ def test_nothing_starts_without_the_forms_token(session: Session, bob: Client) -
     assert not CompressionRun.objects.exists()
 
 
-def test_the_dialog_gets_the_form_and_the_estimate_alone(alice: Client, session: Session) -> None:
+def test_the_dialog_gets_only_the_form_and_the_estimate(alice: Client, session: Session) -> None:
     assert html(fragment(alice, form(session))).startswith('<div class="compress">')
     estimate = html(fragment(alice, form(session, "?to_step=2"), target="estimate"))
     assert "<form" not in estimate
@@ -197,7 +199,7 @@ def test_without_scripts_the_estimate_is_a_button(alice: Client, session: Sessio
     assert not CompressionRun.objects.exists()
 
 
-def test_the_session_page_offers_it_where_it_can_be_done(alice: Client, session: Session) -> None:
+def test_the_session_page_shows_compress_only_if_a_run_can_start(alice: Client, session: Session) -> None:
     page = reverse("session", args=[session.pk])
     assert form(session) in html(alice.get(page))
     assert form(session) not in html(alice.get(f"{page}?as_of=4"))

@@ -48,7 +48,7 @@ def test_a_run_is_listed_with_its_figures(alice: Client, session: Session) -> No
     assert page_of(run) in html(alice.get("/compressions"))
 
 
-def test_a_run_keeps_the_date_of_the_prices_that_it_was_paid_by(alice: Client, session: Session) -> None:
+def test_a_run_keeps_the_date_of_its_prices(alice: Client, session: Session) -> None:
     run = ended(session)
     assert "At the prices of" not in text(alice.get(page_of(run)))
     figures = {"calls": 5, "cost": 2_100, "prices_as_of": "2024-02-29"}
@@ -74,15 +74,15 @@ def test_runs_are_listed_newest_first_a_page_at_a_time(
     assert "<html" not in rows
 
 
-def test_a_cursor_or_session_that_is_none_is_refused(
-    alice: Client, charlie: Client, session: Session
-) -> None:
+def test_an_invalid_cursor_or_session_is_refused(alice: Client, charlie: Client, session: Session) -> None:
     assert alice.get("/compressions?cursor=zzz").status_code == 422
     assert alice.get("/compressions?session=zzz").status_code == 422
     assert charlie.get(f"/compressions?session={session.pk}").status_code == 404
 
 
-def test_the_list_of_one_session_has_its_head(alice: Client, project: Project, session: Session) -> None:
+def test_the_list_of_one_session_has_the_head_of_the_session(
+    alice: Client, project: Project, session: Session
+) -> None:
     run = ended(session)
     other = create_session(project, names={"title": "Another"})
     assert page_of(run) in html(alice.get(f"/compressions?session={session.pk}"))
@@ -108,9 +108,7 @@ def test_a_long_list_issues_the_queries_of_a_short_one(alice: Client, session: S
     assert counts[0] == counts[1]
 
 
-def test_the_page_asks_for_progress_only_while_something_is_under_way(
-    alice: Client, session: Session
-) -> None:
+def test_the_page_polls_for_progress_only_while_a_run_is_in_progress(alice: Client, session: Session) -> None:
     run = run_of(session)
     watching = f"/compressions/progress?run={run.pk}"
     for address in ("/compressions", page_of(run)):
@@ -124,7 +122,7 @@ def test_the_page_asks_for_progress_only_while_something_is_under_way(
         assert "http-equiv" not in page
 
 
-def test_progress_moves_and_says_when_it_has_ended(alice: Client, session: Session) -> None:
+def test_the_progress_is_updated_until_the_run_ends(alice: Client, session: Session) -> None:
     run = run_of(session)
     asked = f"/compressions/progress?run={run.pk}&run={uuid4()}&run=zzz"
     assert "selecting steps" in text(fragment(alice, asked))
@@ -160,13 +158,13 @@ def test_errors_are_shown_for_each_step_and_retried(alice: Client, session: Sess
     assert "The model refused" not in page
 
 
-def test_a_run_that_failed_says_what_to_do(alice: Client, session: Session) -> None:
+def test_the_page_of_a_failed_run_says_what_to_do(alice: Client, session: Session) -> None:
     run = ended(session, failing=(1, 2, 3, 4, 5))
     page = text(alice.get(page_of(run)))
     assert "Nothing could be summarised: The model refused: no. Fix this, then retry, or" in page
 
 
-def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Session) -> None:
+def test_a_run_is_cancelled_once_and_can_be_resumed(alice: Client, session: Session) -> None:
     run = run_of(session)
     carry_out(run.pk, limit=2)
     address = reverse("cancel-compression", args=[session.pk, run.pk])
@@ -183,7 +181,7 @@ def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Sessio
     assert "5 of 5" in text(alice.get(page_of(run)))
 
 
-def test_nothing_is_retried_that_has_not_failed(alice: Client, session: Session) -> None:
+def test_a_run_without_failures_is_not_retried(alice: Client, session: Session) -> None:
     response = alice.post(reverse("retry-compression", args=[session.pk, ended(session).pk]))
     assert response.status_code == 409
 
@@ -218,7 +216,7 @@ def test_a_run_of_another_session_is_not_found(alice: Client, project: Project, 
         assert response.status_code == 404
 
 
-def test_what_a_run_carries_is_inert(alice: Client, session: Session) -> None:
+def test_text_of_a_run_is_inert(alice: Client, session: Session) -> None:
     attack = "<script>alert(1)</script>\u202e"
     run = ended(session, failing=(1,))
     CompressionRun.objects.filter(pk=run.pk).update(note=attack, model=attack, strategy=attack, actor=attack)
@@ -229,7 +227,7 @@ def test_what_a_run_carries_is_inert(alice: Client, session: Session) -> None:
         assert "\u202e" not in page
 
 
-def test_every_state_has_an_icon_and_a_word() -> None:
+def test_every_state_has_an_icon_and_a_label() -> None:
     for state in {*CompressionRun.State.values, *CompressionItem.State.values}:
         assert compression.STATES[state][1] in compression.state(state)
 

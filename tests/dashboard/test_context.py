@@ -47,7 +47,7 @@ def panel(client: Client, session: Session, query: str = "") -> str:
     return text(response)
 
 
-def spoken_of(step: int) -> str:
+def label_of(step: int) -> str:
     return f"step {step} full"
 
 
@@ -56,11 +56,11 @@ def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, s
     shown = panel(alice, session, "?step=3&mode=what_if")
     assert f"{built.tokens:,} / 272,000 tokens" in shown
     assert built.tokens == built.manifest.tokens
-    assert spoken_of(3) in shown
-    assert spoken_of(4) not in shown
+    assert label_of(3) in shown
+    assert label_of(4) not in shown
 
 
-def test_it_says_where_the_full_history_costs_less(alice: Client, project: Project) -> None:
+def test_the_panel_says_when_the_full_history_costs_less(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "gpt-5-mini"})
     for number in range(1, 31):
         outputs = " ".join(f"word{number}-{place}" for place in range(60))
@@ -91,7 +91,9 @@ def test_the_step_before_an_input_sees_it_as_the_model_did(
     assert "and now the discount" in panel(alice, session, "?step=5&view=messages")
 
 
-def test_a_rewound_take_is_looked_at_as_it_stood(alice: Client, project: Project, session: Session) -> None:
+def test_a_rewound_take_is_shown_as_of_its_position(
+    alice: Client, project: Project, session: Session
+) -> None:
     rewind(project, session.pk, Target(to_step=2))
     append(project, session.pk, [act("another_way"), ok()])
     assert "another_way" in panel(alice, session, "?step=3&view=messages")
@@ -123,7 +125,7 @@ def test_a_budget_that_is_too_small_offers_the_smallest_that_works(alice: Client
     assert f"/ {found[1]} tokens" in works
 
 
-def test_the_page_of_a_refused_budget_says_so_to_programs(alice: Client, session: Session) -> None:
+def test_the_page_of_a_refused_budget_is_a_422(alice: Client, session: Session) -> None:
     assert alice.get(address(session, "?policy=masked&max_tokens=3")).status_code == 422
 
 
@@ -138,12 +140,12 @@ def test_unknown_options_are_explained(alice: Client, session: Session, query: s
 @pytest.mark.parametrize(
     "query", ["?max_tokens=abc", "?max_tokens=-1", "?max_tokens=2000001", "?view=x", "?step=x", "?as_of=99"]
 )
-def test_nonsense_is_a_422(alice: Client, session: Session, query: str) -> None:
+def test_invalid_options_are_a_422(alice: Client, session: Session, query: str) -> None:
     assert fragment(alice, address(session, query)).status_code == 422
 
 
 @pytest.mark.parametrize("query", ["?model=%00", "?model=%ED%A0%80", "?policy=%00", "?format=" + "x" * 900])
-def test_odd_text_in_an_address_breaks_nothing(alice: Client, session: Session, query: str) -> None:
+def test_unusual_text_in_an_address_breaks_no_page(alice: Client, session: Session, query: str) -> None:
     assert alice.get(address(session, query)).status_code in (200, 422)
 
 
@@ -170,7 +172,7 @@ def test_a_session_without_steps_has_a_context(alice: Client, project: Project) 
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_agents_write_is_text(alice: Client, project: Project, view: str) -> None:
+def test_text_of_agents_is_escaped(alice: Client, project: Project, view: str) -> None:
     session = create_session(project, names={"model": "gpt-5<b>", "title": "t"})
     drafts = [draft(SystemInstruction(text=ATTACK)), draft(MemoryNotebook(content=ATTACK)), ask(ATTACK)]
     for _ in range(2):
@@ -187,7 +189,7 @@ def test_what_agents_write_is_text(alice: Client, project: Project, view: str) -
         assert "\x00" not in page
 
 
-def test_long_requests_are_folded_and_come_in_pages(alice: Client, project: Project) -> None:
+def test_long_requests_are_folded_and_paginated(alice: Client, project: Project) -> None:
     session = create_session(project, settings=SessionSettings(max_tokens=100_000))
     append(project, session.pk, [ask("a line of text\n" * 3_000), act("ls"), ok()])
     for view in ("messages", "json"):
@@ -237,7 +239,7 @@ def test_steps_are_counted_by_their_form(alice: Client, project: Project, sessio
     assert counted["summarised"] == "1"
 
 
-def test_a_step_that_stands_in_several_parts_is_counted_once() -> None:
+def test_a_step_in_several_parts_is_counted_once() -> None:
     segments = [
         Segment(source="step", step=first, last_step=last, form="clipped", tokens=5)
         for first, last in ((1, 8), (9, 9), (1, 9), (3, 4), (12, 13))
@@ -246,7 +248,7 @@ def test_a_step_that_stands_in_several_parts_is_counted_once() -> None:
     assert list_contents(manifest).counts == [("clipped", 11)]
 
 
-def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Project) -> None:
+def test_left_out_steps_are_named_with_the_reason(alice: Client, project: Project) -> None:
     session = create_session(project)
     for number in range(30):
         append(project, session.pk, [act("read", path=f"{number}"), ok(outputs="words " * 60)])
@@ -285,7 +287,7 @@ def _queries(client: Client, path: str) -> int:
     return len(captured)
 
 
-def test_without_a_limit_the_panel_has_one_of_its_own(alice: Client, session: Session) -> None:
+def test_without_a_budget_the_panel_has_its_own_limit(alice: Client, session: Session) -> None:
     change_session(session.project, session.pk, {"settings": {"max_tokens": None}})
     assert "/ 200,000 tokens" in panel(alice, session, "?mode=what_if")
     assert "/ 2,000,000 tokens" in panel(alice, session, "?max_tokens=2000000")
@@ -308,14 +310,14 @@ def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) ->
     assert "step 2 · 1,000,000 in (400,000 from cache) · 1,000 out · price unknown" in shown
 
 
-def test_only_unknown_prices_make_an_unknown_sum(alice: Client, project: Project) -> None:
+def test_a_sum_of_only_unknown_prices_is_unknown(alice: Client, project: Project) -> None:
     session = create_session(project)
     usage = {"input_tokens": 10, "output_tokens": 1}
     append(project, session.pk, [draft(ModelOutput(text="a"), model="my-own", usage=usage)])
     assert "Cost unknown" in text(fragment(alice, address(session, name="ledger")))
 
 
-def test_without_usage_the_chart_says_what_it_shows(alice: Client, session: Session) -> None:
+def test_without_usage_the_chart_says_what_its_bars_are(alice: Client, session: Session) -> None:
     shown = text(fragment(alice, address(session, name="ledger")))
     assert "No model call has reported its usage." in shown
     assert "Steps 1–5 · estimated, because no usage was reported" in shown
@@ -325,14 +327,14 @@ def test_without_usage_the_chart_says_what_it_shows(alice: Client, session: Sess
     ("step", "steps", "first", "last"),
     [(1, 5, 1, 5), (100, 250, 1, 100), (101, 250, 101, 200), (250, 250, 201, 250)],
 )
-def test_a_chart_shows_the_hundred_that_a_step_belongs_to(
+def test_a_chart_shows_the_group_of_a_hundred_steps_that_has_the_step(
     step: int, steps: int, first: int, last: int
 ) -> None:
     shown = shown_steps(step, steps)
     assert (shown.start, shown.stop - 1) == (first, last)
 
 
-def test_charts_of_a_long_session_lead_to_each_other(alice: Client, project: Project) -> None:
+def test_charts_of_a_long_session_link_to_each_other(alice: Client, project: Project) -> None:
     session = long_session(project, 250)
     page = html(fragment(alice, address(session, "?step=120", "ledger")))
     assert re.findall(r'hx-get="[^"]*step=(\d+)"', page) == ["100", "201"]

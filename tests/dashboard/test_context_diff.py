@@ -50,7 +50,7 @@ def test_the_diff_names_the_part_that_differs_first(alice: Client, session: Sess
     assert "The bill for step 4 is unknown: no usage is recorded." in shown
 
 
-def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project) -> None:
+def test_the_diff_is_shown_with_the_bill(alice: Client, project: Project) -> None:
     session = create_session(project)
     usage = {"input_tokens": 900, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 800}}
     append(project, session.pk, [ask("go"), draft(ModelOutput(text="done"), usage=usage)])
@@ -59,9 +59,7 @@ def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project)
     assert "This is the previous request, because no step follows this one." in shown
 
 
-def test_a_cache_that_missed_although_the_requests_agree_has_an_unknown_reason(
-    alice: Client, project: Project
-) -> None:
+def test_a_cache_miss_with_equal_requests_has_an_unknown_reason(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "gpt-5"}, settings=SessionSettings(max_tokens=50_000))
     append(project, session.pk, [draft(SystemInstruction(text="You repair things. " * 3_000)), ask("go")])
     for read in (0, 0, 12_000):

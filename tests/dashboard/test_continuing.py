@@ -20,7 +20,9 @@ def form(session: Session, query: str = "") -> str:
     return reverse("continue", args=[session.pk]) + query
 
 
-def taken(client: Client, session: Session, way: str, step: str, query: str = "", **fields: str) -> Session:
+def continued(
+    client: Client, session: Session, way: str, step: str, query: str = "", **fields: str
+) -> Session:
     """The session that continues, after its page with the lines was opened."""
     response = client.post(form(session, query), {"way": way, "step": step, **fields})
     *_, found, page = response["Location"].split("/")
@@ -45,10 +47,10 @@ def test_each_way_says_what_the_model_sees_next(alice: Client, session: Session)
     assert (shown["location"].step, shown["options"].mode) == (3, "what_if")
 
 
-def test_before_the_first_step_only_what_was_asked_is_left(alice: Client, session: Session) -> None:
+def test_before_the_first_step_only_the_inputs_are_left(alice: Client, session: Session) -> None:
     page = text(alice.get(form(session, "?step=1")))
     assert "The next request ends with the input Repair the totals, please. ." in page
-    child = taken(alice, session, "fork-before", "1")
+    child = continued(alice, session, "fork-before", "1")
     assert History(child).steps == 0
     assert History(child).tail.input_preview == "Repair the totals, please."
 
@@ -57,7 +59,7 @@ def test_a_fork_before_a_step_keeps_the_inputs_that_led_to_it(
     alice: Client, project: Project, session: Session
 ) -> None:
     append(project, session.pk, [ask("Now the tests."), act("run_tests"), ok()])
-    child = taken(alice, session, "fork-before", "6")
+    child = continued(alice, session, "fork-before", "6")
     assert History(child).steps == 5
     assert History(child).tail.input_preview == "Now the tests."
     session.refresh_from_db()
@@ -65,20 +67,20 @@ def test_a_fork_before_a_step_keeps_the_inputs_that_led_to_it(
 
 
 def test_a_fork_after_a_step_keeps_its_results(alice: Client, session: Session) -> None:
-    child = taken(alice, session, "fork-after", "2")
+    child = continued(alice, session, "fork-after", "2")
     assert History(child).steps == 2
     assert History(child).row(2).result_preview == "text 2"
     assert child.forked_from == session
 
 
 def test_a_rewind_to_before_a_step_makes_it_a_take(alice: Client, session: Session) -> None:
-    assert taken(alice, session, "rewind", "4", reason="wrong way") == session
+    assert continued(alice, session, "rewind", "4", reason="wrong way") == session
     session.refresh_from_db()
     assert History(session).steps == 3
     assert "“ wrong way ”" in text(alice.get(reverse("session", args=[session.pk])))
 
 
-def test_what_was_appended_meanwhile_is_not_cut_off_unseen(
+def test_entries_appended_meanwhile_are_not_cut_off_unseen(
     alice: Client, project: Project, session: Session
 ) -> None:
     seen = session.head
@@ -93,33 +95,33 @@ def test_a_take_can_be_forked_but_not_rewound(alice: Client, project: Project, s
     page = text(alice.get(form(session, f"?as_of={head}&step=4")))
     assert "Fork before step 4" in page
     assert "Rewind to before" not in page
-    child = taken(alice, session, "fork-before", "4", f"?as_of={head}")
+    child = continued(alice, session, "fork-before", "4", f"?as_of={head}")
     assert History(child).row(3).status == "error"
 
 
-def test_an_archived_session_is_forked_only(alice: Client, project: Project, session: Session) -> None:
+def test_an_archived_session_can_only_be_forked(alice: Client, project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "archived"})
     assert "Rewind to before" not in text(alice.get(form(session, "?step=4")))
 
 
-def test_another_way_is_refused(alice: Client, session: Session) -> None:
+def test_an_unknown_way_is_refused(alice: Client, session: Session) -> None:
     response = alice.post(form(session), {"way": "sideways", "step": "4"})
     assert response.status_code == 422
     assert "Choose fork-before, fork-after or rewind." in text(response)
     assert Session.objects.count() == 1
 
 
-def test_a_session_without_steps_continues_as_it_is(alice: Client, session: Session) -> None:
-    empty = taken(alice, session, "fork-before", "1")
+def test_a_session_without_steps_continues_unchanged(alice: Client, session: Session) -> None:
+    empty = continued(alice, session, "fork-before", "1")
     assert alice.get(form(empty)).status_code == 422
 
 
 @pytest.mark.parametrize("page", ["continue", "connect"])
-def test_strangers_see_nothing(charlie: Client, session: Session, page: str) -> None:
+def test_strangers_get_404(charlie: Client, session: Session, page: str) -> None:
     assert charlie.get(reverse(page, args=[session.pk])).status_code == 404
 
 
-def test_the_dialog_gets_the_form_alone(alice: Client, session: Session) -> None:
+def test_the_dialog_gets_only_the_form(alice: Client, session: Session) -> None:
     assert html(fragment(alice, form(session, "?step=2"))).startswith('<div class="continue')
 
 

@@ -1,4 +1,4 @@
-"""Ids and links can be copied: each stands in full beside a button, and can be selected without scripts."""
+"""Ids and links can be copied: each is complete, has a button, and can be selected without scripts."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a page costs does not depend on how long the session is."""
+"""The cost of a page does not depend on the length of the session."""
 
 import gzip
 import random
@@ -174,7 +174,7 @@ def test_the_page_of_a_long_session_is_small(alice: Client, long: Session) -> No
     assert html(response).count('data-step="') <= 51
 
 
-def test_a_bar_of_a_long_session_stands_for_an_equal_share(alice: Client, long: Session) -> None:
+def test_every_bar_of_a_long_session_has_an_equal_share_of_steps(alice: Client, long: Session) -> None:
     page = html(alice.get(reverse("session", args=[long.pk])))
     assert page.count('<rect class="bar bar-share') == 250
     assert "steps 41–60 · 1 error · 10,000 tokens" in page
@@ -187,7 +187,7 @@ def noise(length: int) -> str:
 
 
 @pytest.mark.parametrize("calls", [1, 30, 1_000])
-def test_a_move_is_small_whatever_the_step_holds(
+def test_the_response_to_a_move_is_small_for_any_step(
     alice: Client, project: Project, session: Session, calls: int
 ) -> None:
     names = [

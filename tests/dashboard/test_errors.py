@@ -17,14 +17,14 @@ from tests.dashboard.pages import html, text
 @pytest.mark.parametrize(
     "path", ["/nothing", "/sessions", "/sessions/1", "/sessions/%00", "/sessions/" + "a" * 5000]
 )
-def test_an_address_that_leads_nowhere_is_a_page(alice: Client, path: str) -> None:
+def test_an_unknown_address_gets_an_error_page(alice: Client, path: str) -> None:
     response = alice.get(path)
     assert response.status_code == 404
     assert "Page not found" in text(response)
     assert 'href="/"' in html(response)
 
 
-def test_what_an_error_says_is_text(alice: Client, session: Session) -> None:
+def test_the_text_of_an_error_is_escaped(alice: Client, session: Session) -> None:
     response = alice.get(f"/sessions/{session.pk}/exports/markdown", {"as_of": "<script>alert(1)</script>"})
     assert response.status_code == 422
     assert "<script>alert" not in html(response)

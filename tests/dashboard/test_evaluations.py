@@ -32,7 +32,7 @@ def carry_out(page: str) -> None:
     tasks.evaluate(page.rpartition("/")[2])
 
 
-def test_the_list_leads_to_the_form(alice: Client, sessions: list[Session]) -> None:
+def test_the_list_links_to_the_form(alice: Client, sessions: list[Session]) -> None:
     assert 'formaction="/evaluations/new"' in html(alice.get("/"))
     form = html(post(alice, sessions))
     assert "2 sessions" in form
@@ -84,7 +84,7 @@ def test_the_recommendation_becomes_a_what_if_or_the_settings(alice: Client, ses
     assert alice.post(f"{page}/use", {"choice": "live 1"}).status_code == 422
 
 
-def test_wrong_forms_are_shown_again_with_the_reason(alice: Client, sessions: list[Session]) -> None:
+def test_invalid_forms_are_shown_again_with_the_reason(alice: Client, sessions: list[Session]) -> None:
     for wrong, reason in (
         ({"budgets": "many", "policy": "live"}, "Enter budgets as whole numbers"),
         ({"budgets": "1", "policy": "live"}, "A budget must be from 200"),
@@ -98,7 +98,7 @@ def test_wrong_forms_are_shown_again_with_the_reason(alice: Client, sessions: li
     assert not Evaluation.objects.exists()
 
 
-def test_strangers_see_nothing(alice: Client, charlie: Client, sessions: list[Session]) -> None:
+def test_strangers_get_404(alice: Client, charlie: Client, sessions: list[Session]) -> None:
     page = start(alice, sessions)
     assert "lookups" not in text(post(charlie, sessions))
     assert "The project has no session" in text(

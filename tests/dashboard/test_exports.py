@@ -19,7 +19,7 @@ def exported(client: Client, session: Session, format: str, query: str = "") -> 
 
 
 @pytest.mark.parametrize("format", EXPORTERS)
-def test_every_format_is_in_the_menu_and_comes_as_a_file(
+def test_every_format_is_in_the_menu_and_is_sent_as_a_file(
     alice: Client, session: Session, format: str
 ) -> None:
     address = reverse("export", args=[session.pk, format])
@@ -29,7 +29,7 @@ def test_every_format_is_in_the_menu_and_comes_as_a_file(
     assert b"file-5.txt" in response.getvalue()
 
 
-def test_an_export_tells_how_the_session_stood(alice: Client, session: Session) -> None:
+def test_an_export_is_as_of_the_position(alice: Client, session: Session) -> None:
     messages = json.loads(exported(alice, session, "openai_messages", "?as_of=5").getvalue())
     assert "file-2.txt" in json.dumps(messages)
     assert "file-3.txt" not in json.dumps(messages)

@@ -1,4 +1,4 @@
-"""The page of a project's figures: a span of days, what runs now, and what failed lately."""
+"""The page of a project's figures: a span of days, running sessions, and recent failures."""
 
 from datetime import timedelta
 from typing import Any
@@ -121,7 +121,7 @@ def test_the_picture_of_an_unknown_cost_says_so(alice: Client, counted: Session)
     assert "no known price for 1 model" in text(page)
 
 
-def test_agents_models_and_tools_are_added_up_as_one_by_one(counted: Session) -> None:
+def test_totals_of_all_agents_models_and_tools_equal_the_sum_of_each(counted: Session) -> None:
     query = read_span(QueryDict("days=7"))
     together = grouped_by_names(counted.project_id, query)
     names: tuple[Grouping, ...] = ("agent", "model", "tool")
@@ -131,7 +131,7 @@ def test_agents_models_and_tools_are_added_up_as_one_by_one(counted: Session) ->
         assert list(together[name]) == list(alone)
 
 
-def test_a_stranger_sees_nothing_of_it(charlie: Client, counted: Session) -> None:
+def test_a_stranger_sees_no_figures(charlie: Client, counted: Session) -> None:
     page = text(charlie.get("/figures"))
     assert "Repair the totals" not in page
     assert "read_file" not in page
@@ -142,14 +142,14 @@ def test_an_impossible_span_is_explained(alice: Client, counted: Session, query:
     assert alice.get(f"/figures?{query}").status_code == 422
 
 
-def test_the_page_costs_a_fixed_number_of_queries(
+def test_the_page_takes_a_fixed_number_of_queries(
     alice: Client, counted: Session, django_assert_max_num_queries: Any
 ) -> None:
     with django_assert_max_num_queries(18):
         alice.get("/figures")
 
 
-def test_a_trend_is_told_in_words() -> None:
+def test_a_trend_is_described_in_words() -> None:
     assert _compared(12, 10, 7) == "20 % more than in the 7 days before"
     assert _compared(5, 10, 1) == "50 % less than in the day before"
     assert _compared(3, 0, 7) == "none in the 7 days before"
@@ -169,7 +169,7 @@ def test_a_cost_is_shown_as_far_as_it_is_known(group: GroupFigures, cost: str) -
     assert figures_cells(group, "model").endswith(f'<td class="number">{cost}</td>')
 
 
-def test_money_without_a_known_price_is_not_shown_as_none() -> None:
+def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     known, unknown = GroupFigures(micros=2_500_000), GroupFigures(unpriced={"our-model"})
     assert _money(unknown, known, 7)[1:] == ("unknown", "no known price for 1 model")
     both = GroupFigures(micros=5_000_000, unpriced={"our-model"})

@@ -22,7 +22,7 @@ def test_the_page_says_which_steps_have_the_text(alice: Client, session: Session
     assert "read_file path: <mark>file-</mark>4.txt" in html(page)
 
 
-def test_every_way_on_keeps_the_search(alice: Client, session: Session) -> None:
+def test_every_link_keeps_the_search(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?step=4&status=success&find=a%26b%22"))
     assert 'data-find="&amp;find=a%26b%22"' in page
     assert f'href="/sessions/{session.pk}?step=5&amp;status=success&amp;find=a%26b%22"' in page
@@ -38,13 +38,13 @@ def test_next_and_previous_wrap_around(alice: Client, session: Session) -> None:
     assert f'href="/sessions/{session.pk}?step=1&amp;find=text"' in following.partition(">")[0]
 
 
-def test_nothing_found_is_said(alice: Client, session: Session) -> None:
+def test_a_search_without_matches_says_so(alice: Client, session: Session) -> None:
     assert "Not found" in text(alice.get(f"/sessions/{session.pk}?find=nowhere"))
     assert 'id="found" class="found"></div>' in html(alice.get(f"/sessions/{session.pk}?find=%20"))
     assert 'id="found" class="found"></div>' in html(alice.get(f"/sessions/{session.pk}"))
 
 
-def test_of_a_very_long_text_the_first_characters_are_looked_for(alice: Client, session: Session) -> None:
+def test_only_the_first_characters_of_a_very_long_text_are_searched(alice: Client, session: Session) -> None:
     assert "Not found" in text(alice.get(f"/sessions/{session.pk}?find={'x' * 3000}"))
 
 
@@ -54,7 +54,7 @@ def test_takes_are_not_searched(alice: Client, project: Project, session: Sessio
     assert 'data-found="1,2,3,4,5"' in html(alice.get(f"/sessions/{session.pk}?as_of=11&find=file-"))
 
 
-def test_steps_of_takes_are_listed_apart_as_they_were(
+def test_steps_of_takes_are_listed_separately_as_they_were(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewind(project, session.pk, Target(to_step=3))
@@ -81,7 +81,7 @@ def test_a_take_of_a_take_is_shown_as_of_the_text(alice: Client, project: Projec
     assert 'data-found="5"' in html(alice.get(address))
 
 
-def test_what_was_cut_off_before_a_fork_is_shown_in_the_parent(
+def test_steps_cut_off_before_a_fork_are_shown_in_the_parent(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewind(project, session.pk, Target(to_step=3))
@@ -103,7 +103,7 @@ def test_hostile_text_stays_inert(alice: Client, project: Project, hostile: str)
     assert hostile not in page
 
 
-def test_the_fragment_is_the_result_alone(alice: Client, session: Session) -> None:
+def test_the_fragment_has_only_the_result(alice: Client, session: Session) -> None:
     answer = fragment(alice, f"/sessions/{session.pk}/find?step=3&find=file-", target="found")
     assert html(answer).startswith('<p role="status" data-found="1,2,3,4,5"')
     page = alice.get(f"/sessions/{session.pk}/find?step=3&find=file-")
@@ -111,7 +111,7 @@ def test_the_fragment_is_the_result_alone(alice: Client, session: Session) -> No
     assert page["Location"] == f"/sessions/{session.pk}?step=3&find=file-"
 
 
-def test_a_search_that_stops_early_leads_on(
+def test_a_search_that_stops_early_links_to_its_continuation(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_search, "MAX_ENTRIES", 4)

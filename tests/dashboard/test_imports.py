@@ -71,7 +71,7 @@ def test_skipped_records_are_listed_by_reason(alice: Client) -> None:
     assert re.search(r"<li>1, 2, 3, 4, 5\s+… \(7 records\): .", page)
 
 
-def test_each_file_is_reported_for_itself(alice: Client) -> None:
+def test_each_file_is_reported_separately(alice: Client) -> None:
     page = upload(alice, ("readme.txt", b"hello"), chat(), ("<b>.json", b"\xff\xfe{"))
     assert "readme.txt" in page
     assert page.count('<p class="bar bar-bad"') == 2

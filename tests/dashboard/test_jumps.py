@@ -15,13 +15,13 @@ def address(session: Session, query: str) -> str:
     return f"/sessions/{session.pk}/jump?{query}"
 
 
-def test_a_jump_redirects_and_keeps_the_rest_of_the_address(alice: Client, session: Session) -> None:
+def test_a_jump_redirects_and_keeps_the_other_parts_of_the_address(alice: Client, session: Session) -> None:
     answer = alice.get(address(session, "step=1&to=next-error&find=text&as_of=11"))
     assert answer.status_code == 302
     assert answer["Location"] == f"/sessions/{session.pk}?step=3&as_of=11&find=text"
 
 
-def test_scripts_get_the_number_alone(alice: Client, session: Session) -> None:
+def test_scripts_get_only_the_number(alice: Client, session: Session) -> None:
     found = fragment(alice, address(session, "step=5&to=previous-error"))
     assert found.json() == {"step": 3, "searched_to": None, "reason": ""}
 
@@ -37,14 +37,16 @@ def test_scripts_get_the_number_alone(alice: Client, session: Session) -> None:
         ("step=2&to=previous-compaction", "There is no earlier compaction by the agent."),
     ],
 )
-def test_a_jump_to_nowhere_says_why(alice: Client, session: Session, query: str, reason: str) -> None:
+def test_a_jump_without_a_target_gives_the_reason(
+    alice: Client, session: Session, query: str, reason: str
+) -> None:
     assert fragment(alice, address(session, query)).json()["reason"] == reason
     page = alice.get(address(session, query))
     assert page.status_code == 404
     assert reason in html(page)
 
 
-def test_an_error_may_be_a_likely_one_unless_reported_ones_alone_are_listed(
+def test_a_jump_to_errors_includes_likely_ones_unless_only_reported_ones_are_listed(
     alice: Client, project: Project
 ) -> None:
     session = create_session(project)
@@ -69,7 +71,7 @@ def test_an_unknown_jump_names_the_known_ones(alice: Client, session: Session) -
     assert all(name in html(page) for name in JUMPS)
 
 
-def test_a_session_without_steps_has_nowhere_to_go(alice: Client, project: Project) -> None:
+def test_a_session_without_steps_has_no_jumps(alice: Client, project: Project) -> None:
     session = create_session(project)
     found = fragment(alice, address(session, "to=next-error")).json()
     assert found["reason"] == "The session has no steps yet."
@@ -79,7 +81,7 @@ def test_a_stranger_gets_404(charlie: Client, session: Session) -> None:
     assert charlie.get(address(session, "step=1&to=next-error")).status_code == 404
 
 
-def test_while_likely_failures_are_worked_out_nobody_says_that_there_are_none(
+def test_the_page_does_not_deny_likely_failures_while_they_are_computed(
     alice: Client, session: Session
 ) -> None:
     page, jump = f"/sessions/{session.pk}?step=4", address(session, "step=4&to=next-error")

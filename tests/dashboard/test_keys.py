@@ -25,7 +25,7 @@ def test_the_documentation_is_made_from_the_table() -> None:
     assert DOCS.read_text() == made
 
 
-def test_the_page_holds_the_whole_table(alice: Client, session: Session) -> None:
+def test_the_page_has_the_whole_table(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}"))
     for row in KEYS:
         assert row.does in page

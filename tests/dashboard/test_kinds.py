@@ -15,7 +15,7 @@ WORDS = "the garden wall"
 
 
 @pytest.mark.parametrize("kind", BETWEEN_STEPS)
-def test_it_is_shown_with_the_step_after_it(alice: Client, project: Project, kind: str) -> None:
+def test_an_entry_is_shown_with_the_step_after_it(alice: Client, project: Project, kind: str) -> None:
     session = create_session(project)
     body = sample(kind, WORDS)
     append(project, session.pk, [EntryDraft(body), EntryDraft(sample("model_output"))])

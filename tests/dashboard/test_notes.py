@@ -41,7 +41,7 @@ def test_a_note_that_somebody_else_deleted_can_be_deleted(alice: Client, session
     assert save(alice, session, 1, delete="1").status_code == 302
 
 
-def test_a_note_is_text(alice: Client, session: Session) -> None:
+def test_a_note_is_escaped(alice: Client, session: Session) -> None:
     save(alice, session, 1, text='<script>alert("x")</script>')
     page = html(alice.get(f"/sessions/{session.pk}?step=1"))
     assert "<script>alert" not in page
@@ -54,7 +54,7 @@ def test_a_note_that_is_too_long_says_so(alice: Client, session: Session) -> Non
     assert "at most 10,000 characters" in text(response)
 
 
-def test_a_member_sees_and_changes_notes_and_a_stranger_does_not(
+def test_a_member_can_see_and_change_notes_and_a_stranger_cannot(
     alice: Client, bob: Client, charlie: Client, session: Session
 ) -> None:
     save(alice, session, 1, text="first")
@@ -64,7 +64,7 @@ def test_a_member_sees_and_changes_notes_and_a_stranger_does_not(
     assert save(charlie, session, 1, text="third").status_code == 404
 
 
-def test_a_list_of_noted_steps_shows_them_alone(alice: Client, project: Project, session: Session) -> None:
+def test_the_list_can_show_only_noted_steps(alice: Client, project: Project, session: Session) -> None:
     for number in (2, 4):
         put_note(project, session.pk, number)
     page = html(alice.get(f"/sessions/{session.pk}?noted=1&step=3"))
@@ -77,7 +77,9 @@ def test_a_list_of_noted_steps_shows_them_alone(alice: Client, project: Project,
     assert both.partition('id="rows"')[2].count("data-step=") == 1
 
 
-def test_a_note_goes_with_its_step_into_the_take(alice: Client, project: Project, session: Session) -> None:
+def test_a_rewind_moves_a_note_with_its_step_into_the_take(
+    alice: Client, project: Project, session: Session
+) -> None:
     put_note(project, session.pk, 5, "went wrong here")
     position = rewind(project, session.pk, Target(to_step=4)).position
     assert "bookmark-5" not in html(alice.get(f"/sessions/{session.pk}?step=4"))

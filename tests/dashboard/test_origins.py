@@ -1,4 +1,4 @@
-"""Where a step got its names from, on its page."""
+"""The entries in which the names of a step occurred first, on its page."""
 
 import pytest
 from django.test import Client
@@ -36,20 +36,20 @@ def test_the_step_has_a_folded_section_that_loads_it(alice: Client, named: Sessi
     assert not NameIndex.objects.exists()
 
 
-def test_a_name_leads_to_the_line_that_first_had_it(alice: Client, named: Session) -> None:
+def test_a_name_links_to_the_line_that_first_had_it(alice: Client, named: Session) -> None:
     response = fragment(alice, page(named, 7))
     assert "src/app.py First in a result of step 6 , line 2. The model could still see it." in text(response)
     assert f'href="/sessions/{named.pk}?step=6"' in html(response)
 
 
-def test_a_name_that_stood_nowhere_is_from_nowhere(alice: Client, named: Session) -> None:
+def test_a_name_without_an_earlier_place_is_from_nowhere(alice: Client, named: Session) -> None:
     shown = text(fragment(alice, page(named, 8)))
     assert (
         "src/guess.py from nowhere The name does not appear before this step: the agent guessed it." in shown
     )
 
 
-def test_a_line_of_a_result_is_text(alice: Client, named: Session) -> None:
+def test_a_line_of_a_result_is_escaped(alice: Client, named: Session) -> None:
     shown = html(fragment(alice, page(named, 7)))
     assert "<b>new" not in shown
     assert "src/app.py &lt;b&gt;new" in shown
@@ -79,7 +79,7 @@ def test_every_place_of_a_name_is_a_link_to_its_step(alice: Client, named: Sessi
     )
 
 
-def test_without_htmx_it_is_a_page(alice: Client, named: Session) -> None:
+def test_without_htmx_the_section_is_a_page(alice: Client, named: Session) -> None:
     response = alice.get(page(named, 7))
     assert response.status_code == 200
     assert "First in a result of step 6" in text(response)
@@ -98,7 +98,9 @@ def test_a_long_session_is_left_to_a_worker(
     assert asked == [named.pk]
 
 
-def test_it_takes_few_queries(alice: Client, named: Session, django_assert_max_num_queries: object) -> None:
+def test_the_section_takes_few_queries(
+    alice: Client, named: Session, django_assert_max_num_queries: object
+) -> None:
     catch_up(named.lineage())
     with django_assert_max_num_queries(15):  # type: ignore[operator]
         fragment(alice, page(named, 9))
@@ -110,7 +112,7 @@ def test_a_stranger_gets_404(charlie: Client, named: Session) -> None:
     assert charlie.post(f"/sessions/{named.pk}/names").status_code == 404
 
 
-def test_the_overview_counts_what_was_unseen_and_gone_once_it_is_indexed(
+def test_the_overview_counts_unseen_and_removed_names_once_they_are_indexed(
     alice: Client, named: Session
 ) -> None:
     overview = f"/sessions/{named.pk}/overview"
@@ -129,7 +131,7 @@ def listed(client: Client, session: Session, query: str) -> list[str]:
     return [part.partition('"')[0] for part in rows.split('data-step="')[1:]]
 
 
-def test_the_step_list_is_filtered_by_what_steps_named(alice: Client, named: Session) -> None:
+def test_the_step_list_is_filtered_by_the_names_of_steps(alice: Client, named: Session) -> None:
     assert listed(alice, named, "names=gone") == ["9"]
     assert "uses names compacted away" in text(alice.get(f"/sessions/{named.pk}?names=gone"))
     assert listed(alice, named, "names=unseen&step=8") == list("123458")

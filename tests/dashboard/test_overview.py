@@ -27,7 +27,7 @@ def address(session: Session, query: str = "") -> str:
     return f"/sessions/{session.pk}/overview{query}"
 
 
-def test_the_page_says_what_the_run_did(alice: Client, session: Session) -> None:
+def test_the_page_shows_the_figures_of_the_run(alice: Client, session: Session) -> None:
     page = alice.get(address(session))
     words = text(page)
     for expected in ("Time", "Tokens", "Cost", "Size of the context", "Worth a look", "Tools", "Files"):
@@ -37,13 +37,13 @@ def test_the_page_says_what_the_run_did(alice: Client, session: Session) -> None
     assert f'href="/sessions/{session.pk}?step=3"' in html(page)
 
 
-def test_a_file_leads_to_the_steps_that_name_it(alice: Client, session: Session) -> None:
+def test_a_file_links_to_the_steps_that_name_it(alice: Client, session: Session) -> None:
     link = f"/sessions/{session.pk}?step=1&file=file-1.txt"
     assert f'href="{link.replace("&", "&amp;")}"><bdi>file-1.txt' in html(alice.get(address(session)))
     assert text(alice.get(link)).count("read_file") > 0
 
 
-def test_what_the_tables_leave_out_is_said(alice: Client, project: Project) -> None:
+def test_the_tables_say_what_they_leave_out(alice: Client, project: Project) -> None:
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]
     append(project, session.pk, [each for call in calls for each in (call, ok())])
@@ -51,7 +51,7 @@ def test_what_the_tables_leave_out_is_said(alice: Client, project: Project) -> N
 
 
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])
-def test_too_small_a_report_of_output_is_said(
+def test_a_reported_output_below_our_count_gets_a_note(
     alice: Client, project: Project, reported: int, is_noted: bool
 ) -> None:
     session = create_session(project, names={"model": "gpt-5"})
@@ -61,7 +61,7 @@ def test_too_small_a_report_of_output_is_said(
         assert ("the source reports too few" in text(alice.get(page))) is is_noted
 
 
-def test_it_is_the_first_tab(alice: Client, session: Session) -> None:
+def test_the_overview_is_the_first_tab(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}"))
     assert f'href="{address(session)}">Overview</a>' in page
     assert 'aria-current="page">Overview</a>' in html(alice.get(address(session)))
@@ -73,25 +73,27 @@ def test_links_keep_the_position(alice: Client, session: Session) -> None:
     assert "step=4" not in page
 
 
-def test_htmx_gets_the_part(alice: Client, session: Session) -> None:
+def test_htmx_gets_only_the_fragment(alice: Client, session: Session) -> None:
     part = fragment(alice, address(session))
     assert "<html" not in html(part)
     assert "Worth a look" in text(part)
 
 
-def test_a_member_sees_it_and_a_stranger_gets_404(bob: Client, charlie: Client, session: Session) -> None:
+def test_a_member_sees_the_overview_and_a_stranger_gets_404(
+    bob: Client, charlie: Client, session: Session
+) -> None:
     assert bob.get(address(session)).status_code == 200
     assert charlie.get(address(session)).status_code == 404
 
 
-def test_a_session_without_steps_shows_something_sensible(alice: Client, project: Project) -> None:
+def test_the_overview_of_a_session_without_steps_is_readable(alice: Client, project: Project) -> None:
     words = text(alice.get(address(create_session(project))))
     assert "nothing recorded yet" in words
     assert "undated" in words
     assert "No tool was called." in words
 
 
-def test_a_single_answer_shows_something_sensible(alice: Client, project: Project) -> None:
+def test_the_overview_of_a_single_answer_is_readable(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [answer()])
     assert "ended with an answer" in text(alice.get(address(session)))
@@ -109,7 +111,7 @@ def test_text_of_agents_is_inert(alice: Client, project: Project) -> None:
     assert "\x1b" not in page
 
 
-def test_rewinds_and_compactions_are_in_the_picture_and_its_table(
+def test_rewinds_and_compactions_are_in_the_chart_and_its_table(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewind(project, session.pk, Target(to_step=2))
@@ -134,7 +136,7 @@ def test_a_page_needs_few_queries_however_long_the_run_is(alice: Client, project
     assert max(counts) <= MAX_QUERIES
 
 
-def test_a_run_that_is_not_counted_yet_is_counted_on(
+def test_the_page_loads_again_until_the_run_is_counted(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_figures, "SECONDS", 0.0)
@@ -183,7 +185,7 @@ def test_list_head_ledger_and_overview_agree(
     assert "Input tokens 3,200" in ledger
 
 
-def test_shares_of_time_and_tokens_lead_to_steps(alice: Client, project: Project) -> None:
+def test_shares_of_time_and_tokens_link_to_steps(alice: Client, project: Project) -> None:
     session = create_session(project)
     moments = [datetime(2026, 1, 31, 9, minute, tzinfo=UTC) for minute in (0, 1, 3, 30, 31)]
     bodies = [ask("go"), act("bash", command="make"), ok(), ask("more"), answer()]

@@ -43,7 +43,7 @@ def pace(
     return found
 
 
-def test_its_time_begins_where_the_step_before_it_ended() -> None:
+def test_the_time_of_a_step_begins_at_the_end_of_the_previous_one() -> None:
     found = pace(4, 5.5)
     assert found.begins_at == START
     assert (found.pause.took, found.model.took, found.tools.took) == (0, 4_000, 1_500)
@@ -55,7 +55,7 @@ def test_the_time_until_an_input_of_a_person_is_a_pause() -> None:
     assert (found.pause.took, found.model.took, found.tools.took) == (20_000, 4_000, 1_000)
 
 
-def test_an_input_while_tools_ran_makes_no_pause() -> None:
+def test_an_input_while_tools_run_makes_no_pause() -> None:
     assert pace(4, 5, asked=-2).pause.took == 0
 
 
@@ -87,7 +87,7 @@ def test_a_step_without_a_result_ends_with_its_output() -> None:
     assert (found.model.took, found.tools.took) == (4_000, 0)
 
 
-def test_a_step_of_no_time_stays_a_little() -> None:
+def test_a_step_without_a_duration_is_shown_briefly() -> None:
     assert pace(0, 0).shown == MIN
 
 
@@ -136,7 +136,7 @@ def test_the_text_of_a_shortened_call_is_shortened_too() -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, 99, 5_000])
-def test_the_text_stays_within_its_call_whatever_was_reported(tokens: int) -> None:
+def test_the_text_stays_within_its_model_call_for_any_reported_times(tokens: int) -> None:
     found = pace(4, writing=Writing(characters=400, tokens=tokens, hidden=50))
     assert found.text_from >= 0
     assert found.text_from + found.text_for <= found.model.shown
@@ -160,13 +160,13 @@ def record(project: Project, *times: tuple[float, float]) -> History:
     return History(session)
 
 
-def test_the_time_of_a_replay_counts_shortened_stretches(project: Project) -> None:
+def test_the_replay_time_counts_shortened_stretches(project: Project) -> None:
     history = record(project, (0, 4), (1_000, 1_000), (1_003, 1_023))
     last, middle, first = 3_000 + 20_000, SHORTENED, 4_000
     assert replay_time(history) == (1, [0, last, last + middle, last + middle + first])
 
 
-def test_a_run_without_times_has_no_time_of_a_replay_and_goes_one_step_a_beat(
+def test_a_run_without_times_has_no_replay_time_and_plays_one_step_a_beat(
     alice: Client, project: Project
 ) -> None:
     session = create_session(project)
@@ -180,7 +180,7 @@ def test_a_run_without_times_has_no_time_of_a_replay_and_goes_one_step_a_beat(
     assert re.search(r'class="clock[^>]*>\s*undated', page)
 
 
-def test_the_time_of_a_long_replay_is_estimated_from_some_steps(project: Project) -> None:
+def test_the_replay_time_of_a_long_session_is_estimated_from_some_steps(project: Project) -> None:
     found = replay_time(History(long_session(project, 1_003)))
     assert found.size == 6
     assert found.times == [6 * MIN * n for n in range(169)]

@@ -33,6 +33,6 @@ def test_a_forged_cookie_changes_nothing(client: Client, db: None) -> None:
 
 
 @pytest.mark.parametrize("referer", ["https://evil.example/", "nowhere", "x\x00", "sessions"])
-def test_choosing_a_theme_never_leads_to_another_site(client: Client, db: None, referer: str) -> None:
+def test_choosing_a_theme_never_redirects_to_another_site(client: Client, db: None, referer: str) -> None:
     response = client.post("/theme", {"theme": "dark"}, headers={"referer": referer})
     assert response["Location"] == "/"

@@ -52,7 +52,7 @@ def test_an_owner_sets_and_removes_caps_and_sees_what_is_spent(alice: Client, pr
 
 
 @pytest.mark.parametrize("cap", ["-1", "nan", "inf", "soon", "1e99"])
-def test_a_cap_that_is_no_amount_is_refused(alice: Client, project: Project, cap: str) -> None:
+def test_an_invalid_cap_is_refused(alice: Client, project: Project, cap: str) -> None:
     refused = alice.post("/project", {"day_cap": cap})
     assert refused.status_code == 422
     assert "A spending cap must be a number from 0" in text(refused)

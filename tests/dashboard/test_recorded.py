@@ -58,7 +58,7 @@ def test_a_bill_below_our_count_leaves_nothing_unseen(alice: Client, project: Pr
     assert re.search(r"difference from the bill -\d", shown)
 
 
-def test_recorded_is_what_a_panel_shows_first(alice: Client, imported: Session) -> None:
+def test_a_panel_shows_recorded_by_default(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
     assert "Before step 2" in shown
     assert "87,605 of 272,000 tokens, as billed" in shown
@@ -67,7 +67,7 @@ def test_recorded_is_what_a_panel_shows_first(alice: Client, imported: Session) 
 
 
 @pytest.mark.parametrize(("model", "billed_input"), [("my-own", 240_000), ("gpt-4", 9_500)])
-def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
+def test_an_unknown_window_is_never_smaller_than_the_bill(
     alice: Client, project: Project, model: str, billed_input: int
 ) -> None:
     session = create_session(project, names={"model": model})
@@ -82,7 +82,7 @@ def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
     assert f"/ {max(billed_input, 8_000):,} tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 
-def test_a_window_that_is_not_known_has_no_size_without_usage(alice: Client, project: Project) -> None:
+def test_an_unknown_window_has_no_size_without_usage(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "my-own"})
     append(project, session.pk, [ask("go"), act()])
     assert "tokens, by our count · model window: unknown" in panel(alice, session)
@@ -100,7 +100,7 @@ def test_without_usage_the_number_is_our_count(alice: Client, session: Session) 
     assert "Cache Unknown: the usage of this model call is not recorded." in shown
 
 
-def test_terms_in_an_address_ask_what_if(alice: Client, session: Session) -> None:
+def test_options_in_an_address_select_what_if(alice: Client, session: Session) -> None:
     assert "Context after step 3" in panel(alice, session, "?step=3&policy=masked")
     assert "Context after step 3" in panel(alice, session, "?step=3&mode=what_if")
     assert "Before step 3" in panel(alice, session, "?step=3&mode=recorded&policy=masked")
@@ -110,7 +110,7 @@ def test_an_unknown_mode_is_a_422(alice: Client, session: Session) -> None:
     assert fragment(alice, address(session, "?mode=guessed")).status_code == 422
 
 
-def test_the_page_of_a_session_keeps_mode_and_terms(alice: Client, session: Session) -> None:
+def test_the_page_of_a_session_keeps_mode_and_options(alice: Client, session: Session) -> None:
     query = "?step=3&mode=what_if&policy=masked&max_tokens=777&format=plain&model=my-own&view=json"
     page = html(alice.get(address(session, query, "session")))
     form = page[page.index('id="context-form"') : page.index('id="context"')]
@@ -132,7 +132,7 @@ def test_what_if_takes_the_window_of_the_model_of_the_step(alice: Client, projec
     assert "/ 900 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 
-def test_a_budget_that_nobody_chose_is_not_refused_in_red(alice: Client, project: Project) -> None:
+def test_a_default_budget_is_not_refused_as_an_error(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "gpt-4"})
     append(project, session.pk, [ask("go"), act("ls"), ok(outputs="many words " * 20_000)])
     query = "?step=1&mode=what_if&policy=masked"
@@ -142,7 +142,7 @@ def test_a_budget_that_nobody_chose_is_not_refused_in_red(alice: Client, project
     assert 'class="refusal"' not in calm
 
 
-def test_a_compaction_and_a_take_are_said_not_to_be_here(alice: Client, project: Project) -> None:
+def test_the_panel_names_a_compaction_and_a_take_that_it_leaves_out(alice: Client, project: Project) -> None:
     session = create_session(project)
     compacted = [
         draft(DebugLog(category="compaction", message="c")),
@@ -162,7 +162,7 @@ def test_a_session_without_steps_says_so(alice: Client, project: Project) -> Non
     assert fragment(alice, address(session, name="recorded-messages")).status_code == 200
 
 
-def test_messages_come_in_pages_with_their_steps(alice: Client, project: Project) -> None:
+def test_messages_are_paginated_with_their_steps(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [ask("go"), *[each for n in range(40) for each in (act("read", n=n), ok())]])
     page, counts = address(session, "?step=40", "recorded-messages"), []
@@ -188,7 +188,7 @@ def test_a_cache_that_held_everything_is_not_compared_with_one_that_costs_more(
     assert compared not in whole
 
 
-def test_what_agents_write_is_text(alice: Client, project: Project) -> None:
+def test_text_of_agents_is_escaped(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": clean(ATTACK)})
     drafts = [draft(SystemInstruction(text=ATTACK)), ask(ATTACK)]
     for _ in range(2):
@@ -221,7 +221,7 @@ def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project
     assert counts[0] == counts[1] <= 15
 
 
-def test_the_bar_is_never_longer_than_the_bill(imported: Session) -> None:
+def test_the_bar_never_exceeds_the_bill(imported: Session) -> None:
     append(imported.project, imported.pk, [ask("word " * 50_000), billed(87_700)])
     history = History(Session.objects.get(pk=imported.pk))
     request = recorded_request(history, 3)

@@ -24,7 +24,7 @@ def steps(session: Session) -> int:
     return History(session).steps
 
 
-def test_the_form_tells_exactly_what_goes(alice: Client, session: Session) -> None:
+def test_the_form_shows_exactly_what_is_cut_off(alice: Client, session: Session) -> None:
     page = text(alice.get(form(session, "?step=2")))
     assert "This cuts off steps 3–5: 3 steps, 6 entries." in page
     assert steps(session) == 5
@@ -34,7 +34,7 @@ def test_a_negative_step_counts_from_the_end(alice: Client, session: Session) ->
     assert "This cuts off step 5: 1 step, 2 entries." in text(alice.get(form(session, "?step=-2")))
 
 
-def test_everything_can_go(alice: Client, session: Session) -> None:
+def test_everything_can_be_cut_off(alice: Client, session: Session) -> None:
     assert "This cuts off steps 1–5: 5 steps, 10 entries." in text(alice.get(form(session, "?step=0")))
     alice.post(form(session), {"step": "0"})
     assert steps(session) == 0
@@ -67,7 +67,7 @@ def test_without_a_step_nothing_is_rewound(alice: Client, session: Session, fiel
     assert steps(session) == 5
 
 
-def test_sending_the_form_as_it_stands_rewinds(alice: Client, session: Session) -> None:
+def test_sending_the_unchanged_form_rewinds(alice: Client, session: Session) -> None:
     page = html(alice.get(form(session, "?step=2")))
     post = page[page.index('method="post" action="' + form(session)) :]
     fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', post[: post.index("</form>")]))
@@ -77,7 +77,7 @@ def test_sending_the_form_as_it_stands_rewinds(alice: Client, session: Session) 
     assert "“ the wrong way ”" in text(alice.get(response["Location"]))
 
 
-def test_what_was_appended_meanwhile_is_not_cut_off_unseen(
+def test_entries_appended_meanwhile_are_not_cut_off_unseen(
     alice: Client, project: Project, session: Session
 ) -> None:
     seen = session.head
@@ -88,7 +88,7 @@ def test_what_was_appended_meanwhile_is_not_cut_off_unseen(
     assert steps(session) == 6
 
 
-def test_the_dialog_gets_the_form_alone(alice: Client, session: Session) -> None:
+def test_the_dialog_gets_only_the_form(alice: Client, session: Session) -> None:
     found = html(fragment(alice, form(session, "?step=2")))
     assert found.startswith('<div class="rewind">')
 
@@ -100,7 +100,7 @@ def test_undo_restores_at_once(alice: Client, project: Project, session: Session
     assert steps(session) == 5
 
 
-def test_undoing_an_older_rewind_tells_first_what_that_cuts_off(
+def test_undoing_an_older_rewind_shows_first_what_it_cuts_off(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewound = rewind(project, session.pk, Target(to_step=2))
@@ -129,14 +129,16 @@ def test_the_bar_about_a_rewind_can_be_dismissed_for_good(
     assert "Rewound: 1 step cut off" in text(alice.get(page))
 
 
-def test_a_dismissed_bar_goes_without_a_new_page(alice: Client, project: Project, session: Session) -> None:
+def test_a_dismissed_bar_disappears_without_a_new_page(
+    alice: Client, project: Project, session: Session
+) -> None:
     rewound = rewind(project, session.pk, Target(to_step=2))
     address = reverse("dismiss", args=[session.pk, rewound.position])
     response = alice.post(address, headers={"hx-request": "true"})
     assert (response.status_code, response.content) == (200, b"")
 
 
-def test_a_person_is_remembered_a_bounded_number_of_dismissals(alice: Client, session: Session) -> None:
+def test_the_number_of_stored_dismissals_of_a_person_is_bounded(alice: Client, session: Session) -> None:
     for position in range(1, KEPT + 5):
         alice.post(reverse("dismiss", args=[session.pk, position]))
     assert len(alice.session[DISMISSED]) == KEPT
@@ -150,12 +152,12 @@ def test_a_rewind_is_undone_once(alice: Client, project: Project, session: Sessi
     assert alice.get(address).status_code == 409
 
 
-def test_an_entry_that_is_no_rewind_cannot_be_undone(alice: Client, session: Session) -> None:
+def test_an_entry_that_is_not_a_rewind_cannot_be_undone(alice: Client, session: Session) -> None:
     assert alice.post(reverse("undo", args=[session.pk, 3])).status_code == 404
     assert alice.post(reverse("undo", args=[session.pk, 10**12])).status_code == 404
 
 
-def test_undoing_back_to_nothing_leads_to_the_empty_session(
+def test_undoing_to_an_empty_history_redirects_to_the_empty_session(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewind(project, session.pk, Target(to_step=0))

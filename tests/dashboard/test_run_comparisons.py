@@ -18,7 +18,7 @@ def page_of(a: object, b: object, more: str = "") -> str:
     return f"{reverse('compare-runs')}?a={a}&b={b}{more}"
 
 
-def did(project: Project, *names: str) -> Session:
+def recorded_run(project: Project, *names: str) -> Session:
     session = create_session(project, names={"title": "another run"})
     append(project, session.pk, [draft for name in names for draft in (act(name), ok())])
     session.refresh_from_db()
@@ -34,7 +34,7 @@ def forked(project: Project, session: Session) -> Session:
     return other
 
 
-def test_a_fork_and_its_parent_name_the_step_where_they_part(
+def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     alice: Client, project: Project, session: Session
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
@@ -45,7 +45,7 @@ def test_a_fork_and_its_parent_name_the_step_where_they_part(
     assert "only A" in page
 
 
-def test_totals_stand_above_with_those_after_the_common_part(
+def test_totals_are_shown_for_the_runs_and_for_the_part_after_the_shared_steps(
     alice: Client, project: Project, session: Session
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
@@ -55,14 +55,14 @@ def test_totals_stand_above_with_those_after_the_common_part(
 
 def test_runs_of_equal_steps_are_folded(alice: Client, project: Project) -> None:
     names = [f"tool_{number}" for number in range(8)]
-    a, b = did(project, *names, "end"), did(project, *names, "other")
+    a, b = recorded_run(project, *names, "end"), recorded_run(project, *names, "other")
     page = html(alice.get(page_of(a.pk, b.pk)))
     assert "8 equal pairs" in page
     assert page.index("8 equal pairs") < page.index('id="divergence"')
 
 
 def test_a_long_comparison_begins_shortly_before_the_difference(alice: Client, project: Project) -> None:
-    a, b = did(project, *["ls"] * PAGE, "end"), did(project, *["ls"] * PAGE, "other")
+    a, b = recorded_run(project, *["ls"] * PAGE, "end"), recorded_run(project, *["ls"] * PAGE, "other")
     address = page_of(a.pk, b.pk)
     page = alice.get(address)
     assert f"{PAGE - 3} earlier pairs, all equal" in text(page)
@@ -75,11 +75,13 @@ def test_a_long_comparison_begins_shortly_before_the_difference(alice: Client, p
     assert 'id="divergence"' in html(further)
 
 
-def test_the_same_steps_are_said_to_be_the_same(alice: Client, project: Project) -> None:
-    assert "No step differs." in text(alice.get(page_of(did(project, "a").pk, did(project, "a").pk)))
+def test_equal_runs_are_reported_as_equal(alice: Client, project: Project) -> None:
+    assert "No step differs." in text(
+        alice.get(page_of(recorded_run(project, "a").pk, recorded_run(project, "a").pk))
+    )
 
 
-def test_one_run_alone_is_offered_what_it_can_be_compared_with(
+def test_the_form_suggests_sessions_to_compare_with(
     alice: Client, project: Project, session: Session
 ) -> None:
     other = forked(project, session)
@@ -95,7 +97,7 @@ def test_without_a_run_there_is_a_form(alice: Client, project: Project) -> None:
     assert "Run A" in text(alice.get(reverse("compare-runs")))
 
 
-def test_what_cannot_be_compared_is_said_above_the_form(alice: Client, session: Session) -> None:
+def test_an_impossible_comparison_is_explained_above_the_form(alice: Client, session: Session) -> None:
     same = alice.get(page_of(session.pk, session.pk))
     assert (same.status_code, "a and b are the same run" in text(same)) == (422, True)
     assert "Use the id of a session" in text(alice.get(page_of("x", session.pk)))
@@ -103,25 +105,25 @@ def test_what_cannot_be_compared_is_said_above_the_form(alice: Client, session: 
     assert alice.get(page_of(f"{session.pk}/takes/3", session.pk)).status_code == 404
 
 
-def test_a_place_that_is_not_there_is_refused(alice: Client, project: Project, session: Session) -> None:
-    other = did(project, "a")
+def test_a_missing_place_is_refused(alice: Client, project: Project, session: Session) -> None:
+    other = recorded_run(project, "a")
     for at in ("99-99", "0-1", "x", "1"):
         status = alice.get(page_of(session.pk, other.pk, f"&at={at}")).status_code
         assert status in ((422,) if at in ("99-99", "0-1") else (200, 422)), at
 
 
 def test_a_stranger_sees_no_comparison(charlie: Client, project: Project, session: Session) -> None:
-    other = did(project, "a")
+    other = recorded_run(project, "a")
     assert charlie.get(page_of(session.pk, other.pk)).status_code == 404
     assert charlie.get(f"{reverse('compare-runs')}?a={session.pk}").status_code == 404
 
 
-def test_what_agents_wrote_is_inert(alice: Client, project: Project, session: Session) -> None:
-    other = did(project, "<script>alert(1)</script>")
+def test_text_of_agents_is_inert(alice: Client, project: Project, session: Session) -> None:
+    other = recorded_run(project, "<script>alert(1)</script>")
     assert "<script>alert" not in html(alice.get(page_of(session.pk, other.pk)))
 
 
-def test_ways_lead_to_the_comparison(alice: Client, project: Project, session: Session) -> None:
+def test_several_pages_link_to_the_comparison(alice: Client, project: Project, session: Session) -> None:
     other = forked(project, session)
     assert page_of(session.pk, other.pk).replace("&", "&amp;") in html(
         alice.get(reverse("session", args=[other.pk]))
@@ -145,8 +147,8 @@ def test_a_moment_of_a_session_is_compared_with_the_session(alice: Client, sessi
     assert "Choose a step from 1 to 4." in text(refused)
 
 
-def test_pairs_tell_what_b_took_more(alice: Client, project: Project) -> None:
-    a, b = did(project, "look"), create_session(project)
+def test_pairs_show_how_much_more_b_took(alice: Client, project: Project) -> None:
+    a, b = recorded_run(project, "look"), create_session(project)
     append(project, b.pk, [act("look"), ok(outputs="word " * 90)])
     page = text(alice.get(page_of(a.pk, b.pk)))
     found = Episode.objects.filter(session__in=(a, b)).values_list("session_id", "tokens")
@@ -154,7 +156,9 @@ def test_pairs_tell_what_b_took_more(alice: Client, project: Project) -> None:
     assert f"result +{tokens[b.pk] - tokens[a.pk]} tokens" in page
 
 
-def test_contexts_are_compared_where_the_runs_part(alice: Client, project: Project, session: Session) -> None:
+def test_contexts_are_compared_where_the_runs_diverge(
+    alice: Client, project: Project, session: Session
+) -> None:
     other = forked(project, session)
     address = f"{reverse('compare-contexts')}?a={session.pk}&b={other.pk}&at=4-4"
     assert address.replace("&", "&amp;") in html(alice.get(page_of(session.pk, other.pk)))
@@ -168,5 +172,5 @@ def test_contexts_are_compared_where_the_runs_part(alice: Client, project: Proje
 
 
 def test_a_stranger_sees_no_contexts(charlie: Client, project: Project, session: Session) -> None:
-    address = f"{reverse('compare-contexts')}?a={session.pk}&b={did(project, 'a').pk}&at=1-1"
+    address = f"{reverse('compare-contexts')}?a={session.pk}&b={recorded_run(project, 'a').pk}&at=1-1"
     assert fragment(charlie, address).status_code == 404

@@ -1,4 +1,4 @@
-"""The search of all sessions: each result leads to its step, and what cannot be read is explained."""
+"""The search of all sessions: each result links to its step, and an invalid query is explained."""
 
 import re
 
@@ -14,7 +14,7 @@ from tests.services.drafts import act, ok
 
 
 @pytest.fixture
-def found(project: Project, settled: None) -> Session:
+def searched_session(project: Project, settled: None) -> Session:
     session = create_session(project, names={"title": "Mend the hooks", "agent": "mender"})
     append(
         project, session.pk, [act("look"), ok(outputs="nothing"), act("look"), ok(outputs="<b>zebra</b> one")]
@@ -28,30 +28,32 @@ def addresses(page: str) -> list[str]:
     return re.findall(r'class="title" href="([^"]+)"', page)
 
 
-def test_a_result_leads_to_its_step_and_marks_the_match(alice: Client, found: Session) -> None:
+def test_a_result_links_to_its_step_and_marks_the_match(alice: Client, searched_session: Session) -> None:
     page = html(alice.get("/search?q=zebra"))
-    assert addresses(page) == [f"/sessions/{found.pk}?step=2&amp;find=zebra"]
+    assert addresses(page) == [f"/sessions/{searched_session.pk}?step=2&amp;find=zebra"]
     assert "&lt;b&gt;<mark>zebra</mark>&lt;/b&gt;" in page
     shown = html(alice.get(addresses(page)[0].replace("&amp;", "&")))
     assert 'value="zebra"' in shown
 
 
-def test_what_no_step_has_is_found_in_different_steps(alice: Client, found: Session) -> None:
+def test_words_that_no_step_has_together_are_found_in_different_steps(
+    alice: Client, searched_session: Session
+) -> None:
     page = html(alice.get("/search?q=nothing+zebra"))
     assert "nothing AND zebra" in page
     assert addresses(page) == [
-        f"/sessions/{found.pk}?step={n}&amp;find={t}" for n, t in ((1, "nothing"), (2, "zebra"))
+        f"/sessions/{searched_session.pk}?step={n}&amp;find={t}" for n, t in ((1, "nothing"), (2, "zebra"))
     ]
     assert 'href="/search?q=nothing+AND+zebra+agent%3Amender"' in page
 
 
-def test_a_result_in_a_take_leads_to_the_past_that_has_it(alice: Client, found: Session) -> None:
+def test_a_result_in_a_take_links_to_a_position_that_has_it(alice: Client, searched_session: Session) -> None:
     page = html(alice.get("/search?q=zebra+takes:all"))
     (in_take,) = (address for address in addresses(page) if "as_of" in address)
     assert "a zebra that is cut off" in text(alice.get(in_take.replace("&amp;", "&")))
 
 
-def test_facets_narrow_the_results(alice: Client, found: Session) -> None:
+def test_facets_narrow_the_results(alice: Client, searched_session: Session) -> None:
     page = html(alice.get("/search?q=zebra"))
     assert 'href="/search?q=zebra+agent%3Amender"' in page
     assert addresses(html(alice.get("/search?q=zebra+agent:mender")))
@@ -62,30 +64,36 @@ def test_without_a_query_the_page_says_what_can_be_searched(alice: Client) -> No
     assert "What you can search for" in html(alice.get("/search"))
 
 
-def test_an_empty_result_says_what_can_be_searched(alice: Client, found: Session) -> None:
+def test_an_empty_result_says_what_can_be_searched(alice: Client, searched_session: Session) -> None:
     page = html(alice.get("/search?q=wombat"))
     assert "No steps found" in page
     assert "What you can search for" in page
 
 
-def test_the_list_leads_to_a_search_of_all_steps(alice: Client, found: Session) -> None:
+def test_the_list_leads_to_a_search_of_all_steps(alice: Client, searched_session: Session) -> None:
     for word in ("Mend", "wombat"):
         assert f'href="/search?q={word}"' in html(alice.get(f"/?q={word}"))
 
 
 @pytest.mark.parametrize("query", ["x" * 10_000, "cost>abc", "E*", "%22unbalanced", "status:nonsense", "%25"])
-def test_a_query_that_cannot_be_read_is_answered_in_words(alice: Client, query: str) -> None:
+def test_an_invalid_query_is_explained(alice: Client, query: str) -> None:
     response = alice.get(f"/search?q={query}")
     assert response.status_code in (200, 422)
     assert ('<p class="bar bar-bad" role="alert">' in html(response)) == (response.status_code == 422)
 
 
-def test_a_stranger_finds_nothing(charlie: Client, found: Session) -> None:
+def test_a_stranger_finds_nothing(charlie: Client, searched_session: Session) -> None:
     assert "Mend the hooks" not in charlie.get("/search?q=zebra", follow=True).content.decode()
 
 
-def test_older_results_are_on_the_next_page(alice: Client, project: Project, found: Session) -> None:
-    append(project, found.pk, [entry for _ in range(25) for entry in (act("look"), ok(outputs="zebra"))])
+def test_older_results_are_on_the_next_page(
+    alice: Client, project: Project, searched_session: Session
+) -> None:
+    append(
+        project,
+        searched_session.pk,
+        [entry for _ in range(25) for entry in (act("look"), ok(outputs="zebra"))],
+    )
     page = html(alice.get("/search?q=zebra"))
     (further,) = re.findall(r'hx-get="(/search\?q=zebra&amp;cursor=\d+\.[0-9a-f]{8})"', page)
     rest = alice.get(further.replace("&amp;", "&"), headers={"HX-Request": "true", "HX-Target": "more"})
@@ -94,13 +102,15 @@ def test_older_results_are_on_the_next_page(alice: Client, project: Project, fou
 
 
 @pytest.mark.parametrize("cursor", ["7", "7.00000000", "x", "²", "9" * 30])
-def test_a_cursor_of_another_search_is_refused(alice: Client, found: Session, cursor: str) -> None:
+def test_a_cursor_of_another_search_is_refused(alice: Client, searched_session: Session, cursor: str) -> None:
     response = alice.get("/search", {"q": "zebra", "cursor": cursor})
     assert response.status_code == 422
     assert "This page belongs to another search. Press Search to start again." in html(response)
 
 
-def test_a_search_is_saved_and_found_below_the_field(alice: Client, charlie: Client, found: Session) -> None:
+def test_a_search_is_saved_and_found_below_the_field(
+    alice: Client, charlie: Client, searched_session: Session
+) -> None:
     assert "Save this search" in html(alice.get("/search?q=zebra"))
     saved = alice.post("/searches", {"q": "zebra tool:look", "name": "Zebras <b>"})
     assert (saved.status_code, saved["Location"]) == (302, "/search?q=zebra+tool%3Alook")
@@ -119,7 +129,9 @@ def test_a_search_is_saved_and_found_below_the_field(alice: Client, charlie: Cli
     assert "No saved searches" in html(alice.get("/searches"))
 
 
-def test_what_cannot_be_saved_is_explained_and_kept_in_the_form(alice: Client, found: Session) -> None:
+def test_an_invalid_search_is_not_saved_and_stays_in_the_form(
+    alice: Client, searched_session: Session
+) -> None:
     alice.post("/searches", {"q": "zebra", "name": "Zebras"})
     refused = alice.post("/searches", {"q": "other", "name": "Zebras"})
     assert refused.status_code == 409
@@ -128,7 +140,7 @@ def test_what_cannot_be_saved_is_explained_and_kept_in_the_form(alice: Client, f
     assert alice.post("/searches", {"q": '"open', "name": "x"}).status_code == 422
 
 
-def test_suggestions_are_escaped(alice: Client, found: Session) -> None:
+def test_suggestions_are_escaped(alice: Client, searched_session: Session) -> None:
     shown = html(alice.get("/search/suggestions?q=title:"))
     assert 'data-text="title:&quot;Mend the hooks&quot;"' in shown
     assert "<b>" not in html(alice.get("/search/suggestions?q=zebr"))

@@ -1,4 +1,4 @@
-"""The session page: the address holds the position, takes are shown, and odd sessions look right."""
+"""The session page: the address has the position, takes are shown, and unusual sessions are readable."""
 
 import re
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def page_of(session: Session, query: str = "") -> str:
     return reverse("session", args=[session.pk]) + query
 
 
-def at(client: Client, address: str) -> int:
+def playhead_step(client: Client, address: str) -> int:
     """The step under the playhead."""
     found = re.search(r'class="step-view" data-at="(\d+)"', html(client.get(address)))
     assert found
@@ -29,12 +29,12 @@ def at(client: Client, address: str) -> int:
 
 
 def test_a_session_opens_at_its_first_step(alice: Client, session: Session) -> None:
-    assert at(alice, page_of(session)) == 1
+    assert playhead_step(alice, page_of(session)) == 1
 
 
 @pytest.mark.parametrize(("query", "step"), [("?step=3", 3), ("?step=-1", 5), ("?step=-5", 1), ("?step=", 1)])
-def test_the_address_holds_the_position(alice: Client, session: Session, query: str, step: int) -> None:
-    assert at(alice, page_of(session, query)) == step
+def test_the_address_has_the_position(alice: Client, session: Session, query: str, step: int) -> None:
+    assert playhead_step(alice, page_of(session, query)) == step
 
 
 @pytest.mark.parametrize("step", ["6", "0", "-6", "999999999"])
@@ -49,7 +49,7 @@ def test_a_step_beyond_the_history_is_a_404_that_names_the_range(
 @pytest.mark.parametrize(
     "query", ["?step=abc", "?step=1.5", "?step=²", "?as_of=999", "?as_of=-1", "?step=" + "9" * 99]
 )
-def test_a_position_that_is_none_is_a_422(alice: Client, session: Session, query: str) -> None:
+def test_an_invalid_position_is_a_422(alice: Client, session: Session, query: str) -> None:
     assert alice.get(page_of(session, query)).status_code == 422
 
 
@@ -89,7 +89,7 @@ def test_every_control_is_a_link(alice: Client, session: Session) -> None:
     assert f'href="/sessions/{session.pk}/jump?step=2&amp;to=next-error"' in page
 
 
-def test_without_a_further_error_the_link_leads_nowhere(alice: Client, session: Session) -> None:
+def test_without_a_further_error_the_link_is_disabled(alice: Client, session: Session) -> None:
     page = html(alice.get(page_of(session, "?step=3")))
     assert re.search(r'data-jump="next-error"[^>]*aria-disabled="true"', page)
 
@@ -101,17 +101,19 @@ def test_a_take_is_shown_where_it_was_cut_off(alice: Client, project: Project, s
     assert "Rewound: 3 steps cut off and kept as a take." in page
 
 
-def test_a_take_is_looked_at_as_of_then(alice: Client, project: Project, session: Session) -> None:
+def test_a_take_is_shown_as_of_its_position(alice: Client, project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     page = html(alice.get(page_of(session)))
     look = re.search(r'href="([^"]*as_of[^"]*)">(?:<svg.*?</svg>)Open', page)
     assert look
     response = alice.get(look[1].replace("&amp;", "&"))
     assert "You see the session as of position 11, with 5 steps." in text(response)
-    assert at(alice, look[1].replace("&amp;", "&")) == 3
+    assert playhead_step(alice, look[1].replace("&amp;", "&")) == 3
 
 
-def test_a_takes_steps_come_when_it_is_opened(alice: Client, project: Project, session: Session) -> None:
+def test_the_steps_of_a_take_are_loaded_when_it_is_opened(
+    alice: Client, project: Project, session: Session
+) -> None:
     rewind(project, session.pk, Target(to_step=2))
     rows = html(fragment(alice, reverse("take", args=[session.pk, 12])))
     assert re.findall(r'<span class="n">(\d)</span>', rows) == ["3", "4", "5"]
@@ -126,7 +128,9 @@ def test_undoing_restores_and_says_so(alice: Client, project: Project, session: 
     assert "Take:" not in page
 
 
-def test_the_bar_goes_once_the_session_goes_on(alice: Client, project: Project, session: Session) -> None:
+def test_the_bar_disappears_once_the_session_continues(
+    alice: Client, project: Project, session: Session
+) -> None:
     rewind(project, session.pk, Target(to_step=2))
     append(project, session.pk, [act()])
     page = text(alice.get(page_of(session)))
@@ -134,13 +138,13 @@ def test_the_bar_goes_once_the_session_goes_on(alice: Client, project: Project, 
     assert "Take: 3 steps" in page
 
 
-def test_the_past_cannot_be_rewound_but_forked(alice: Client, session: Session) -> None:
+def test_an_earlier_position_can_be_forked_but_not_rewound(alice: Client, session: Session) -> None:
     page = html(alice.get(page_of(session, "?as_of=5")))
     assert f'href="{reverse("rewind", args=[session.pk])}' not in page
     assert f'action="{reverse("fork", args=[session.pk])}?step=1&amp;as_of=5"' in page
 
 
-def test_the_way_back_to_the_present_keeps_the_step(
+def test_the_link_to_the_newest_position_keeps_the_step(
     alice: Client, project: Project, session: Session
 ) -> None:
     head = session.head
@@ -159,14 +163,14 @@ def test_a_session_without_steps_shows_its_inputs(alice: Client, project: Projec
     assert "hello there" in page
 
 
-def test_a_session_of_one_step_has_nowhere_to_go(alice: Client, project: Project) -> None:
+def test_a_session_of_one_step_has_no_links_to_other_steps(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [answer("the end")])
     page = html(alice.get(page_of(session)))
     assert set(re.findall(r'data-move="\w+"[^>]*href="[^"]*\?step=(\d+)"', page)) == {"1"}
 
 
-def test_a_step_in_flight_says_that_nothing_has_come_back(
+def test_a_step_in_flight_says_that_it_has_no_result(
     alice: Client, project: Project, session: Session
 ) -> None:
     append(project, session.pk, [act("slow_tool")])
@@ -189,19 +193,19 @@ def test_relatives_are_linked(alice: Client, project: Project, session: Session)
     assert "nothing recorded" not in text(alice.get(page_of(child)))
 
 
-def test_a_title_of_300_characters_is_kept_whole(alice: Client, project: Project) -> None:
+def test_a_title_of_300_characters_is_not_cut(alice: Client, project: Project) -> None:
     session = create_session(project, names={"title": "wide " * 60})
     assert f'title="{("wide " * 60)}"' in html(alice.get(page_of(session)))
 
 
-def test_renaming_keeps_the_place(alice: Client, session: Session) -> None:
+def test_renaming_keeps_the_step(alice: Client, session: Session) -> None:
     response = alice.post(reverse("rename", args=[session.pk]) + "?step=3", {"title": "  New\x01 \n title  "})
     assert response["Location"] == page_of(session, "?step=3")
     session.refresh_from_db()
     assert session.title == "New\x01 title"
 
 
-def test_a_title_that_is_too_long_is_refused_not_cut(alice: Client, session: Session) -> None:
+def test_a_title_that_is_too_long_is_refused_and_not_cut(alice: Client, session: Session) -> None:
     assert re.search(r'<input name="title" [^>]*maxlength="300"', html(alice.get(page_of(session))))
     response = alice.post(reverse("rename", args=[session.pk]), {"title": "x" * 301})
     assert response.status_code == 422
@@ -224,7 +228,7 @@ def test_a_status_that_does_not_exist_is_refused(alice: Client, session: Session
     assert alice.post(reverse("change-status", args=[session.pk]), {"status": "gone"}).status_code == 422
 
 
-def test_scrolling_brings_25_more_rows(alice: Client, project: Project) -> None:
+def test_scrolling_loads_25_more_rows(alice: Client, project: Project) -> None:
     session = long_session(project, 200)
     address = reverse("steps", args=[session.pk])
     numbers = re.compile(r'data-step="(\d+)"')
@@ -234,7 +238,7 @@ def test_scrolling_brings_25_more_rows(alice: Client, project: Project) -> None:
     assert earlier == list(range(1, 20))
 
 
-def test_rows_lead_on_at_the_ends_of_the_list_only(alice: Client, project: Project) -> None:
+def test_only_the_ends_of_the_rows_link_to_more_rows(alice: Client, project: Project) -> None:
     address = reverse("steps", args=[long_session(project, 200).pk])
     ends = ("Earlier steps", "Later steps")
     offered = {
@@ -255,7 +259,7 @@ def test_rows_without_htmx_lead_to_the_page(alice: Client, session: Session) -> 
     assert response["Location"] == page_of(session, "?step=3")
 
 
-def test_news_come_only_when_there_are_any(alice: Client, project: Project, session: Session) -> None:
+def test_news_are_sent_only_after_a_change(alice: Client, project: Project, session: Session) -> None:
     address = reverse("news", args=[session.pk])
     known = f"?revision={session.revision}&steps=5&seen=5&step=2"
     assert fragment(alice, address + known).status_code == 204
@@ -266,7 +270,7 @@ def test_news_come_only_when_there_are_any(alice: Client, project: Project, sess
     assert alice.get(address + known)["Location"] == page_of(session, "?step=6")
 
 
-def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project, session: Session) -> None:
+def test_news_have_every_changed_part_of_the_page(alice: Client, project: Project, session: Session) -> None:
     append(project, session.pk, [act("slow_tool")])
     session.refresh_from_db()
     known = f"?revision={session.revision}&steps=6&seen=6&step=6"
@@ -280,7 +284,7 @@ def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project,
     assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "chips", "facts", "timeline"}
 
 
-def test_many_news_lead_on(alice: Client, project: Project) -> None:
+def test_news_of_many_steps_link_to_more_rows(alice: Client, project: Project) -> None:
     session = long_session(project, 200)
     news = fragment(alice, reverse("news", args=[session.pk]) + "?revision=0&steps=100&seen=90&step=3")
     page = html(news)
@@ -299,7 +303,7 @@ def test_news_of_a_rewind_have_its_bar(alice: Client, project: Project, session:
     assert 'data-steps="0"' in page
 
 
-def test_every_session_but_not_its_past_is_followed(
+def test_a_session_is_followed_except_at_an_earlier_position(
     alice: Client, project: Project, session: Session
 ) -> None:
     change_session(project, session.pk, {"status": "finished"})
@@ -309,7 +313,7 @@ def test_every_session_but_not_its_past_is_followed(
         assert sign not in past
 
 
-def test_odd_names_do_not_break_a_page(alice: Client, project: Project) -> None:
+def test_unusual_names_do_not_break_a_page(alice: Client, project: Project) -> None:
     session = create_session(project, names={"title": "\u202eevil\u202c עברית", "agent": "a\x07b"})
     tool = UseTool(name="x\ud800\x00", arguments={"\udfff": "\x00"})
     append(project, session.pk, [EntryDraft(ModelInput(content="\ud800\x00"))])
@@ -320,7 +324,7 @@ def test_odd_names_do_not_break_a_page(alice: Client, project: Project) -> None:
     assert "\x00" not in page
 
 
-def test_a_take_of_results_alone_leads_to_the_step_it_ended(
+def test_a_take_of_only_results_links_to_the_step_that_it_ended(
     alice: Client, project: Project, session: Session
 ) -> None:
     rewind(project, session.pk, Target(to_position=10))
@@ -328,10 +332,12 @@ def test_a_take_of_results_alone_leads_to_the_step_it_ended(
     assert "Take: 1 entry cut off by the rewind at position 12" in text(alice.get(page_of(session)))
     assert f'href="{page_of(session)}?as_of=11&amp;step=-1"' in page
     response = alice.get(reverse("take", args=[session.pk, 12]))
-    assert at(alice, response["Location"]) == 5
+    assert playhead_step(alice, response["Location"]) == 5
 
 
-def test_the_page_says_how_far_outcomes_of_an_earlier_version_are(alice: Client, session: Session) -> None:
+def test_the_page_shows_the_progress_of_computing_outcomes_of_an_earlier_version(
+    alice: Client, session: Session
+) -> None:
     notice = "targets and likely failures are being computed: 0 % done"
     assert notice not in text(alice.get(page_of(session)))
     StaleOutcomes.objects.create(session=session)

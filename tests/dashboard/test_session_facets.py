@@ -1,4 +1,4 @@
-"""The facets of the list of sessions, what is folded in it, and who is at work."""
+"""The facets of the list of sessions, its folded rows, and the running agents."""
 
 import re
 from datetime import timedelta
@@ -43,7 +43,7 @@ def runs(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-def test_facets_have_counts_and_lead_to_what_they_count(alice: Client) -> None:
+def test_facets_have_counts_and_link_to_the_counted_sessions(alice: Client) -> None:
     found = facets(alice, "/")
     counts = {label: count for label, (_, count) in found.items()}
     assert counts == {
@@ -66,7 +66,7 @@ def test_counts_follow_the_other_filters(alice: Client) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-def test_a_chip_takes_one_choice_back(alice: Client) -> None:
+def test_a_chip_removes_one_choice(alice: Client) -> None:
     page = html(alice.get("/?q=o&errors=with&agent=fixer&from=2020-01-01&sort=steps"))
     chips = re.findall(r'class="chip" href="([^"]*)"[^>]*>\s*<span dir="auto">([^<]*)<', page)
     assert [(unescape(url), label) for url, label in chips] == [
@@ -98,7 +98,9 @@ def test_a_span_of_days_replaces_a_preset(alice: Client) -> None:
         ("&".join(f"tag=t{n}" for n in range(21)), "tag has 21 values. Use at most 20."),
     ],
 )
-def test_a_wrong_filter_says_what_it_may_be(alice: Client, query: str, detail: str) -> None:
+def test_the_error_of_an_invalid_filter_lists_the_valid_values(
+    alice: Client, query: str, detail: str
+) -> None:
     response = alice.get(f"/?{query}")
     assert response.status_code == 422
     assert detail in text(response)
@@ -113,11 +115,11 @@ def test_a_cursor_of_other_filters_is_refused(alice: Client, project: Project) -
     assert "belongs to another list" in text(refused)
 
 
-def test_the_list_leads_to_the_search_of_all_steps(alice: Client, project: Project) -> None:
+def test_the_list_links_to_the_search_of_all_steps(alice: Client, project: Project) -> None:
     assert f'href="{reverse("search")}"' in html(alice.get("/"))
 
 
-def test_who_is_at_work_stands_above_the_list(alice: Client, project: Project) -> None:
+def test_running_agents_are_shown_above_the_list(alice: Client, project: Project) -> None:
     call = ActionProposal.model_validate({"thoughts": "", "use_tool": {"name": "pytest", "arguments": {}}})
     now = timezone.now()
     for title, age, draft in (
@@ -136,7 +138,7 @@ def test_who_is_at_work_stands_above_the_list(alice: Client, project: Project) -
     assert "step 1 is running: <bdi>pytest()</bdi>" in at_work
 
 
-def test_where_nobody_is_at_work_nothing_is_said(alice: Client, project: Project) -> None:
+def test_nothing_is_shown_above_the_list_without_running_agents(alice: Client, project: Project) -> None:
     make(project, "of January")
     assert "Running now" not in text(alice.get("/"))
 
@@ -178,14 +180,14 @@ def test_filters_find_forks_and_subagents(alice: Client, family: Session) -> Non
     assert len(titles(alice, "?status=live")) == 5
 
 
-def test_what_comes_from_an_archived_session_stands_for_itself(
+def test_forks_and_subagents_of_an_archived_session_are_listed_separately(
     alice: Client, project: Project, family: Session
 ) -> None:
     change_session(project, family.pk, {"status": "archived"})
     assert sorted(titles(alice)) == ["another way", "helper", "reader"]
 
 
-def test_a_parent_that_is_no_id_is_a_422(alice: Client) -> None:
+def test_an_invalid_parent_id_is_a_422(alice: Client) -> None:
     assert alice.get("/?parent=x").status_code == 422
 
 

@@ -57,7 +57,7 @@ def test_a_reported_cost_is_not_priced_again(project: Project, session: Session)
     assert (figures.cost, figures.cost_source) == (250_000, "As reported.")
 
 
-def test_the_path_leads_back_to_the_sessions(alice: Client, session: Session) -> None:
+def test_the_breadcrumbs_link_back_to_the_sessions(alice: Client, session: Session) -> None:
     page = html(alice.get(reverse("session", args=[session.pk])))
     path = page[page.index('aria-label="Path"') : page.index('aria-label="Main"')]
     assert re.findall('href="([^"]+)"', path) == ["/", reverse("session", args=[session.pk]) + "?step=1"]

@@ -49,13 +49,13 @@ def test_every_policy_can_be_chosen(alice: Client, session: Session, policy: str
     assert kept(session).policy == policy
 
 
-def test_defaults_are_shown_and_not_filled_in(alice: Client, session: Session) -> None:
+def test_defaults_are_shown_but_not_filled_in(alice: Client, session: Session) -> None:
     page = html(alice.get(form(session)))
     assert 'value="" placeholder="window"' in page
     assert re.search(r'<option value="budgeted" selected>\s+budgeted \(default\)', page)
 
 
-def test_what_is_filled_in_is_kept(alice: Client, session: Session) -> None:
+def test_submitted_values_are_stored(alice: Client, session: Session) -> None:
     fields = {
         "policy": "budgeted",
         "format": "plain",
@@ -128,7 +128,7 @@ def test_an_error_is_shown_at_its_field_and_nothing_is_saved(
     assert kept(session) == SessionSettings()
 
 
-def test_all_can_be_reset(alice: Client, session: Session) -> None:
+def test_all_settings_can_be_reset(alice: Client, session: Session) -> None:
     change_session(session.project, session.pk, {"settings": {"window_size": 99, "policy": "live"}})
     alice.post(form(session), {"reset": "1", "window_size": "99"})
     assert kept(session) == SessionSettings()
@@ -143,7 +143,7 @@ def test_a_model_without_a_key_gets_a_note(
     assert "OPENAI_API_KEY" not in text(alice.get(form(session)))
 
 
-def test_the_session_page_leads_there(alice: Client, session: Session) -> None:
+def test_the_session_page_links_to_the_form(alice: Client, session: Session) -> None:
     assert form(session) in html(alice.get(reverse("session", args=[session.pk])))
 
 

@@ -33,20 +33,20 @@ def make(project: Project, title: str, *, day: int = 0, **names: str) -> Session
     return session
 
 
-def test_the_newest_comes_first(alice: Client, project: Project) -> None:
+def test_the_newest_session_comes_first(alice: Client, project: Project) -> None:
     for day in (2, 1, 3):
         make(project, f"day {day}", day=day)
     assert titles(alice) == ["day 3", "day 2", "day 1"]
 
 
-def test_an_empty_list_tells_how_to_fill_it(alice: Client) -> None:
+def test_an_empty_list_says_how_to_record_a_session(alice: Client) -> None:
     page = text(alice.get("/"))
     assert "No sessions yet" in page
     assert "playhead import" in page
     assert "API key" in page
 
 
-def test_a_search_that_finds_nothing_says_so_and_leads_back(alice: Client, session: Session) -> None:
+def test_a_search_without_matches_says_so_and_links_back(alice: Client, session: Session) -> None:
     page = text(alice.get("/?q=zebra"))
     assert "No sessions found" in page
     assert "“ zebra ”" in page
@@ -74,7 +74,7 @@ def test_archived_sessions_are_listed_only_by_their_status(alice: Client, projec
     assert titles(alice, "?status=live") == ["old"]
 
 
-def test_errors_are_a_filter(alice: Client, project: Project, session: Session) -> None:
+def test_sessions_can_be_filtered_by_errors(alice: Client, project: Project, session: Session) -> None:
     make(project, "flawless")
     assert titles(alice, "?errors=with") == ["Repair the totals"]
     assert titles(alice, "?errors=without") == ["flawless"]
@@ -92,11 +92,11 @@ def test_errors_are_a_filter(alice: Client, project: Project, session: Session) 
         "?cursor=1",
     ],
 )
-def test_an_address_that_makes_no_sense_is_a_422(alice: Client, query: str) -> None:
+def test_an_invalid_address_is_a_422(alice: Client, query: str) -> None:
     assert alice.get(f"/{query}").status_code == 422
 
 
-def test_a_wrong_cursor_says_what_to_do(alice: Client) -> None:
+def test_the_error_of_an_invalid_cursor_says_what_to_do(alice: Client) -> None:
     assert "Reload the list from the start." in text(alice.get("/?cursor=zzz"))
 
 
@@ -105,7 +105,7 @@ def test_a_time_at_the_end_of_the_calendar_is_a_422(alice: Client) -> None:
     assert alice.get(f"/?cursor={cursor}").status_code == 422
 
 
-def test_older_sessions_come_by_a_link_that_needs_no_script(alice: Client, project: Project) -> None:
+def test_older_sessions_are_loaded_by_a_link_that_needs_no_script(alice: Client, project: Project) -> None:
     for number in range(120):
         make(project, f"run {number:03}", day=number // 40)
     seen: list[str] = []
@@ -119,20 +119,20 @@ def test_older_sessions_come_by_a_link_that_needs_no_script(alice: Client, proje
     assert sorted(seen) == [f"run {number:03}" for number in range(120)]
 
 
-def test_a_search_by_htmx_gets_the_results_alone(alice: Client, session: Session) -> None:
+def test_a_search_by_htmx_gets_only_the_results(alice: Client, session: Session) -> None:
     found = html(fragment(alice, "/?q=totals", target="results"))
     assert found.startswith('<div id="results"')
     assert "<html" not in found
     assert "Repair the totals" in found
 
 
-def test_older_sessions_by_htmx_are_rows_alone(alice: Client, session: Session) -> None:
+def test_older_sessions_by_htmx_are_only_rows(alice: Client, session: Session) -> None:
     found = html(fragment(alice, "/", target="more"))
     assert found.startswith("<tr>")
     assert "<table" not in found
 
 
-def test_a_session_without_a_title_is_called_the_same_everywhere(alice: Client, project: Project) -> None:
+def test_a_session_without_a_title_has_the_same_name_everywhere(alice: Client, project: Project) -> None:
     parent, helper = make(project, ""), make(project, "helper")
     child = fork(project, parent.pk, at_step=1, title="another way")
     Session.objects.filter(pk=helper.pk).update(spawned_by=parent)
@@ -146,13 +146,13 @@ def test_a_session_without_a_title_is_called_the_same_everywhere(alice: Client, 
                 assert str(parent.pk) not in shown
 
 
-def test_a_row_shows_what_the_session_amounts_to(alice: Client, session: Session) -> None:
+def test_a_row_shows_the_totals_of_the_session(alice: Client, session: Session) -> None:
     page = text(alice.get("/"))
     assert "Repair the totals demo gpt-5" in page
     assert "success live 5 1" in page
 
 
-def test_a_row_leads_to_the_overview(alice: Client, session: Session) -> None:
+def test_a_row_links_to_the_overview(alice: Client, session: Session) -> None:
     assert f'class="title" href="{reverse("overview", args=[session.pk])}"' in html(alice.get("/"))
 
 
@@ -190,7 +190,7 @@ def test_undated_runs_come_last_and_can_be_listed_alone(alice: Client, project: 
     assert titles(alice, "?date=undated") == ["no times"]
 
 
-def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
+def test_titles_and_tags_are_escaped(alice: Client, project: Project) -> None:
     evil = make(project, "<script>alert(1)</script>", agent='"><img src=x onerror=alert(1)>')
     change_session(project, evil.pk, {"tags": ["<b>bold</b>", 'a"b']})
     page = html(alice.get("/?q=%3Cscript%3E"))
@@ -199,7 +199,7 @@ def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
     assert "<b>bold" not in page
 
 
-def test_a_hostile_search_is_text(alice: Client) -> None:
+def test_a_hostile_search_is_escaped(alice: Client) -> None:
     page = html(alice.get("/", {"q": '"><script>alert(1)</script>\x00'}))
     assert "<script>alert" not in page
 
@@ -234,7 +234,7 @@ def test_a_head_sorts_and_the_next_click_reverses(alice: Client, project: Projec
     assert f'href="/?sort={reverse_order}"' in head
 
 
-def test_the_next_page_goes_on_in_the_same_order(alice: Client, project: Project) -> None:
+def test_the_next_page_continues_in_the_same_order(alice: Client, project: Project) -> None:
     Session.objects.bulk_create(Session(project=project, title=f"run {n}", steps=n) for n in range(60))
     page = html(alice.get("/?sort=steps"))
     older = re.search(r'href="(/[^"]*cursor=[^"]*)"', page)
@@ -249,7 +249,7 @@ def test_a_row_has_a_strip_of_outcomes(alice: Client, session: Session) -> None:
     assert page.count('<path class="bad"') == 1
 
 
-def test_titles_that_begin_alike_show_where_they_differ(alice: Client, project: Project) -> None:
+def test_titles_with_the_same_beginning_show_where_they_differ(alice: Client, project: Project) -> None:
     for what in ("crash", "typo", "<b>test"):
         make(project, f"Solve the issue of this repository: {what}")
     page = html(alice.get("/"))

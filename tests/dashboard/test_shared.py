@@ -1,4 +1,4 @@
-"""A share link shows one session, leads nowhere else, changes nothing, and leaves out what it should."""
+"""A share link shows one session, links to no other page, changes nothing, and hides excluded parts."""
 
 import re
 from collections import Counter
@@ -125,7 +125,7 @@ ECHOES = re.compile(f'(?:find|text)={PERSONS}|find={CUT}|value="(?:{PERSONS}|{CU
     ("with_takes", "with_inputs", "limit"),
     [(False, True, 1), (True, False, 1), thorough(False, True, 4), thorough(True, False, 4)],
 )
-def test_nothing_leads_out_of_a_link_and_what_it_leaves_out_is_nowhere(
+def test_no_page_of_a_link_leads_outside_or_shows_what_the_link_leaves_out(
     full: Session, with_takes: bool, with_inputs: bool, limit: int
 ) -> None:
     link = linked(full, with_takes=with_takes, with_inputs=with_inputs)
@@ -146,7 +146,7 @@ def test_nothing_leads_out_of_a_link_and_what_it_leaves_out_is_nowhere(
         assert f"{PERSONS} {others}" not in shown
 
 
-def test_a_link_changes_nothing_but_its_own_count(full: Session) -> None:
+def test_a_link_changes_only_its_own_count(full: Session) -> None:
     link = linked(full, with_takes=True, with_inputs=True)
     before = (full.revision, full.head, StepNote.objects.count(), Session.objects.count())
     for address in walk(link):
@@ -156,7 +156,7 @@ def test_a_link_changes_nothing_but_its_own_count(full: Session) -> None:
     assert Client().post(f"{link}sessions/{full.pk}").status_code == 405
 
 
-def test_a_moment_is_shown_and_nothing_after_it(project: Project, session: Session) -> None:
+def test_a_link_to_a_moment_shows_nothing_after_it(project: Project, session: Session) -> None:
     link = linked(session, as_of=5, with_inputs=True, with_takes=True)
     append(
         project, session.pk, [ask("later words"), act("read", path="later words"), ok(outputs="later words")]
@@ -169,7 +169,7 @@ def test_a_moment_is_shown_and_nothing_after_it(project: Project, session: Sessi
     assert Client().get(f"{page}/steps/3").status_code == 404
 
 
-def test_without_takes_no_other_position_is_shown(session: Session) -> None:
+def test_a_link_without_takes_shows_no_other_position(session: Session) -> None:
     page = f"{linked(session)}sessions/{session.pk}"
     assert Client().get(f"{page}?as_of=3").status_code == 404
 
@@ -182,9 +182,7 @@ def test_a_link_grows_with_its_session(project: Project, session: Session) -> No
 
 
 @pytest.mark.parametrize("rest", ["", "sessions/ID", "sessions/ID/steps/1", "x/y"])
-def test_links_that_are_unknown_changed_expired_or_revoked_get_one_answer(
-    session: Session, rest: str
-) -> None:
+def test_unknown_changed_expired_and_revoked_links_get_the_same_response(session: Session, rest: str) -> None:
     rest = rest.replace("ID", str(session.pk))
     expired, revoked, good = linked(session), linked(session), linked(session)
     one, two, _ = ShareLink.objects.order_by("pk")
@@ -212,7 +210,7 @@ def test_links_that_are_unknown_changed_expired_or_revoked_get_one_answer(
         "%25",
     ],
 )
-def test_edited_links_get_a_clear_answer_at_once(db: None, token: str, rest: str) -> None:
+def test_edited_links_get_a_clear_response_immediately(db: None, token: str, rest: str) -> None:
     began = perf_counter()
     answer = Client().get(f"/s/{token}/{rest}")
     assert perf_counter() - began < 1
@@ -224,7 +222,7 @@ def test_edited_links_get_a_clear_answer_at_once(db: None, token: str, rest: str
     "name",
     ["settings", "shares", "overview", "context", "exports/markdown", "ledger", "continue", "annotation"],
 )
-def test_other_pages_of_the_session_are_not_there(alice: Client, session: Session, name: str) -> None:
+def test_other_pages_of_the_session_are_not_found(alice: Client, session: Session, name: str) -> None:
     answer = alice.get(f"{linked(session)}sessions/{session.pk}/{name}")
     assert answer.status_code == 404
     assert 'href="/"' not in html(answer)
@@ -253,7 +251,7 @@ def test_a_member_sees_through_a_link_what_others_see(alice: Client, full: Sessi
     assert html(alice.get(f"{link}sessions/{full.pk}")) == html(Client().get(f"{link}sessions/{full.pk}"))
 
 
-def test_openings_are_counted_and_fragments_are_not(session: Session) -> None:
+def test_opened_pages_are_counted_and_fragments_are_not(session: Session) -> None:
     link = linked(session)
     for _ in range(2):
         Client().get(f"{link}sessions/{session.pk}")

@@ -1,4 +1,4 @@
-"""Share links are made, listed and revoked on the session's page, and listed for the whole project."""
+"""Share links are created, listed and revoked on the session's page, and listed for the whole project."""
 
 import re
 from datetime import timedelta
@@ -29,7 +29,7 @@ def make(client: Client, session: Session, **fields: str) -> str:
     return html(answer)
 
 
-def test_the_session_page_leads_to_the_form(alice: Client, session: Session) -> None:
+def test_the_session_page_links_to_the_form(alice: Client, session: Session) -> None:
     assert f'href="{form(session)}?step=2"' in html(alice.get(f"/sessions/{session.pk}?step=2"))
     dialog = fragment(alice, f"{form(session)}?step=2")
     assert "at the end of step 2" in text(dialog)
@@ -57,7 +57,7 @@ def test_the_address_shows_on_no_other_sessions_page(
 
 
 @pytest.mark.parametrize("fields", [{}, {"takes": "on"}, {"inputs": "on"}, {"takes": "on", "inputs": "on"}])
-def test_a_link_shows_what_was_chosen(alice: Client, session: Session, fields: dict[str, str]) -> None:
+def test_a_link_shows_the_chosen_parts(alice: Client, session: Session, fields: dict[str, str]) -> None:
     make(alice, session, days="7", **fields)
     share = ShareLink.objects.get()
     assert (share.with_takes, share.with_inputs) == ("takes" in fields, "inputs" in fields)
@@ -89,7 +89,7 @@ def test_a_moment_in_a_take_shows_the_take(alice: Client, project: Project, sess
 
 
 @pytest.mark.parametrize("days", ["0", "366", "-1", "soon", "1e9", "9" * 400])
-def test_days_that_no_link_lasts_are_refused(alice: Client, session: Session, days: str) -> None:
+def test_an_invalid_number_of_days_is_refused(alice: Client, session: Session, days: str) -> None:
     answer = alice.post(form(session), {"days": days})
     assert answer.status_code == 422
     assert not ShareLink.objects.exists()
@@ -141,7 +141,7 @@ def test_long_lists_have_pages(
     assert alice.get(f"{form(session)}?links_before=x").status_code == 422
 
 
-def test_strangers_make_see_and_revoke_nothing(
+def test_strangers_cannot_create_see_or_revoke_links(
     charlie: Client, alice: Client, project: Project, session: Session
 ) -> None:
     share = create_share(project, session.pk, ShareOptions())

@@ -32,7 +32,9 @@ def is_signed_in(client: Client) -> bool:
     return "_auth_user_id" in client.session
 
 
-def test_opening_a_link_asks_and_does_not_use_it_up(client: Client, alice_user: User) -> None:
+def test_opening_a_link_asks_for_confirmation_and_does_not_use_it_up(
+    client: Client, alice_user: User
+) -> None:
     path = f"/sign-in/{create_sign_in_link(alice_user)}"
     for _ in range(3):
         assert client.get(path).status_code == 200
@@ -51,20 +53,20 @@ def test_a_link_works_once(client: Client, alice_user: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_16_threads_with_one_link_one_is_signed_in() -> None:
+def test_only_one_of_16_threads_with_one_link_is_signed_in() -> None:
     path = f"/sign-in/{create_sign_in_link(User.objects.create_user('alice'))}"
-    assert Counter(at_once([lambda: Client().post(path)] * 16)) == {302: 1, 404: 15}
+    assert Counter(run_concurrently([lambda: Client().post(path)] * 16)) == {302: 1, 404: 15}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_16_threads_may_sign_in_with_passwords_at_once() -> None:
+def test_16_threads_can_sign_in_with_passwords_concurrently() -> None:
     User.objects.create_user("alice", password="correct horse battery")
     right = {"username": "alice", "password": "correct horse battery"}
     calls = [lambda form=form: Client().post("/sign-in", form) for form in (right, right | {"password": "x"})]
-    assert Counter(at_once(calls * 8)) == {302: 8, 422: 8}
+    assert Counter(run_concurrently(calls * 8)) == {302: 8, 422: 8}
 
 
-def at_once(calls: Sequence[Callable[[], Any]]) -> list[int]:
+def run_concurrently(calls: Sequence[Callable[[], Any]]) -> list[int]:
     """The statuses of requests that start at the same time, each in its own thread."""
     start = Barrier(len(calls))
 
@@ -94,13 +96,13 @@ def test_after_many_failures_no_password_of_that_name_is_checked(alice_user: Use
     assert attempt("bob", "wrong").status_code == 422
 
 
-def test_an_address_cannot_try_many_names(alice_user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_address_cannot_try_many_names(alice_user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dashboard.forms.password.PER_ADDRESS", 3)
     assert [attempt(f"person {n}", "wrong").status_code for n in range(4)] == [422, 422, 422, 429]
     assert attempt("alice", "correct horse battery").status_code == 429
 
 
-def test_a_right_password_counts_for_nothing(alice_user: User) -> None:
+def test_a_right_password_is_not_counted_as_a_failure(alice_user: User) -> None:
     for _ in range(PER_NAME + 1):
         assert attempt("alice", "correct horse battery").status_code == 302
 
@@ -125,7 +127,7 @@ def test_an_unknown_token_looks_like_an_expired_one(client: Client, db: None, to
     assert "has been used or is too old" in text(response)
 
 
-def test_the_page_tells_how_to_get_a_link(client: Client, db: None) -> None:
+def test_the_page_says_how_to_get_a_link(client: Client, db: None) -> None:
     page = text(client.get("/sign-in"))
     assert "playhead sign-in" in page
 
@@ -140,7 +142,7 @@ def test_the_page_tells_how_to_get_a_link(client: Client, db: None) -> None:
         ("https://play.example.org", "localhost:80", "playhead sign-in --address http://localhost:80"),
     ],
 )
-def test_the_link_it_tells_of_leads_back_to_where_it_was_reached(
+def test_the_suggested_command_makes_a_link_to_the_address_of_the_page(
     client: Client, db: None, settings: Settings, base: str, host: str, command: str
 ) -> None:
     settings.PLAYHEAD_BASE_URL = base
@@ -153,11 +155,11 @@ def _used_up(client: Client, host: str) -> Any:
     return client.post("/sign-in/nonsense", headers={"host": host})
 
 
-def test_it_tells_what_to_type_where_the_program_is_not_on_the_path(client: Client) -> None:
+def test_the_page_shows_the_full_command_if_the_program_is_not_on_the_path(client: Client) -> None:
     assert "run .venv/bin/playhead" in text(client.get("/sign-in"))
 
 
-def test_a_password_signs_in_and_leads_back(client: Client, alice_user: User) -> None:
+def test_a_password_signs_in_and_redirects_back(client: Client, alice_user: User) -> None:
     fields = {"username": "alice", "password": "correct horse battery", "next": "/imports"}
     assert client.post("/sign-in", fields)["Location"] == "/imports"
     assert is_signed_in(client)
@@ -175,7 +177,7 @@ def test_a_wrong_password_says_so_and_keeps_the_name(client: Client, alice_user:
 @pytest.mark.parametrize(
     "next", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "nowhere"]
 )
-def test_signing_in_never_leads_to_another_site(client: Client, alice_user: User, next: str) -> None:
+def test_signing_in_never_redirects_to_another_site(client: Client, alice_user: User, next: str) -> None:
     fields = {"username": "alice", "password": "correct horse battery", "next": next}
     assert client.post("/sign-in", fields)["Location"] == "/"
 

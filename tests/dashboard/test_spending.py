@@ -72,7 +72,7 @@ def test_staff_grant_and_withdraw_the_scope_in_the_administration(project: Proje
     assert "key_hash" not in html(staff.get(f"{keys}{key.pk}/change/"))
 
 
-def test_staff_who_may_only_look_cannot_grant_it(project: Project) -> None:
+def test_staff_with_read_permission_cannot_grant_the_scope(project: Project) -> None:
     key, _ = create_key(project, "agent")
     viewer = signed_in(User.objects.create_user("viewer", is_staff=True))
     chosen = {"action": "allow_spending", "_selected_action": [str(key.pk)]}

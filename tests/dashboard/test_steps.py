@@ -77,7 +77,7 @@ def result(**fields: object) -> ToolResults:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_agents_write_is_text(alice: Client, empty: Session, attack: str) -> None:
+def test_text_of_agents_is_escaped(alice: Client, empty: Session, attack: str) -> None:
     call = ToolCall(id=attack, name=attack, arguments={attack: attack, "code": attack, "list": [attack] * 40})
     error = ErrorDetails(message=attack, exception_type=attack, repr=attack)
     answered = ToolResult(
@@ -135,7 +135,7 @@ def test_terminal_colours_become_classes(alice: Client, empty: Session) -> None:
     assert "\x1b" not in page
 
 
-def test_each_parallel_call_stands_with_its_own_result(alice: Client, empty: Session) -> None:
+def test_each_parallel_call_is_shown_with_its_own_result(alice: Client, empty: Session) -> None:
     calls = tuple(ToolCall(id=id, name=f"tool_{id}") for id in "abc")
     record(empty, ModelOutput(tool_calls=calls))
     record(empty, ToolResults(results=(ToolResult(tool_call_id="b", status="error", reason="of b"),)))
@@ -158,7 +158,7 @@ def test_a_comment_on_all_results_has_its_own_part(alice: Client, empty: Session
     assert "No result was recorded" not in page
 
 
-def test_a_step_of_several_calls_leads_to_those_that_failed(alice: Client, empty: Session) -> None:
+def test_a_step_of_several_calls_links_to_failed_ones(alice: Client, empty: Session) -> None:
     calls = tuple(ToolCall(id=id, name=f"tool_{id}") for id in "abc")
     results = (
         ToolResult(status="success", tool_call_id="a", outputs="fine"),
@@ -171,7 +171,7 @@ def test_a_step_of_several_calls_leads_to_those_that_failed(alice: Client, empty
     assert re.findall(r'id="(call-\d)"', page) == ["call-1", "call-2", "call-3"]
 
 
-def test_further_calls_come_twenty_at_a_time(alice: Client, empty: Session) -> None:
+def test_further_calls_are_loaded_twenty_at_a_time(alice: Client, empty: Session) -> None:
     calls = tuple(
         ToolCall(id=str(n), name=f"tool_{n}", arguments={"code": "x = 1\n" * 2000}) for n in range(45)
     )
@@ -210,7 +210,7 @@ def test_a_step_shows_what_it_cost_and_which_model_answered(alice: Client, empty
     assert "1,200 in · 34 out" in page
 
 
-def test_a_summary_tells_what_it_covers(alice: Client, project: Project, session: Session) -> None:
+def test_a_summary_shows_the_steps_that_it_covers(alice: Client, project: Project, session: Session) -> None:
     add_summary(project, session.pk, (2, 4), SummaryText("looked at three files"))
     for number, covered in ((1, False), (2, True), (4, True), (5, False)):
         page = shown(alice, session, number)
@@ -283,7 +283,7 @@ def test_raw_entries_show_every_odd_character_by_its_number(alice: Client, empty
     assert r"\u0000 \ud800" in raw
 
 
-def test_a_step_without_htmx_leads_to_the_page(alice: Client, session: Session) -> None:
+def test_a_step_without_htmx_redirects_to_the_page(alice: Client, session: Session) -> None:
     response = alice.get(reverse("step", args=[session.pk, 4]))
     assert response["Location"] == reverse("session", args=[session.pk]) + "?step=4"
 
@@ -302,7 +302,7 @@ def test_an_error_in_a_fragment_is_one_sentence(alice: Client, session: Session)
     assert html(response) == "There is no step 99. Use 1 to 5, or -1 to -5 from the end."
 
 
-def test_an_agent_without_provider_calls_is_shown_alike(alice: Client, empty: Session) -> None:
+def test_an_agent_without_provider_calls_is_shown_the_same_way(alice: Client, empty: Session) -> None:
     record(empty, ModelOutput(use_tool=UseTool(name="look", arguments={"at": "x"})))
     record(empty, ToolResults(results=(ToolResult(status="success", outputs={"seen": [1, 2]}),)))
     page = shown(alice, empty)
@@ -310,7 +310,7 @@ def test_an_agent_without_provider_calls_is_shown_alike(alice: Client, empty: Se
     assert "seen [2] 0 1 1 2" in page
 
 
-def test_late_results_past_the_first_are_counted(alice: Client, empty: Session) -> None:
+def test_late_results_after_the_first_are_counted(alice: Client, empty: Session) -> None:
     late = [result(tool_call_id=f"late {n}") for n in range(25)]
     record(empty, called("ls"), *late)
     page = shown(alice, empty)
@@ -323,7 +323,7 @@ def test_a_result_that_reads_like_a_missing_one_is_shown(alice: Client, empty: S
     assert NO_RESULT in shown(alice, empty)
 
 
-def test_a_step_says_how_long_each_part_of_it_took(alice: Client, project: Project, empty: Session) -> None:
+def test_a_step_shows_the_duration_of_each_part(alice: Client, project: Project, empty: Session) -> None:
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
     bodies = (act(), ok(), ask("And now?"), act(), ok())
     seconds = (0, 1, 61, 65, 65.5)
@@ -338,8 +338,6 @@ def test_a_step_says_how_long_each_part_of_it_took(alice: Client, project: Proje
     assert found["shown"] == 6_500
 
 
-def test_a_step_without_a_time_says_nothing_of_its_pace(
-    alice: Client, project: Project, empty: Session
-) -> None:
+def test_a_step_without_a_time_has_no_pace(alice: Client, project: Project, empty: Session) -> None:
     append(project, empty.pk, [draft(each.body, UNDATED) for each in (act(), ok())])
     assert pace(alice, empty, 1) is None

@@ -1,4 +1,4 @@
-"""Summaries in the list and the step: what they cover, and better ones written by hand."""
+"""Summaries in the list and the step: their steps, and replacements written by hand."""
 
 import re
 
@@ -36,7 +36,7 @@ def marks(client: Client, address: str) -> dict[str, str]:
     return dict(rows)
 
 
-def test_rows_tell_which_steps_are_summarised(alice: Client, session: Session) -> None:
+def test_rows_show_which_steps_are_summarised(alice: Client, session: Session) -> None:
     own, range_ = summary_of(session, 1, 1), summary_of(session, 1, 3)
     found = marks(alice, reverse("session", args=[session.pk]))
     assert sorted(found) == ["1", "2", "3"]
@@ -51,7 +51,7 @@ def test_a_range_that_ends_beyond_the_rows_marks_them_too(alice: Client, project
     assert sorted(map(int, found)) == list(range(40, 86))
 
 
-def test_rows_read_no_summaries_texts(alice: Client, session: Session) -> None:
+def test_rows_read_no_texts_of_summaries(alice: Client, session: Session) -> None:
     summary_of(session, 1, 1)
     with CaptureQueriesContext(connection) as captured:
         fragment(alice, reverse("steps", args=[session.pk]) + "?around=1")
@@ -60,7 +60,7 @@ def test_rows_read_no_summaries_texts(alice: Client, session: Session) -> None:
     assert '"historyapp_summary"."text"' not in asked[0]
 
 
-def test_rows_tell_only_of_what_had_been_made(alice: Client, session: Session) -> None:
+def test_rows_show_only_summaries_that_existed_at_the_position(alice: Client, session: Session) -> None:
     before = session.head
     rewind(session.project, session.pk, Target(to_step=4))
     summary_of(session, 1, 2)
@@ -69,7 +69,7 @@ def test_rows_tell_only_of_what_had_been_made(alice: Client, session: Session) -
     assert marks(alice, f"{page}?as_of={before}") == {}
 
 
-def test_a_step_shows_its_summaries_with_what_made_them(alice: Client, session: Session) -> None:
+def test_a_step_shows_its_summaries_with_their_strategy(alice: Client, session: Session) -> None:
     summary_of(session, 2, 4, "three files were read")
     page = text(fragment(alice, reverse("step", args=[session.pk, 3])))
     assert "Original Summary" in page
@@ -81,7 +81,7 @@ def test_a_step_shows_its_summaries_with_what_made_them(alice: Client, session: 
     assert "Original" not in text(fragment(alice, reverse("step", args=[session.pk, 5])))
 
 
-def test_an_address_can_ask_for_the_summary(alice: Client, session: Session) -> None:
+def test_an_address_can_select_the_summary(alice: Client, session: Session) -> None:
     summary_of(session, 1, 1)
     checked = r'value="(\w+)" data-shown checked'
     page = reverse("session", args=[session.pk])
@@ -103,7 +103,7 @@ def test_editing_makes_a_new_summary_and_keeps_the_old(alice: Client, session: S
     assert [summary.text for summary in History(session).summaries()] == ["the old words", "better\nwords"]
 
 
-def test_an_edited_digest_stays_one(alice: Client, session: Session) -> None:
+def test_an_edited_digest_stays_a_digest(alice: Client, session: Session) -> None:
     old = add_summary(session.project, session.pk, (1, 4), SummaryText("a digest", level=3))
     alice.post(form(session), {"of": str(old.pk), "text": "a better digest"})
     assert Summary.objects.get(text="a better digest").level == 3
@@ -127,7 +127,7 @@ def test_a_step_without_a_summary_gets_one_by_hand(alice: Client, session: Sessi
         ({"of": "zzz", "text": "x"}, 404, "There is no such summary"),
     ],
 )
-def test_a_summary_that_cannot_be_kept_is_refused(
+def test_an_invalid_summary_is_refused(
     alice: Client, session: Session, fields: dict[str, str], status: int, sentence: str
 ) -> None:
     response = alice.post(form(session), fields)
@@ -146,21 +146,21 @@ def test_a_summary_that_is_not_live_here_is_not_found(
     assert alice.get(form(session, f"?of={elsewhere.pk}")).status_code == 404
 
 
-def test_a_fork_edits_what_it_shares(alice: Client, project: Project, session: Session) -> None:
+def test_a_fork_can_edit_shared_summaries(alice: Client, project: Project, session: Session) -> None:
     old = summary_of(session, 1, 2)
     child = fork(project, session.pk, at_step=3)
     alice.post(form(child), {"of": str(old.pk), "text": "seen from the fork"})
     assert Summary.objects.get(text="seen from the fork").made_in_id == child.pk
 
 
-def test_the_past_is_not_edited(alice: Client, session: Session) -> None:
+def test_summaries_at_an_earlier_position_cannot_be_edited(alice: Client, session: Session) -> None:
     summary_of(session, 1, 1)
     past = reverse("step", args=[session.pk, 1]) + f"?as_of={session.head}"
     assert "Summary of step 1" in text(fragment(alice, past))
     assert form(session) not in html(fragment(alice, past))
 
 
-def test_the_dialog_gets_the_form_alone(alice: Client, session: Session) -> None:
+def test_the_dialog_gets_only_the_form(alice: Client, session: Session) -> None:
     found = html(fragment(alice, form(session, "?first=1&last=2")))
     assert found.startswith('<div class="compress">')
     assert "Summary of steps 1–2" in text(fragment(alice, form(session, "?first=1&last=2")))

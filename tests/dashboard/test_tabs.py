@@ -23,12 +23,12 @@ def address(tab: Tab, session: Session, query: str = "") -> str:
 
 
 @each
-def test_its_name_is_its_own(tab: Tab, session: Session) -> None:
+def test_the_name_of_a_tab_is_unique(tab: Tab, session: Session) -> None:
     assert resolve(address(tab, session)).kwargs["name"] == tab.name
 
 
 @each
-def test_the_session_page_offers_it_and_loads_it_when_it_is_opened(
+def test_a_tab_is_on_the_session_page_and_is_loaded_when_it_is_opened(
     alice: Client, session: Session, tab: Tab
 ) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?step=3"))
@@ -37,7 +37,7 @@ def test_the_session_page_offers_it_and_loads_it_when_it_is_opened(
 
 
 @each
-def test_htmx_gets_the_part_and_others_get_a_page(alice: Client, session: Session, tab: Tab) -> None:
+def test_htmx_gets_a_fragment_and_other_clients_get_a_page(alice: Client, session: Session, tab: Tab) -> None:
     part = fragment(alice, address(tab, session, "?step=3"))
     assert part.status_code == 200
     assert "<html" not in html(part)
@@ -50,9 +50,7 @@ def test_a_stranger_gets_404(charlie: Client, session: Session, tab: Tab) -> Non
 
 
 @each
-def test_it_has_something_to_say_of_a_session_without_steps(
-    alice: Client, project: Project, tab: Tab
-) -> None:
+def test_a_tab_of_a_session_without_steps_is_not_empty(alice: Client, project: Project, tab: Tab) -> None:
     assert text(fragment(alice, address(tab, create_session(project))))
 
 

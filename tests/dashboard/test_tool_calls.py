@@ -68,7 +68,7 @@ def heading(client: Client, session: Session) -> str:
         ("ping", {}, "x", "Step 1 ping success"),
     ],
 )
-def test_the_heading_says_what_was_tried(
+def test_the_heading_names_the_tool_call(
     alice: Client, empty: Session, name: str, arguments: Any, outputs: str, expected: str
 ) -> None:
     step(empty, name, arguments, outputs)
@@ -86,7 +86,7 @@ def test_an_answer_has_no_target(alice: Client, empty: Session) -> None:
     assert heading(alice, empty).startswith("Step 1 answered")
 
 
-def test_a_diff_can_stand_side_by_side_and_the_choice_stays(alice: Client, empty: Session) -> None:
+def test_a_diff_can_be_shown_side_by_side_and_the_choice_is_stored(alice: Client, empty: Session) -> None:
     step(empty, "Edit", EDIT, "updated")
     assert "<table" not in panel(alice, empty)
     address = reverse("block", args=[empty.pk, 1, "call-0-edit0"])
@@ -98,7 +98,7 @@ def test_a_diff_can_stand_side_by_side_and_the_choice_stays(alice: Client, empty
     assert alice.cookies["diff"].value == "unified"
 
 
-def test_an_image_of_a_result_is_served_as_what_it_is(alice: Client, empty: Session) -> None:
+def test_an_image_of_a_result_is_served_with_its_type(alice: Client, empty: Session) -> None:
     step(empty, "screenshot", {}, [{"type": "text", "text": "seen"}, GIF])
     source = re.search(
         r'<img class="picture" src="([^"]*)" alt="Image, image/gif, 0.0 KB"', panel(alice, empty)
@@ -119,7 +119,7 @@ def test_only_images_are_served_as_images(alice: Client, empty: Session) -> None
     assert alice.get(reverse("image", args=[empty.pk, 1, "result-0-part1"])).status_code == 200
 
 
-def test_what_a_harness_added_to_a_message_is_closed_below_its_name(alice: Client, empty: Session) -> None:
+def test_additions_of_a_harness_are_folded_below_their_name(alice: Client, empty: Session) -> None:
     words = "Fix it.\n<system-reminder>Be good.</system-reminder>"
     record(empty, ModelInput(content=words), ModelInput(channel="meta", content="# AGENTS.md"))
     record(empty, ModelOutput(text="ok"))
@@ -154,7 +154,7 @@ def test_five_megabytes_of_colours_are_folded(alice: Client, empty: Session) -> 
     assert '<span class="ansi-31">red</span>' in html(page)
 
 
-def test_a_call_of_a_sub_agent_leads_to_its_session(alice: Client, empty: Session) -> None:
+def test_a_call_of_a_sub_agent_links_to_its_session(alice: Client, empty: Session) -> None:
     step(empty, "Task", {"description": "Look", "prompt": "Find it."}, "found")
     child = create_session(empty.project, names={"title": "Find it."})
     address = reverse("session", args=[empty.pk])

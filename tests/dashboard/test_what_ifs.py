@@ -25,7 +25,7 @@ def change(client: Client, session: Session, **fields: str) -> Any:
     return client.post(f"/sessions/{session.pk}/what-ifs/{what_if.pk}?{CHOSEN}", fields)
 
 
-def test_the_options_are_saved_by_a_form_which_leads_back_to_them(alice: Client, session: Session) -> None:
+def test_a_form_saves_the_options_and_redirects_back_to_them(alice: Client, session: Session) -> None:
     response = save(alice, session, " small  one ")
     assert response.status_code == 302
     back = text(alice.get(response.headers["Location"]))
@@ -36,7 +36,7 @@ def test_the_options_are_saved_by_a_form_which_leads_back_to_them(alice: Client,
     )  # fmt: skip
 
 
-def test_a_saved_one_is_a_link_to_the_page_with_its_options(alice: Client, session: Session) -> None:
+def test_a_saved_what_if_is_a_link_to_the_page_with_its_options(alice: Client, session: Session) -> None:
     save(alice, session, "small")
     assert "masked · 900 tokens · plain · gpt-5" in text(panel(alice, session))
     link = f"/sessions/{session.pk}?step=3&amp;mode=what_if&amp;policy=masked&amp;max_tokens=900"
@@ -45,12 +45,12 @@ def test_a_saved_one_is_a_link_to_the_page_with_its_options(alice: Client, sessi
     assert 'aria-current="true"' in html(panel(alice, session, CHOSEN))
 
 
-def test_the_request_that_was_recorded_does_not_list_them(alice: Client, session: Session) -> None:
+def test_the_recorded_request_does_not_list_what_ifs(alice: Client, session: Session) -> None:
     save(alice, session, "small")
     assert "Save as" not in text(panel(alice, session, "step=3"))
 
 
-def test_it_is_made_the_settings_of_the_session(alice: Client, session: Session) -> None:
+def test_a_what_if_becomes_the_settings_of_the_session(alice: Client, session: Session) -> None:
     save(alice, session, "small")
     assert "Use for this session" in text(panel(alice, session))
     response = change(alice, session)
@@ -64,7 +64,7 @@ def test_it_is_made_the_settings_of_the_session(alice: Client, session: Session)
     assert "/ 900 tokens" in text(shown)
 
 
-def test_what_it_leaves_empty_keeps_its_value(alice: Client, session: Session) -> None:
+def test_settings_that_a_what_if_leaves_empty_keep_their_value(alice: Client, session: Session) -> None:
     before = load_settings(session.settings)
     save(alice, session, "small", "step=3&max_tokens=0")
     change(alice, session)
@@ -72,20 +72,20 @@ def test_what_it_leaves_empty_keeps_its_value(alice: Client, session: Session) -
     assert load_settings(session.settings) == before.model_copy(update={"max_tokens": 0})
 
 
-def test_it_is_deleted(alice: Client, session: Session) -> None:
+def test_a_what_if_is_deleted(alice: Client, session: Session) -> None:
     save(alice, session, "small")
     assert change(alice, session, delete="1").status_code == 302
     assert not WhatIf.objects.exists()
 
 
-def test_nothing_chosen_is_nothing_to_save(alice: Client, session: Session) -> None:
+def test_a_what_if_without_options_cannot_be_saved(alice: Client, session: Session) -> None:
     assert "Choose a policy, a budget, a format or a model first" in text(panel(alice, session))
     response = save(alice, session, "empty", "step=3&mode=what_if")
     assert "Choose a policy" in text(response)
     assert not WhatIf.objects.exists()
 
 
-def test_a_stranger_uses_none_and_a_what_if_of_another_project_is_not_found(
+def test_a_stranger_and_a_what_if_of_another_project_get_404(
     alice: Client, charlie: Client, session: Session
 ) -> None:
     save(alice, session, "small")
@@ -95,7 +95,7 @@ def test_a_stranger_uses_none_and_a_what_if_of_another_project_is_not_found(
     assert response.status_code == 404
 
 
-def test_a_name_is_text(alice: Client, session: Session) -> None:
+def test_a_name_is_escaped(alice: Client, session: Session) -> None:
     save(alice, session, "<script>alert(1)</script>")
     page = html(panel(alice, session))
     assert "<script>alert" not in page

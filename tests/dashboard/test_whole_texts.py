@@ -24,7 +24,7 @@ def address(session: Session, query: str = "", key: str = "result-0") -> str:
     return reverse("whole-text", args=[session.pk, 1, key]) + query
 
 
-def test_a_long_output_leads_to_its_page(alice: Client, build: Session) -> None:
+def test_a_long_output_links_to_its_page(alice: Client, build: Session) -> None:
     step = html(alice.get(reverse("session", args=[build.pk]) + "?step=1"))
     assert f'href="{address(build)}"' in step
     assert "Search in this text" in step
@@ -39,7 +39,7 @@ def test_the_page_finds_a_line_without_scripts(alice: Client, build: Session) ->
     assert "compiling file 5 " not in text(page)
 
 
-def test_a_text_that_is_not_there_is_not_found(alice: Client, build: Session) -> None:
+def test_a_search_without_matches_says_so(alice: Client, build: Session) -> None:
     assert "Not found" in text(alice.get(address(build, "?q=segfault")))
 
 
@@ -50,7 +50,7 @@ def test_pages_of_lines_and_of_text_keep_the_search(alice: Client, build: Sessio
 
 
 @pytest.mark.parametrize("query", ["?start=x", "?from=x", f"?q={'x' * 201}"])
-def test_nonsense_is_a_422(alice: Client, build: Session, query: str) -> None:
+def test_invalid_parameters_are_a_422(alice: Client, build: Session, query: str) -> None:
     assert alice.get(address(build, query)).status_code == 422
 
 

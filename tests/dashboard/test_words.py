@@ -28,7 +28,7 @@ from historyapp.core.episodes import STATUSES
         ("other(x=1)", "other(x=1"),
     ],
 )
-def test_a_calls_preview_begins_with_what_matters(call: str, shown: str) -> None:
+def test_the_preview_of_a_call_begins_with_its_most_important_argument(call: str, shown: str) -> None:
     assert playhead.arguments(call, ["bash"]) == shown
 
 
@@ -41,7 +41,7 @@ def test_a_calls_preview_begins_with_what_matters(call: str, shown: str) -> None
         ("a(path='cut off); b in the mid…", "path='cut off); b in the mid…"),
     ],
 )
-def test_the_previews_of_several_calls_stand_side_by_side(calls: str, shown: str) -> None:
+def test_the_previews_of_several_calls_are_joined(calls: str, shown: str) -> None:
     assert playhead.arguments(calls, ["a", "b", "a"]) == shown
 
 
@@ -58,7 +58,7 @@ def test_the_previews_of_several_calls_stand_side_by_side(calls: str, shown: str
         (10**10, "10G"),
     ],
 )
-def test_short_figures(number: int, shown: str) -> None:
+def test_large_numbers_are_shortened(number: int, shown: str) -> None:
     assert playhead.short_figure(number) == shown
 
 
@@ -76,7 +76,7 @@ def test_short_figures(number: int, shown: str) -> None:
         (None, ""),
     ],
 )
-def test_durations(span: timedelta | None, shown: str) -> None:
+def test_durations_have_one_or_two_units(span: timedelta | None, shown: str) -> None:
     assert playhead.duration(span) == shown
 
 
@@ -89,7 +89,7 @@ def test_tools_that_were_called_repeatedly_are_named_once() -> None:
     ("seconds", "shown"),
     [(5, "just now"), (-60, "just now"), (300, "5 min ago"), (7_200, "2 h ago"), (3 * 86_400, "3 d ago")],
 )
-def test_times_near_now(seconds: int, shown: str) -> None:
+def test_recent_times_are_relative(seconds: int, shown: str) -> None:
     assert playhead.ago(datetime.now(UTC) - timedelta(seconds=seconds)) == shown
 
 
@@ -105,7 +105,7 @@ def test_money_has_cents_or_finer_fractions() -> None:
     ]
 
 
-def test_every_status_has_an_icon_and_a_word() -> None:
+def test_every_status_has_an_icon_and_a_label() -> None:
     for status in STATUSES:
         assert playhead.OUTCOMES[status][1] in playhead.outcome(status)
         assert f'aria-label="{playhead.OUTCOMES[status][1]}"' in playhead.outcome(status, words=False)
@@ -140,11 +140,11 @@ TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("templates/
 
 
 @pytest.mark.parametrize("path", TEMPLATES)
-def test_templates_have_no_riddles(path: str) -> None:
+def test_templates_have_no_unclear_words(path: str) -> None:
     assert FORBIDDEN.findall(shown((ROOT / path).read_text())) == []
 
 
-def test_settings_scripts_and_the_page_of_the_dashboard_have_no_riddles() -> None:
+def test_settings_scripts_and_the_page_of_the_dashboard_have_no_unclear_words() -> None:
     scripts = [path.read_text() for path in (ROOT / "static" / "js").glob("*.js")]
     texts = re.findall(r'"([^"\n]* [^"\n]*)"', "\n".join(scripts))
     settings = [f"{setting.label} {setting.help}" for setting in SETTINGS.values()]
@@ -167,7 +167,7 @@ DOCS_ONLY = re.compile(r"\b(so many|told|(go|goes|going|gone|went) on|look at it
 @pytest.mark.parametrize(
     "path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name
 )
-def test_pages_of_the_documentation_have_no_riddles(path: Path) -> None:
+def test_pages_of_the_documentation_have_no_unclear_words(path: Path) -> None:
     text = " ".join(path.read_text().split())
     assert [found[0] for found in (*RIDDLES.finditer(text), *DOCS_ONLY.finditer(text))] == []
 
@@ -180,7 +180,7 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("folder", ["historyapp", "dashboard"])
-def test_docstrings_and_messages_have_no_riddles(folder: str) -> None:
+def test_docstrings_and_messages_have_no_unclear_words(folder: str) -> None:
     paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if "migrations" not in path.parts]
     riddles = [
         f"{path.relative_to(ROOT)}:{line} {found[0]}"

@@ -21,7 +21,7 @@ def folded(text: str) -> Block:
 
 
 @given(texts)
-def test_pages_continue_where_the_one_before_ended(text: str) -> None:
+def test_each_page_continues_where_the_previous_one_ended(text: str) -> None:
     block, read = folded(text), ""
     while True:
         read += block.text[block.start : block.end]
@@ -40,13 +40,13 @@ def test_a_block_shows_its_first_lines() -> None:
     assert block.hidden_lines == 300 - HEAD_LINES
 
 
-def test_a_line_without_end_is_cut() -> None:
+def test_a_very_long_line_is_cut() -> None:
     block = folded("A" * 5_000_000)
     assert block.end == HEAD_CHARACTERS
     assert block.hidden_lines == 1
 
 
-def test_a_little_more_is_not_worth_a_fold() -> None:
+def test_a_slightly_longer_text_is_not_folded() -> None:
     assert folded("x\n" * (HEAD_LINES + 3)).hidden_characters == 0
 
 
@@ -58,14 +58,14 @@ def test_the_blocks_of_a_step_share_a_budget() -> None:
     assert blocks[-1].end == 0
 
 
-def test_a_short_text_after_long_ones_is_shown_whole() -> None:
+def test_a_short_text_after_long_ones_is_not_folded() -> None:
     folder = Folder()
     for number in range(9):
         folder.block(f"k{number}", "A" * 10_000)
     assert folder.block("command", "ls -la src").hidden_characters == 0
 
 
-def test_what_is_closed_at_first_leaves_the_budget_to_others() -> None:
+def test_closed_blocks_use_no_budget() -> None:
     folder = Folder()
     for number in range(9):
         assert folder.block(f"k{number}", "A" * 10_000, is_closed=True).end == ASIDE_CHARACTERS

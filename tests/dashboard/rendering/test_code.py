@@ -43,11 +43,13 @@ def test_colours_change_no_character_of_any_text(language: str, code: str) -> No
         ("\ud800.py", "python"),
     ],
 )
-def test_a_file_name_tells_the_language(path: str, language: str) -> None:
+def test_a_file_name_determines_the_language(path: str, language: str) -> None:
     assert language_of(path) == language
 
 
-def test_where_colours_take_too_long_the_rest_is_shown_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_whose_colouring_takes_too_long_is_shown_without_colours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "SECONDS", -1)
     assert highlighted("import <os>\n", "python") == "import &lt;os&gt;\n"
 
@@ -75,8 +77,8 @@ QUICK = {"bash", "make", "markdown", "python"}
 
 
 @pytest.mark.parametrize("language", [*sorted(QUICK), *map(thorough, sorted(LANGUAGES - QUICK))])
-def test_no_text_is_coloured_for_long(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """60,000 characters are a whole block; pygments alone never comes back from the first ones."""
+def test_colouring_has_a_time_limit_for_any_text(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60,000 characters are a whole block; pygments alone never returns for the first ones."""
     monkeypatch.setattr(module, "SECONDS", SECONDS / 8)
     for text in HOSTILE:
         started = thread_time()
@@ -85,6 +87,6 @@ def test_no_text_is_coloured_for_long(language: str, monkeypatch: pytest.MonkeyP
 
 
 def test_the_worst_patterns_of_the_lexer_for_shells_are_replaced() -> None:
-    """If this fails, pygments has changed them: look whether theirs take linear time now."""
+    """If this fails, pygments has changed them: check whether they take linear time now."""
     rules = [rule[0] for rules in BashLexer.tokens.values() for rule in rules if isinstance(rule, tuple)]
     assert set(module._LINEAR.values()) <= set(rules)

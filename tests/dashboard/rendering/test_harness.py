@@ -13,7 +13,7 @@ def parts(text: str) -> list[tuple[str, str]]:
     return [(part.tag, part.text) for part in message_parts(text)]
 
 
-def test_a_reminder_stands_apart_from_the_words_around_it() -> None:
+def test_a_reminder_is_separate_from_the_text_around_it() -> None:
     text = "Fix it.\n<system-reminder>\nBe good.\n</system-reminder>\nSoon."
     assert parts(text) == [("", "Fix it."), ("system-reminder", "Be good."), ("", "Soon.")]
 
@@ -23,13 +23,13 @@ def test_environment_and_hooks_are_additions(tag: str) -> None:
     assert parts(f"<{tag}>x</{tag}>") == [(tag, "x")]
 
 
-def test_a_command_is_what_the_person_typed() -> None:
+def test_a_command_is_shown_as_the_person_typed_it() -> None:
     text = "<command-name>/review</command-name>\n  <command-args>the last commit</command-args>"
     assert parts(text) == [("", "/review the last commit")]
     assert user_text("if a < b: pass") == "if a < b: pass"
 
 
-def test_tags_that_are_not_closed_or_not_known_are_words() -> None:
+def test_unclosed_and_unknown_tags_are_text() -> None:
     for text in ("<system-reminder> open", "<p>hello</p>", "</system-reminder>"):
         assert parts(text) == [("", text)]
 
@@ -39,7 +39,7 @@ def test_tags_that_are_not_closed_or_not_known_are_words() -> None:
         "".join
     )
 )
-def test_no_word_is_lost(text: str) -> None:
+def test_no_text_is_lost(text: str) -> None:
     assert sum(part.text.count("word") for part in message_parts(text)) == text.count("word")
 
 

@@ -30,7 +30,7 @@ def test_every_providers_image_is_shown(part: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("data", ["broken", "", "PHN2Zz4=", "PHNjcmlwdD4=", None, 5])
-def test_what_is_no_image_is_named_and_not_shown(data: Any) -> None:
+def test_a_part_that_is_not_an_image_is_named_and_not_shown(data: Any) -> None:
     found = block(type="image", media_type="image/png", data=data)
     assert found
     assert found.language == TERMINAL
@@ -43,12 +43,12 @@ def test_an_address_is_never_loaded() -> None:
     assert found.text == "Image at https://spy.example/i.png (not loaded)"
 
 
-def test_other_parts_are_no_images() -> None:
+def test_other_parts_are_not_images() -> None:
     assert block(type="document") is None
     assert image_block(Folder(), "k", "text") is None
 
 
-def test_the_bytes_decide_about_the_type() -> None:
+def test_the_bytes_determine_the_type() -> None:
     found = image_bytes(GIF)
     assert found
     assert found[0] == "image/gif"

@@ -60,7 +60,7 @@ def test_a_diff_without_a_place_has_no_numbers() -> None:
     assert rows(diff_lines("@@ class A\n-a", (0, 13), "text"))[1] == ("del", "-", "a")
 
 
-def test_changed_lines_stand_side_by_side() -> None:
+def test_changed_lines_are_side_by_side() -> None:
     html = side_by_side(DIFF, whole(DIFF), "text")
     table = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in html.split("</tr>")[:-1]]
     assert [[re.sub("<[^>]*>", "", cell) for cell in row] for row in table] == [
@@ -90,7 +90,7 @@ def test_any_text_can_be_shown_as_a_diff(text: str, start: int) -> None:
         assert "<script" not in html
 
 
-def test_matches_stand_below_their_file() -> None:
+def test_matches_are_below_their_file() -> None:
     shown = rows(matches("src/a.py:3:def f():\nsrc/a.py-4-    x\nsrc/b.py:1:y = f(1:2)\nno file"))
     assert [row for row in shown if row[0] != "b"] == [
         ("span", "    3", "def f():"),
@@ -104,7 +104,7 @@ def test_matches_stand_below_their_file() -> None:
     ]
 
 
-def test_a_number_within_a_text_is_no_place_of_a_match() -> None:
+def test_a_number_within_a_text_is_not_a_line_number() -> None:
     text = '{"id": "bb2f-9808-610e"}'
     assert rows(matches(text)) == [("span", "", text)]
 
@@ -118,7 +118,7 @@ def test_matches_in_one_file_have_only_numbers() -> None:
     ]
 
 
-def test_a_task_has_its_state_in_words() -> None:
+def test_the_state_of_a_task_is_named() -> None:
     html = task_list("[x] Look\n[>] Fix <b>\n[ ] Test\nfree")
     assert re.findall(r'<li class="([^"]*)">', html) == [
         "task-done",

@@ -20,7 +20,7 @@ ALLOWED = re.compile(
 
 
 @given(st.lists(pieces | st.text()).map("".join))
-def test_only_harmless_markup_comes_out(text: str) -> None:
+def test_only_harmless_markup_is_rendered(text: str) -> None:
     html = markdown(text)
     html.encode()
     assert "<" not in ALLOWED.sub("", html)
@@ -37,5 +37,5 @@ def test_only_harmless_markup_comes_out(text: str) -> None:
         ("[a](https://x.y 'z')", '<a href="https://x.y" title="z" rel="noopener nofollow">a</a>'),
     ],
 )
-def test_what_people_write_in_answers_is_shown(text: str, html: str) -> None:
+def test_the_markdown_of_common_answers_is_rendered(text: str, html: str) -> None:
     assert html in markdown(text)

@@ -21,7 +21,7 @@ def test_a_patch_of_codex_is_divided_into_its_files() -> None:
     ]
 
 
-def test_what_is_moved_or_deleted_says_so() -> None:
+def test_a_moved_or_deleted_file_is_marked() -> None:
     text = (
         "*** Begin Patch\n*** Delete File: a\n*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n*** End Patch"
     )
@@ -35,11 +35,11 @@ def test_lines_before_the_first_named_file_are_kept() -> None:
     assert [(file.path, file.lines) for file in patch.files] == [("b", ["+y"])]
 
 
-def test_a_patch_of_git_has_a_path_without_its_side() -> None:
+def test_paths_of_a_git_patch_have_no_prefix() -> None:
     assert files(DIFF) == [("src/a.py", "", "@@ -40,3 +40,3 @@ def f():\n before\n-old\n+new\n after")]
 
 
-def test_a_plain_diff_is_a_patch_and_knows_new_files() -> None:
+def test_a_plain_diff_is_read_as_a_patch_with_new_files() -> None:
     assert files("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+one") == [("x", "new file", "@@ -0,0 +1 @@\n+one")]
     assert files("--- a/x\t2020\n+++ /dev/null\n@@ -1 +0,0 @@\n-one")[0][:2] == ("x", "deleted")
 
@@ -57,7 +57,7 @@ def test_lines_outside_of_the_files_are_kept() -> None:
 @pytest.mark.parametrize(
     "text", ["", "hello", "*** Begin Patch\nno patch follows", "--- a\n+++ b", "+a\n-b", "@@ -1 @@"]
 )
-def test_a_text_that_is_no_patch_is_none(text: str) -> None:
+def test_a_text_that_is_not_a_patch_gives_none(text: str) -> None:
     assert parse_patch(text) is None
 
 
@@ -75,5 +75,5 @@ def test_no_changed_line_of_a_patch_is_lost(text: str) -> None:
             assert kept.split("\n").count(word) == text.split("\n").count(word)
 
 
-def test_an_edit_keeps_what_stays() -> None:
+def test_an_edit_keeps_unchanged_lines() -> None:
     assert edit_diff(Folder(), "one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"

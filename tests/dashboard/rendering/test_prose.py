@@ -1,4 +1,4 @@
-"""What is taken for Markdown."""
+"""Which texts count as Markdown."""
 
 import pytest
 
@@ -17,5 +17,5 @@ from dashboard.rendering.prose import is_markdown
         ("\x1b[1m# Title\n\n- one", False),
     ],
 )
-def test_two_signs_make_a_text_markdown(text: str, expected: bool) -> None:
+def test_a_text_with_two_signs_of_markdown_is_markdown(text: str, expected: bool) -> None:
     assert is_markdown(text) is expected

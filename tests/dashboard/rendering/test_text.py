@@ -24,7 +24,7 @@ def test_any_text_can_be_sent_to_a_browser(text: str) -> None:
 
 
 @given(terminal_text)
-def test_terminal_output_holds_no_tags_but_colours(text: str) -> None:
+def test_terminal_output_has_no_tags_except_colours(text: str) -> None:
     markup = re.findall("<[^>]*>", terminal(text))
     assert all(re.fullmatch(r'</span>|<span class="[a-z0-9 -]+">', tag) for tag in markup)
     assert markup.count("</span>") * 2 == len(markup)
@@ -48,7 +48,7 @@ def test_colours_change_no_character(text: str) -> None:
         ("\x1b", "\ufffd"),
     ],
 )
-def test_characters_without_a_shape_become_signs(text: str, shown: str) -> None:
+def test_invisible_characters_become_visible_signs(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
@@ -67,5 +67,5 @@ def test_characters_without_a_shape_become_signs(text: str, shown: str) -> None:
         ("\x1b[31m<b>", '<span class="ansi-31">&lt;b&gt;</span>'),
     ],
 )
-def test_colours_of_terminals(text: str, shown: str) -> None:
+def test_terminal_colours_become_classes(text: str, shown: str) -> None:
     assert terminal(text) == shown

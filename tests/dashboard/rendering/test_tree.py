@@ -38,13 +38,13 @@ def test_levels_open_and_close() -> None:
     assert words({"a": {"b": [True, None]}}) == "a {1} b [2] 0 true 1 null"
 
 
-def test_like_objects_are_a_table() -> None:
+def test_similar_objects_are_a_table() -> None:
     assert words([{"no": 1, "to": "JFK"}, {"no": 2}]) == "no to 1 JFK 2"
     assert "<table>" not in tree([{"no": 1, "to": {}}, {"no": 2, "to": {}}], 4_000)[0]
     assert "<table>" not in tree([{"no": 1, "to": 2}, 5], 4_000)[0]
 
 
-def test_what_does_not_fit_is_left_out_and_reported() -> None:
+def test_values_that_do_not_fit_are_left_out_and_counted() -> None:
     for value in ([*range(MAX_NODES + 1)], "x" * 5_000, [{"a": 1, "b": 2}] * (MAX_ROWS + 1), nested(20)):
         html, is_whole = tree(value, 4_000)
         assert not is_whole

@@ -65,11 +65,11 @@ def test_any_output_can_be_shown(outputs: Any) -> None:
         ("*** Begin Patch\n+x", {"": "diff"}),
     ],
 )
-def test_values_are_shown_as_what_they_are(arguments: Any, expected: dict[str, str]) -> None:
+def test_values_are_shown_by_their_type(arguments: Any, expected: dict[str, str]) -> None:
     assert languages(arguments) == expected
 
 
-def test_an_editors_command_is_a_word_and_no_shell() -> None:
+def test_an_editors_command_is_not_a_shell_command() -> None:
     assert argument_values(Folder(), "a", {"command": "view", "path": "a.py"})[0].text == "view"
 
 
@@ -100,7 +100,7 @@ def edited(folder: Folder, old: str, new: str) -> str:
     return field.block.text
 
 
-def test_a_diff_keeps_what_stays_and_names_no_files() -> None:
+def test_a_diff_keeps_unchanged_lines_and_names_no_files() -> None:
     assert edited(Folder(), "one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"
     assert edited(Folder(), "", "new") == "+new"
     assert edited(Folder(), "same", "same") == ""
@@ -130,10 +130,10 @@ def test_content_parts_are_joined_and_images_named() -> None:
     assert output_blocks(Folder(), "r", parts)[0].text == "look"
 
 
-def test_nothing_came_back_is_no_block() -> None:
+def test_an_empty_output_has_no_block() -> None:
     assert output_blocks(Folder(), "r", None) == []
     assert output_blocks(Folder(), "r", "") == []
 
 
-def test_json_keeps_its_characters_and_escapes_what_has_none() -> None:
+def test_json_escapes_only_characters_that_cannot_be_shown() -> None:
     assert pretty_json({"ü": "\ud800\x00"}) == '{\n  "ü": "\\ud800\\u0000"\n}'

@@ -1,4 +1,4 @@
-"""A long text on a page of its own: what a search in it lists, and what its parts are."""
+"""A long text on its own page: the list of search matches, and the parts of the text."""
 
 import re
 from itertools import pairwise
@@ -19,7 +19,7 @@ def test_every_line_with_the_text_is_listed_in_any_case() -> None:
     assert not shown.has_more
 
 
-def test_a_line_is_shown_with_the_three_before_it() -> None:
+def test_a_line_is_shown_with_three_lines_before_it() -> None:
     [line] = WholeText(LONG, "line 4321 ").listed
     assert LONG[line.start :].startswith("line 4318 ")
     page = WholeText(LONG, "line 4321 ")

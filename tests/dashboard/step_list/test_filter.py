@@ -1,4 +1,4 @@
-"""Filtering the step list: in the address, without scripts, and in words where nothing matches."""
+"""Filtering the step list: by the address, without scripts, and with a message if no step matches."""
 
 import re
 from datetime import UTC, datetime
@@ -44,11 +44,15 @@ def listed(response: object) -> list[int]:
         ("text=text&file=4.txt&status=error", []),
     ],
 )
-def test_the_list_holds_what_matches(alice: Client, session: Session, query: str, steps: list[int]) -> None:
+def test_the_list_has_only_matching_steps(
+    alice: Client, session: Session, query: str, steps: list[int]
+) -> None:
     assert listed(alice.get(f"/sessions/{session.pk}?{query}")) == steps
 
 
-def test_likely_failures_are_listed_apart_and_marked_with_their_line(alice: Client, project: Project) -> None:
+def test_likely_failures_are_listed_separately_and_marked_with_their_line(
+    alice: Client, project: Project
+) -> None:
     session = create_session(project)
     make = act("bash", command="make | tail")
     append(project, session.pk, [act(), ok(), make, ok(outputs="fine"), make, ok(outputs="error: <no> rule")])
@@ -64,7 +68,7 @@ def test_likely_failures_are_listed_apart_and_marked_with_their_line(alice: Clie
 
 
 @pytest.mark.parametrize(("query", "last"), [("", 5), ("&status=likely_failed", 5), ("&status=error", 4)])
-def test_the_way_to_the_next_failure_is_open_before_the_last_one(
+def test_the_link_to_the_next_failure_works_before_the_last_one(
     alice: Client, project: Project, query: str, last: int
 ) -> None:
     session = create_session(project)
@@ -78,7 +82,7 @@ def test_the_way_to_the_next_failure_is_open_before_the_last_one(
         assert ("aria-disabled" in link) == (step >= last)
 
 
-def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Session) -> None:
+def test_every_link_keeps_the_filter_and_the_step(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?step=4&as_of=10&status=error"))
     assert f'href="/sessions/{session.pk}?step=5&amp;as_of=10&amp;status=error"' in page  # one step forward
     assert f'href="/sessions/{session.pk}?step=3&amp;as_of=10&amp;status=error"' in page  # the row
@@ -87,14 +91,14 @@ def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Ses
     assert '<option value="error" selected>' in page
 
 
-def test_an_empty_list_says_that_nothing_matches(alice: Client, session: Session) -> None:
+def test_an_empty_list_says_that_no_step_matches(alice: Client, session: Session) -> None:
     page = alice.get(f"/sessions/{session.pk}?tool=nothing")
     assert "No step matches these filters." in text(page)
     assert "Show all steps" in text(page)
 
 
 def chips(response: object) -> list[str]:
-    """The chips: those that are on with their address, the others without."""
+    """The labels of the chips. A chip that is on has its address too."""
     part = html(response).partition('class="chips"')[2].partition("</ul>")[0]
     shown = []
     for chip in part.split("<li>")[1:]:
@@ -164,7 +168,7 @@ def test_a_filtered_list_has_heads_of_turns_and_sub_agents(alice: Client, projec
     assert "hx-swap-oob" not in html(fragment(alice, lists.replace("?", "/steps?before=5&")))
 
 
-def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:
+def test_matches_of_a_text_are_loaded_25_at_a_time_from_the_playhead(alice: Client, project: Project) -> None:
     session = long_session(project, 5_000)
     page = alice.get(f"/sessions/{session.pk}?step=2500&text=fine&file=notes.txt")
     assert listed(page) == list(range(2475, 2525))
@@ -185,16 +189,16 @@ def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client,
         "until=0001-01-01T00:00:00%2B14:00",
     ],
 )
-def test_a_filter_that_makes_no_sense_is_refused(alice: Client, session: Session, query: str) -> None:
+def test_an_invalid_filter_is_refused(alice: Client, session: Session, query: str) -> None:
     assert alice.get(f"/sessions/{session.pk}?{query}").status_code == 422
 
 
-def test_what_is_typed_is_escaped(alice: Client, session: Session) -> None:
+def test_a_typed_text_is_escaped(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?tool=%22%3E%3Cscript%3E"))
     assert '"><script>' not in page
 
 
-def test_matches_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:
+def test_matches_are_loaded_25_at_a_time_from_the_playhead(alice: Client, project: Project) -> None:
     session = long_session(project, 5_000)  # every 50th step fails
     page = alice.get(f"/sessions/{session.pk}?step=2500&status=error")
     steps = listed(page)
@@ -208,7 +212,7 @@ def test_matches_come_25_at_a_time_from_the_playhead_on(alice: Client, project: 
     assert "Earlier matches" not in text(earlier)
 
 
-def test_a_search_that_broke_off_says_where(
+def test_a_search_that_stops_early_names_the_step(
     alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("historyapp.models.step_filters.MAX_READ", 2)
@@ -223,7 +227,7 @@ def test_a_search_that_broke_off_says_where(
     assert f"/sessions/{session.pk}/steps?after=1&amp;" in html(page)
 
 
-def test_without_htmx_the_list_leads_to_the_page_with_its_filter(alice: Client, session: Session) -> None:
+def test_without_htmx_the_list_redirects_to_the_page_with_its_filter(alice: Client, session: Session) -> None:
     response = alice.get(f"/sessions/{session.pk}/steps?after=2&status=error")
     assert (response.status_code, response["Location"]) == (
         302,

@@ -44,12 +44,12 @@ def test_an_answer_has_no_tool(alice: Client, project: Project, session: Session
     assert 'aria-label="answer"' in shown
 
 
-def test_of_a_long_path_only_the_end_is_shown(alice: Client, project: Project, session: Session) -> None:
+def test_only_the_end_of_a_long_path_is_shown(alice: Client, project: Project, session: Session) -> None:
     append(project, session.pk, [act("read_file", path="/home/someone/project/src/<b>.py"), failed()])
     assert "<b>…/src/&lt;b&gt;.py</b>" in row(alice, session, 6)
 
 
-def test_the_icon_stands_for_the_tool_of_a_single_call(
+def test_the_icon_replaces_the_tool_name_of_a_single_call(
     alice: Client, project: Project, session: Session
 ) -> None:
     append(project, session.pk, [act("Read", file_path="a.py"), ok(outputs="1→x\n2→y")])
@@ -74,18 +74,18 @@ def test_an_edit_has_its_lines_and_a_short_thought(alice: Client, project: Proje
         ("A sentence that goes on " * 4, "+1"),
     ],
 )
-def test_only_a_short_thought_stands_behind_the_lines_of_an_edit(thought: str, shown: str) -> None:
+def test_only_a_short_thought_follows_the_lines_of_an_edit(thought: str, shown: str) -> None:
     assert outcome_line(Episode(kind="edit", result_preview="+1", thought_preview=thought)) == shown
 
 
-def test_of_several_calls_of_one_tool_their_number_is_shown() -> None:
+def test_several_calls_of_one_tool_show_their_number() -> None:
     row = Episode(kind="read", tool_names=["Read", "Read"], result_preview="line 1")
     assert tool_label(row) == "×2"
     row.tool_names = ["Read", "Grep"]
     assert tool_label(row) == "Read, Grep"
 
 
-def test_of_an_mcp_tool_the_server_is_left_out() -> None:
+def test_the_name_of_an_mcp_tool_is_shown_without_its_server() -> None:
     assert tool_label(Episode(kind="other", tool_names=["mcp__docs__look_up", "think"])) == "look_up, think"
 
 
@@ -96,6 +96,6 @@ def test_a_success_without_output_says_so() -> None:
     assert (tool_label(row), outcome_line(row)) == ("Bash", "")
 
 
-def test_a_thought_stands_behind_no_other_result() -> None:
+def test_a_thought_follows_no_other_result() -> None:
     assert outcome_line(Episode(kind="edit", result_preview="refused", thought_preview="Edit")) == "refused"
     assert outcome_line(Episode(kind="read", result_preview="+1", thought_preview="Read")) == "+1"

@@ -1,4 +1,4 @@
-"""Sub-agents stand under the steps that started them, and open in place."""
+"""Sub-agents are listed under the steps that started them, and open in place."""
 
 from uuid import UUID
 
@@ -34,7 +34,7 @@ def opened(client: Client, session: UUID, query: str = "") -> str:
     return html(fragment(client, f"/sessions/{session}/subagent-steps{query}"))
 
 
-def test_a_sub_agent_stands_under_its_step_with_its_figures(
+def test_a_sub_agent_is_listed_under_its_step_with_its_figures(
     alice: Client, project: Project, parent: Session
 ) -> None:
     child = start(project, parent, 2, "<b>Explorer</b>")
@@ -47,7 +47,7 @@ def test_a_sub_agent_stands_under_its_step_with_its_figures(
     assert "1 failed" in rows[place:]
 
 
-def test_its_steps_come_25_at_a_time_and_lead_to_its_own_page(
+def test_steps_of_a_sub_agent_are_loaded_25_at_a_time_and_link_to_its_page(
     alice: Client, project: Project, parent: Session
 ) -> None:
     child = start(project, parent, 2, "Explorer")
@@ -85,6 +85,8 @@ def test_a_fork_shows_the_sub_agents_of_the_steps_that_it_shares(
     )
 
 
-def test_strangers_do_not_see_its_steps(charlie: Client, project: Project, parent: Session) -> None:
+def test_strangers_do_not_see_the_steps_of_a_sub_agent(
+    charlie: Client, project: Project, parent: Session
+) -> None:
     child = start(project, parent, 2, "Explorer")
     assert fragment(charlie, f"/sessions/{child.pk}/subagent-steps").status_code == 404

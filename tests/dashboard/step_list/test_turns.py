@@ -31,7 +31,7 @@ def run(project: Project) -> Session:
 
 
 @pytest.mark.parametrize("window", [(1, 6), (1, 2), (3, 4), (5, 6), (2, 3)])
-def test_figures_are_those_of_all_steps_of_the_turn(run: Session, window: tuple[int, int]) -> None:
+def test_figures_of_a_turn_include_all_its_steps(run: Session, window: tuple[int, int]) -> None:
     history = History(run)
     rows = history.rows(window[0] - 1, window[1])
     before = rows.pop(0) if rows[0].number < window[0] else None
@@ -53,7 +53,7 @@ def test_figures_are_those_of_all_steps_of_the_turn(run: Session, window: tuple[
         assert turn.tokens == sum(entry.tokens for entry in entries if first < entry.position <= last)
 
 
-def test_the_turn_around_a_step_is_the_one_that_the_list_shows(run: Session) -> None:
+def test_the_turn_of_a_step_is_the_one_in_the_list(run: Session) -> None:
     history = History(run)
     found = turn_around(history, 4)
     assert found is not None

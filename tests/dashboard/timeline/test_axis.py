@@ -1,4 +1,4 @@
-"""Bars by time stand where their steps ran, and long pauses are shortened and shown."""
+"""Bars by time are at the times of their steps, and long pauses are shortened and shown."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -41,17 +41,17 @@ def test_a_step_without_a_duration_has_a_bar_inside_the_picture() -> None:
     assert places[1].end <= 1
 
 
-def test_a_clock_that_was_set_back_does_not_turn_the_order_round() -> None:
+def test_a_clock_that_was_set_back_does_not_reverse_the_order() -> None:
     places, _ = places_by_time([share(1, 0, 10), share(2, 3, 5), share(3, 12, 20)])
     assert all(older.start <= newer.start for older, newer in pairwise(places))
 
 
-def test_without_times_there_is_no_axis_of_time() -> None:
+def test_without_times_there_is_no_time_axis() -> None:
     unknown = StepSample.at(uuid4(), 2, 0, 0)
     assert places_by_time([share(1, 0, 1), StepShare(2, unknown, 0, 0, 0, None)]) == ([], [])
     assert places_by_time([share(1, 0, 0), share(2, 0, 0)]) == ([], [])
     assert places_by_time([]) == ([], [])
 
 
-def test_by_step_each_is_as_wide_as_any_other() -> None:
+def test_by_step_all_bars_have_the_same_width() -> None:
     assert places_by_step([share(11, 0, 1), share(12, 5, 9)], 11, 4) == [(0, 0.25), (0.25, 0.5)]

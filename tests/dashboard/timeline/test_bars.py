@@ -34,7 +34,7 @@ def test_bars_can_show_outcomes(session: Session) -> None:
     }
 
 
-def test_the_failed_part_of_a_share_is_as_high_as_its_errors_are_many(project: Project) -> None:
+def test_the_failed_part_of_a_share_is_proportional_to_its_errors(project: Project) -> None:
     session = long_session(project, 50_000)
     bar = timeline(session, BY_OUTCOME).bars[0]
     assert bar.style == "bar outcome-success bar-share"
@@ -56,7 +56,7 @@ def test_a_step_that_is_not_shown_has_no_place(session: Session, step: int) -> N
     assert place_of(bars, step) is None
 
 
-def test_the_middle_of_a_step_is_half_of_its_width_on(session: Session) -> None:
+def test_the_middle_of_a_step_is_at_half_of_its_width(session: Session) -> None:
     bars = timeline(session, TimelineForm()).bars
     assert place_of(bars, 3.5) == pytest.approx(2.5 / 5)
 

@@ -18,7 +18,7 @@ def read(query: str) -> TimelineForm:
 @pytest.mark.parametrize(
     "query", ["", "&axis=time", "&height=cost", "&axis=time&colour=outcome&zoom=101-400"]
 )
-def test_an_address_gives_back_what_was_chosen(query: str) -> None:
+def test_the_choices_are_read_from_the_address(query: str) -> None:
     assert read(query).query == query
 
 
@@ -29,7 +29,7 @@ def test_the_defaults_are_left_out_of_the_address() -> None:
 @pytest.mark.parametrize(
     "query", ["axis=page", "height=width", "colour=red", "zoom=5", "zoom=9-3", "zoom=0-3", "zoom=a-b"]
 )
-def test_what_cannot_be_drawn_is_refused(query: str) -> None:
+def test_an_invalid_form_is_refused(query: str) -> None:
     with pytest.raises(Invalid):
         read(query)
 

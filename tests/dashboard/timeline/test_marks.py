@@ -1,4 +1,4 @@
-"""Marks of the timeline lead to what they stand for, and become one where they would cover each other."""
+"""Marks of the timeline link to their step, and are joined where they would cover each other."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -69,7 +69,7 @@ def test_inputs_of_a_share_are_counted(project: Project) -> None:
     assert (mark.count, mark.label) == (3, "3 inputs, steps 4,999–5,003")
 
 
-def test_marks_that_would_cover_each_other_are_one_with_a_count(project: Project) -> None:
+def test_marks_that_would_cover_each_other_are_joined_with_a_count(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [one for _ in range(300) for one in (ask("next"), act(), ok())])
     found = marks(session, "input")
@@ -88,7 +88,7 @@ def test_bookmarks_have_the_start_of_their_note(project: Project, session: Sessi
     ]
 
 
-def test_a_compaction_is_marked_before_its_step_and_the_fall_of_the_context_says_so(project: Project) -> None:
+def test_a_compaction_is_marked_before_its_step_and_at_the_drop_of_the_context(project: Project) -> None:
     session = create_session(project)
     for size in (40_000, 90_000):
         append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": size})])
@@ -99,7 +99,7 @@ def test_a_compaction_is_marked_before_its_step_and_the_fall_of_the_context_says
     assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
 
 
-def test_a_fall_that_shows_one_bar_late_is_known_as_a_compaction_too(project: Project) -> None:
+def test_a_drop_that_shows_one_bar_late_is_recognised_as_a_compaction_too(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": 90_000})])
     append(project, session.pk, [draft(ModelInput(channel="compaction", content="So far.")), act(), ok()])
@@ -107,7 +107,7 @@ def test_a_fall_that_shows_one_bar_late_is_known_as_a_compaction_too(project: Pr
     assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
 
 
-def test_labels_of_falls_do_not_cover_each_other(project: Project) -> None:
+def test_labels_of_drops_do_not_cover_each_other(project: Project) -> None:
     session = create_session(project)
     sizes = [size for _ in range(20) for size in (90_000, 20_000)]
     drafts = [draft(ModelOutput(text="on"), usage={"input_tokens": size}) for size in sizes]
@@ -168,7 +168,7 @@ def test_a_subagent_that_began_outside_of_the_run_is_not_marked(project: Project
         assert marks(session, "agent") == []
 
 
-def test_a_subagent_is_marked_at_the_call_that_started_it_whatever_the_time(project: Project) -> None:
+def test_a_subagent_is_marked_at_the_call_that_started_it_at_any_time(project: Project) -> None:
     session, child = create_session(project), create_session(project)
     append(project, session.pk, timed_steps(4))
     Session.objects.filter(pk=child.pk).update(spawned_by=session, spawned_position=5)
@@ -197,7 +197,7 @@ def test_several_subagents_at_one_place_lead_to_the_step(project: Project) -> No
     assert (mark.step, mark.count, mark.label) == (2, 3, "3 sub-agents, from here on")
 
 
-def test_each_kind_of_mark_has_a_title_and_stands_in_the_legend(
+def test_each_kind_of_mark_has_a_title_and_is_in_the_legend(
     alice: Client, project: Project, session: Session
 ) -> None:
     fork(project, session.pk, at_step=3, title="</title><script>alert(1)</script>")

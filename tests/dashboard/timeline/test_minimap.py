@@ -50,7 +50,7 @@ def test_a_zoom_leaves_the_picture_and_moves_the_window(project: Project) -> Non
     assert zoomed.failures == whole.failures
 
 
-def test_columns_of_failures_are_as_high_as_these_are_dense(project: Project) -> None:
+def test_columns_of_failures_are_proportional_to_their_density(project: Project) -> None:
     session = long_session(project, 1_000)
     heights = [int(high) for high in re.findall(r"v-(\d+)", minimap(session).failures)]
     assert len(heights) == 1_000 // ERROR_EVERY
@@ -74,7 +74,7 @@ def test_compactions_are_drawn_longer_where_they_are_dense(project: Project) -> 
     assert minimap(session).compactions == "M994 22v-5M999 22v-3"
 
 
-def test_steps_with_the_text_that_is_looked_for_are_drawn(project: Project) -> None:
+def test_steps_that_match_the_search_are_drawn(project: Project) -> None:
     location = Location(History(long_session(project, 5_000)), 1)
     found = draw_timeline(location, [], [3, 4, 2_500]).minimap
     assert found is not None
@@ -82,7 +82,7 @@ def test_steps_with_the_text_that_is_looked_for_are_drawn(project: Project) -> N
     assert "map-hits" in render_to_string("timeline/_map.html", {"map": found})
 
 
-def test_its_links_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
+def test_links_of_the_minimap_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
     session = long_session(project, 5_000)
     slices = minimap(session, 600).slices
     assert len(slices) == SLICES
@@ -94,7 +94,7 @@ def test_its_links_cover_the_run_and_keep_the_playhead_in_the_part(project: Proj
     ]
 
 
-def test_with_a_zoom_its_links_lead_to_parts_of_the_same_length(project: Project) -> None:
+def test_with_a_zoom_the_links_lead_to_parts_of_the_same_length(project: Project) -> None:
     session = long_session(project, 5_000)
     zooms = [TimelineForm(first=1_101, last=last) for last in (1_300, 2_100)]
     short, long = (
@@ -107,7 +107,7 @@ def test_with_a_zoom_its_links_lead_to_parts_of_the_same_length(project: Project
 
 
 @pytest.mark.parametrize("zoom", ["", "&zoom=101-400"])
-def test_it_costs_the_same_for_every_length(
+def test_the_minimap_takes_the_same_queries_at_every_length(
     project: Project, zoom: str, django_assert_num_queries: Any
 ) -> None:
     form = TimelineForm(first=101, last=400) if zoom else TimelineForm()
@@ -119,7 +119,7 @@ def test_it_costs_the_same_for_every_length(
         assert len(drawn.minimap.failures) < 20 * MAX_SHARES
 
 
-def test_the_timeline_is_drawn_in_another_way_without_the_page(alice: Client, project: Project) -> None:
+def test_the_timeline_is_redrawn_without_loading_the_page(alice: Client, project: Project) -> None:
     session = long_session(project, 1_000)
     query = "?step=120&height=duration&zoom=101-200"
     part = html(alice.get(f"/sessions/{session.pk}/timeline{query}", headers=HTMX))
@@ -130,7 +130,7 @@ def test_the_timeline_is_drawn_in_another_way_without_the_page(alice: Client, pr
     assert "<html" not in part
 
 
-def test_without_scripts_it_leads_to_the_page(alice: Client, session: Session) -> None:
+def test_without_scripts_the_fragment_redirects_to_the_page(alice: Client, session: Session) -> None:
     answer = alice.get(f"/sessions/{session.pk}/timeline?step=2&axis=time")
     assert answer.headers["Location"] == f"/sessions/{session.pk}?step=2&axis=time"
 

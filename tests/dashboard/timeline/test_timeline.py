@@ -90,21 +90,21 @@ def test_shares_add_up_after_many_rewinds(
     assert sum(bar.share.errors for bar in bars) == session.errors
 
 
-def test_the_mark_of_a_share_is_as_dense_as_its_errors(project: Project) -> None:
+def test_the_mark_of_a_share_has_the_density_of_its_errors(project: Project) -> None:
     bar = timeline(long_session(project, 50_000)).bars[0]
     assert (bar.style, bar.last, bar.share.errors) == ("bar bar-share kind-read", 200, 4)
     mark = f'class="failed" x="{bar.x}" width="{bar.width}" y="{FAILURES}" height="{FAILURE}" opacity="0.27"'
     assert mark in bar.svg("")
 
 
-def test_takes_lie_below_the_steps_that_took_their_place(project: Project, session: Session) -> None:
+def test_takes_are_below_the_steps_that_replaced_them(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     (take,) = timeline(session).takes
     assert share(take.x) == pytest.approx(100 * 2 / 5, abs=0.01)
     assert share(take.width) == pytest.approx(100 * 3 / 5, abs=0.01)
 
 
-def test_takes_at_one_place_lie_in_lanes(project: Project, session: Session) -> None:
+def test_takes_at_one_place_are_in_separate_lanes(project: Project, session: Session) -> None:
     for _ in range(5):
         rewind(project, session.pk, Target(to_step=2))
         append(project, session.pk, [act(), ok()])
@@ -112,7 +112,7 @@ def test_takes_at_one_place_lie_in_lanes(project: Project, session: Session) -> 
     assert LANES == 3
 
 
-def test_a_take_longer_than_what_is_left_stays_inside(project: Project) -> None:
+def test_a_take_longer_than_the_remaining_steps_stays_inside(project: Project) -> None:
     session = long_session(project, 300)
     rewind(project, session.pk, Target(to_step=2))
     drawn = timeline(session)
@@ -120,12 +120,12 @@ def test_a_take_longer_than_what_is_left_stays_inside(project: Project) -> None:
     assert all(share(take.x) + share(take.width) <= 100.01 for take in drawn.takes)
 
 
-def test_a_tools_name_is_text(project: Project, session: Session) -> None:
+def test_the_name_of_a_tool_is_escaped(project: Project, session: Session) -> None:
     append(project, session.pk, [act("</title><script>alert(1)</script>")])
     assert "<script" not in timeline(session).svg_bars
 
 
-def test_each_bar_leads_to_its_first_step(project: Project) -> None:
+def test_each_bar_links_to_its_first_step(project: Project) -> None:
     drawn = timeline(long_session(project, 1_000))
     assert [int(step) for step in re.findall(r"\?step=(\d+)", drawn.svg_bars)] == [
         bar.first for bar in drawn.bars

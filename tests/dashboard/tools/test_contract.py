@@ -69,18 +69,18 @@ def words_in(value: Any) -> Iterator[str]:
 
 
 @each
-def test_its_file_has_its_name(view: ToolView) -> None:
+def test_the_file_of_a_view_has_its_name(view: ToolView) -> None:
     folder = Path(__file__).parents[3] / "dashboard" / "tools"
     assert (folder / f"{view.name}.py").is_file()
 
 
 @each
-def test_it_is_the_view_of_its_samples(view: ToolView) -> None:
+def test_a_view_is_chosen_for_its_samples(view: ToolView) -> None:
     assert {view_of(call).name for call in SAMPLES[view.name]} == {view.name}
 
 
 @each
-def test_it_shows_every_argument_and_every_text_that_came_back(view: ToolView) -> None:
+def test_a_view_shows_every_argument_and_every_text_of_the_result(view: ToolView) -> None:
     marks = (
         "bash create insert view Exit code Output Wall time seconds output returncode Begin Patch End Update"
         " File Add system reminder apply patch index diff git completed pending progress type exit web"
@@ -95,7 +95,7 @@ def test_it_shows_every_argument_and_every_text_that_came_back(view: ToolView) -
 
 
 @each
-def test_hostile_text_stays_text(view: ToolView) -> None:
+def test_hostile_text_is_escaped(view: ToolView) -> None:
     for call in SAMPLES[view.name]:
         result = call.result and call.result.model_copy(
             update={"outputs": replaced(call.outputs, HOSTILE), "reason": HOSTILE}
@@ -116,7 +116,7 @@ def pages(blocks: dict[str, Block]) -> Iterator[str]:
 
 
 @each
-def test_keys_are_its_own_and_lead_to_the_calls_page(view: ToolView) -> None:
+def test_keys_are_unique_and_lead_to_the_page_of_the_call(view: ToolView) -> None:
     for call in SAMPLES[view.name]:
         for key in drawn(call)[1]:
             assert re.fullmatch(r"(?:call|result)-3(?:-[-a-z0-9]+)?", key)
@@ -124,7 +124,7 @@ def test_keys_are_its_own_and_lead_to_the_calls_page(view: ToolView) -> None:
 
 @each
 @given(call=st.data())
-def test_it_draws_its_samples_with_any_value_in_place_of_another(view: ToolView, call: st.DataObject) -> None:
+def test_a_view_draws_its_samples_with_any_value_replaced(view: ToolView, call: st.DataObject) -> None:
     sample = call.draw(st.sampled_from(SAMPLES[view.name]))
     arguments, outputs = sample.arguments, sample.outputs
     if isinstance(arguments, dict) and arguments:

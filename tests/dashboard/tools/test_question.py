@@ -23,7 +23,7 @@ def test_the_chosen_option_is_marked(answer: str) -> None:
     assert options({"questions": [COLOURS]}, answer) == "( ) Red – like fire\n(x) Blue – like water"
 
 
-def test_of_several_answers_each_is_marked() -> None:
+def test_each_of_several_answers_is_marked() -> None:
     several = {**COLOURS, "multiSelect": True}
     assert options({"questions": [several]}, '"Which colour?"="Red, Blue".').count("(x)") == 2
 
@@ -35,5 +35,5 @@ def test_without_an_answer_nothing_is_marked() -> None:
 @pytest.mark.parametrize(
     "questions", [[], "Which?", [{"question": ""}], [{"question": "Which?", "secret": 1}], [3], [{}]]
 )
-def test_other_shapes_are_shown_as_any_call(questions: object) -> None:
+def test_other_shapes_are_shown_by_the_generic_view(questions: object) -> None:
     assert view_of(RecordedCall("ask", {"questions": questions})).name == "default"
