@@ -81,14 +81,14 @@ _TRANSCRIPT = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A command of the documentation and what it is said to print."""
+    """A command of the documentation and its documented output."""
 
     command: str
     printed: str
 
 
 def examples(markdown: str) -> list[Example]:
-    """All of a file's commands, in order. A command goes on to the line on which its quotes are closed."""
+    """All of a file's commands, in order. A command continues until its quotes are closed."""
     found: list[Example] = []
     for block in _BLOCK.findall(markdown):
         for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -108,7 +108,7 @@ def _is_whole(command: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody with a shell, an empty home folder but for one Claude Code session, and a running server."""
+    """A reader with a shell, a home folder that holds only one Claude Code session, and a running server."""
 
     address: str
     home: Path
@@ -259,7 +259,7 @@ def _indented(value: Any, indent: str = "") -> str:
 
 
 def agrees(documented: str, printed: str) -> bool:
-    """Whether a command prints what is documented, but for ids, times, keys and what ``…`` stands for."""
+    """Whether the output is the documented one, apart from ids, times, keys and what ``…`` replaces."""
     parts = _constant(documented).split(f"{ELLIPSIS}\n")
     pattern = r"(?:.*\n)*".join(re.escape(part) for part in parts)
     return re.fullmatch(pattern, _constant(printed)) is not None
@@ -275,7 +275,7 @@ def _constant(text: str) -> str:
 
 
 def record(path: Path, reader: NewReader) -> int:
-    """Writes what the commands of a file print into it; how many of them printed something else before."""
+    """Writes the real output of a file's commands into it. Returns how many outputs changed."""
     markdown = path.read_text()
     with reader() as somebody:
         found = examples(markdown)

@@ -110,11 +110,11 @@ def copy_migrated(folder: Path) -> Path:
 
 @cache
 def migrated() -> Path:
-    """A data folder that nobody may change, whose SQLite database has its tables.
+    """A data folder whose SQLite database has its tables. No test may change it.
 
     Making the tables takes seconds. It is done once for each state of the code. Checks are skipped: they load
-    all views. ``PLAYHEAD_MIGRATED`` names
-    the folder of a copy of this project, to which newer migrations only are added.
+    all views. ``PLAYHEAD_MIGRATED`` names the folder of a copy of this project, which gets only newer
+    migrations.
     """
     code = b"".join(path.read_bytes() for path in sorted((ROOT / "historyapp").rglob("*.py")))
     folder = ROOT / ".pytest_cache" / "migrated"

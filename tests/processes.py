@@ -106,7 +106,7 @@ class _Pool:
         try:
             kind, value = connection.recv()
         except EOFError:
-            self._bury(connection)
+            self._remove_worker(connection)
             return
         match kind:
             case "next":
@@ -120,7 +120,7 @@ class _Pool:
             case "warning":
                 hook.pytest_warning_recorded.call_historic(kwargs=value)
 
-    def _bury(self, connection: Connection) -> None:
+    def _remove_worker(self, connection: Connection) -> None:
         """Removes a worker that has ended. If it crashed, its newest test has failed."""
         worker = self._workers.pop(connection)
         worker.process.join()

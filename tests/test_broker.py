@@ -73,7 +73,7 @@ def test_messages_are_like_those_of_celery() -> None:
     assert ours == theirs | {"headers": same}
 
 
-def test_a_message_that_was_not_begun_goes_back_when_the_worker_stops(channel: broker.Channel) -> None:
+def test_a_message_that_was_not_started_goes_back_when_the_worker_stops(channel: broker.Channel) -> None:
     app.send_task("compress", ["a run"])
     channel.basic_consume("playhead", no_ack=False, callback=lambda message: None, consumer_tag="t")
     channel.drain_events(timeout=1)
@@ -82,7 +82,7 @@ def test_a_message_that_was_not_begun_goes_back_when_the_worker_stops(channel: b
     assert size("playhead") == 1
 
 
-def test_a_message_that_was_begun_does_not_go_back(channel: broker.Channel) -> None:
+def test_a_message_that_was_started_does_not_go_back(channel: broker.Channel) -> None:
     app.send_task("compress", ["a run"])
     channel.basic_consume("playhead", no_ack=False, callback=lambda message: message.ack(), consumer_tag="t")
     channel.drain_events(timeout=1)
@@ -191,6 +191,6 @@ def test_a_run_whose_message_cannot_be_queued_waits_for_the_sweep(
     assert "waits for the next sweep" in record.getMessage()
 
 
-def test_fan_out_is_refused_with_what_to_do() -> None:
+def test_fan_out_is_refused_with_advice() -> None:
     with pytest.raises(NotImplementedError, match="Set REDIS_URL"):
         app.control.ping(timeout=0.1)

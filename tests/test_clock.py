@@ -33,7 +33,7 @@ def run_until_stopped(look: Callable[[threading.Event], None]) -> None:
     clock.run_clock(ME, lambda: look(stopping), stopping)
 
 
-def test_it_continues_after_an_unexpected_error() -> None:
+def test_the_clock_continues_after_an_unexpected_error() -> None:
     looks: list[int] = []
 
     def look(stopping: threading.Event) -> None:
@@ -62,7 +62,7 @@ def test_a_repeated_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> No
     assert logged == ["locked", "locked", "gone"]
 
 
-def test_it_gives_signs_of_life_while_it_runs() -> None:
+def test_the_worker_counts_as_alive_while_its_clock_runs() -> None:
     seen: list[UUID] = []
 
     def look(stopping: threading.Event) -> None:

@@ -30,7 +30,7 @@ def pragma(home: Path, name: str) -> object:
     return value
 
 
-def test_without_a_url_it_is_a_sqlite_file_in_the_data_folder(tmp_path: Path) -> None:
+def test_without_a_url_the_database_is_a_sqlite_file_in_the_data_folder(tmp_path: Path) -> None:
     assert pragma(tmp_path, "journal_mode") == "wal"
     assert (tmp_path / "playhead.sqlite3").is_file()
 
@@ -42,19 +42,19 @@ def test_sqlite_commits_are_durable_and_writers_wait(tmp_path: Path, name: str, 
     assert pragma(tmp_path, name) == value
 
 
-def test_sqlite_transactions_take_the_write_lock_at_their_begin(tmp_path: Path) -> None:
+def test_sqlite_transactions_take_the_write_lock_at_their_start(tmp_path: Path) -> None:
     assert database(tmp_path)["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
 
 
 @pytest.mark.parametrize(("choice", "value"), [("full", 2), ("NORMAL", 1), ("OFF", 0)])
-def test_the_operator_may_trade_durability_on_sqlite(
+def test_the_operator_can_trade_durability_on_sqlite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str, value: int
 ) -> None:
     monkeypatch.setenv("PLAYHEAD_SYNCHRONOUS", choice)
     assert pragma(tmp_path, "synchronous") == value
 
 
-def test_a_sqlite_url_gets_the_same_care(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sqlite_url_gets_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/elsewhere.sqlite3")
     assert pragma(tmp_path, "journal_mode") == "wal"
     assert (tmp_path / "elsewhere.sqlite3").is_file()
@@ -72,7 +72,7 @@ def test_postgresql_connections_stay_open_and_are_checked(
 
 
 @pytest.mark.parametrize(("choice", "commit"), [("FULL", "on"), ("NORMAL", "off"), ("OFF", "off")])
-def test_the_operator_may_trade_durability_on_postgresql(
+def test_the_operator_can_trade_durability_on_postgresql(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str, commit: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://db.example/history?options=-c%20work_mem=8MB")

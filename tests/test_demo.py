@@ -90,7 +90,7 @@ def steps(history: History) -> list[Episode]:
     return history.episodes(1, history.steps)
 
 
-def test_four_sessions_are_recorded_the_long_one_first(demo: dict[str, History]) -> None:
+def test_four_sessions_are_recorded_with_the_long_one_first(demo: dict[str, History]) -> None:
     assert len(demo) == SESSIONS
     assert all("demo" in history.session.tags for history in demo.values())
     assert {title: history.steps for title, history in demo.items()} == {
@@ -123,7 +123,7 @@ def test_the_repair_lists_reads_edits_tests_fails_is_stopped_and_asks(demo: dict
     ]
 
 
-def test_what_the_tools_answer_is_real(demo: dict[str, History]) -> None:
+def test_the_results_of_the_tools_are_real(demo: dict[str, History]) -> None:
     episodes = steps(demo[REPAIR])
     failing, passing = episodes[2].results[0], episodes[10].results[0]
     assert failing.reason
@@ -146,7 +146,7 @@ def test_one_step_reads_three_files_at_once(demo: dict[str, History]) -> None:
     assert [result.status for result in reading.results] == ["success"] * 3
 
 
-def test_the_wrong_way_stays_as_a_take_with_the_reason(demo: dict[str, History]) -> None:
+def test_the_wrong_attempt_stays_as_a_take_with_the_reason(demo: dict[str, History]) -> None:
     session = demo[REPAIR].session
     rewind = session.rewinds().get()
     assert rewind.body["reason"] == "The total was right by accident; tax was still wrong."
@@ -155,14 +155,14 @@ def test_the_wrong_way_stays_as_a_take_with_the_reason(demo: dict[str, History])
     assert statuses == [(9, "success"), (10, "error")]
 
 
-def test_the_fork_shares_eight_steps_and_goes_another_way(demo: dict[str, History]) -> None:
+def test_the_fork_shares_eight_steps_and_then_diverges(demo: dict[str, History]) -> None:
     fork = demo[FORK]
     assert fork.session.forked_from == demo[REPAIR].session
     assert [step.output for step in steps(fork)[:8]] == [step.output for step in steps(demo[REPAIR])[:8]]
     assert str(steps(fork)[10].results[0].outputs).endswith("Ran 8 tests\n\nOK")
 
 
-def test_people_and_agents_wrote_all_that_a_session_can_hold(demo: dict[str, History]) -> None:
+def test_the_demo_has_every_kind_of_content_of_a_session(demo: dict[str, History]) -> None:
     repair = demo[REPAIR]
     assert repair.instruction
     assert repair.notebook
@@ -181,7 +181,7 @@ def test_people_and_agents_wrote_all_that_a_session_can_hold(demo: dict[str, His
     assert Summary.objects.filter(session=demo[AUDIT].session).count() == 3
 
 
-def test_usage_is_on_every_output_and_said_to_be_an_estimate(demo: dict[str, History]) -> None:
+def test_every_output_has_usage_that_is_marked_as_an_estimate(demo: dict[str, History]) -> None:
     for entry in Entry.objects.filter(kind="model_output"):
         assert entry.metadata["usage"]["output_tokens"] > 0
         assert entry.metadata["usage_is_estimated"] is True
@@ -219,7 +219,7 @@ def logs(project: Project) -> dict[str, list[Any]]:
     return found
 
 
-def test_running_it_again_adds_nothing(recorded: Recorded) -> None:
+def test_running_the_demo_again_adds_nothing(recorded: Recorded) -> None:
     project = Session.objects.get(pk=UUID(recorded.ids[0])).project
     before = logs(project)
     assert run_with(recorded.api) == recorded.ids
@@ -227,7 +227,7 @@ def test_running_it_again_adds_nothing(recorded: Recorded) -> None:
 
 
 @pytest.mark.parametrize("requests", [100, thorough(190)])
-def test_after_a_crash_it_continues_and_nothing_is_recorded_twice(
+def test_after_a_crash_the_demo_continues_and_records_nothing_twice(
     project: Project,
     recorded: Recorded,
     requests: int,
@@ -246,7 +246,9 @@ def test_after_a_crash_it_continues_and_nothing_is_recorded_twice(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_server_loads_it_until_it_is_complete_but_not_next_to_other_sessions(project: Project) -> None:
+def test_the_server_loads_the_demo_until_it_is_complete_but_not_beside_other_sessions(
+    project: Project,
+) -> None:
     RetentionPass.objects.create()  # the recording that all tests share is there already
     Session.objects.exclude(forked_from=None).delete()
     Session.objects.all().delete()
@@ -260,14 +262,14 @@ def test_the_server_loads_it_until_it_is_complete_but_not_next_to_other_sessions
     assert not demo_is_missing()
 
 
-def test_a_key_that_does_not_work_ends_it_with_one_sentence(project: Project) -> None:
+def test_an_invalid_key_ends_the_demo_with_one_sentence(project: Project) -> None:
     api = client(project, Flaky())
     api.headers["Authorization"] = "Bearer ph_nonsense"
     with pytest.raises(DemoFailed, match=r"POST /sessions answered 401: .*There is no such API key"):
         run_with(api)
 
 
-def test_without_a_server_it_ends_with_one_sentence() -> None:
+def test_without_a_server_the_demo_ends_with_one_sentence() -> None:
     with pytest.raises(DemoFailed, match="POST /sessions got no answer"):
         run("http://127.0.0.1:9/", "ph_key")
 
@@ -281,7 +283,7 @@ def tools(tmp_path: Path) -> Toolbox:
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "sub/../../secret"])
-def test_no_tool_leads_out_of_the_folder(tools: Toolbox, path: str) -> None:
+def test_no_tool_can_leave_the_folder(tools: Toolbox, path: str) -> None:
     (tools.folder.parent / "secret").write_text("x")
     for name, arguments in (
         ("read_file", {"path": path}),
@@ -293,7 +295,7 @@ def test_no_tool_leads_out_of_the_folder(tools: Toolbox, path: str) -> None:
             tools.run(name, arguments)
 
 
-def test_an_edit_needs_one_place_and_answers_with_a_diff(tools: Toolbox) -> None:
+def test_an_edit_needs_exactly_one_match_and_returns_a_diff(tools: Toolbox) -> None:
     diff = tools.edit_file("a.txt", "two", "three")
     assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+three"]
     with pytest.raises(ValueError, match=r"old_string stands 0 times in a\.txt, not once"):
@@ -305,7 +307,7 @@ def test_a_search_names_file_and_line(tools: Toolbox) -> None:
     assert tools.grep("ten") == "No line matches ten."
 
 
-def test_filling_a_folder_leaves_nothing_else_in_it(tools: Toolbox) -> None:
+def test_filling_a_folder_removes_its_other_files(tools: Toolbox) -> None:
     before = tools.files()
     tools.write_file("new.txt", "x")
     tools.fill(before)
@@ -322,7 +324,7 @@ def test_a_test_run_s_output_has_no_time_and_no_folder(tools: Toolbox) -> None:
 
 
 @pytest.mark.parametrize(("refusals", "recorded"), [(2, True), (len(WAITS) + 1, False)])
-def test_a_server_that_is_busy_is_asked_again_for_a_while(
+def test_requests_to_a_busy_server_are_retried_for_a_while(
     monkeypatch: pytest.MonkeyPatch, refusals: int, recorded: bool
 ) -> None:
     waited: list[float] = []

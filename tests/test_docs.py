@@ -69,7 +69,7 @@ def test_every_endpoint_has_a_section_and_every_section_an_endpoint() -> None:
 
 
 @pytest.mark.parametrize("name", operations())
-def test_an_endpoint_is_shown_with_its_parameters_and_a_command(name: str) -> None:
+def test_an_endpoint_is_documented_with_its_parameters_and_a_command(name: str) -> None:
     section = sections("api.md", 3)[f"`{name}`"].partition("\n## ")[0]
     parameters = {p["name"] for p in operations()[name]["parameters"] if p["in"] == "query"}
     assert {parameter for parameter in parameters - EXPLAINED_ONCE if parameter not in section} == set()
@@ -92,7 +92,7 @@ def test_every_status_is_explained() -> None:
         assert f"`{status}`" in text
 
 
-def test_every_setting_of_a_session_is_there_with_its_default() -> None:
+def test_every_setting_of_a_session_is_listed_with_its_default() -> None:
     found = re.findall(r"^\| `(\w+)` \| `?([\w.-]+)`? \|", text_of("api.md"), flags=re.MULTILINE)
     defaults = {name: str(value) for name, value in SessionSettings().model_dump().items()}
     assert {name: value.replace("true", "True") for name, value in found} == defaults
@@ -189,7 +189,7 @@ def test_every_command_has_a_section_with_its_options(name: str) -> None:
     assert missing <= {"--home"}
 
 
-def test_the_keys_of_the_dashboard_are_those_that_it_shows_itself() -> None:
+def test_the_documented_keys_are_those_of_the_dashboard() -> None:
     shown = [key.shown for row in KEYS for key in row.keys]
     table = sections("dashboard.md", 3)["Keys"]
     keys = [

@@ -64,7 +64,7 @@ def test_an_origin_has_no_path(monkeypatch: pytest.MonkeyPatch, value: str, expe
         (env.token, "has a space in the middle"),
     ],
 )
-def test_nonsense_is_refused_by_the_name_of_its_variable(
+def test_the_error_of_an_invalid_value_names_its_variable(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], value: str
 ) -> None:
     reading(monkeypatch, value)

@@ -158,7 +158,7 @@ def test_every_addition_of_the_table_has_an_example_and_every_example_a_limit() 
 
 
 @each
-def test_it_touches_the_files_that_it_lists_and_no_more_than_the_table_says(
+def test_an_example_changes_the_files_that_it_lists_and_no_more_than_the_table_allows(
     example: Example, copy: Path, before: dict[str, str]
 ) -> None:
     with added(copy, example):
@@ -176,7 +176,7 @@ def contract_tests(argument: str) -> str:
 
 
 @pytest.mark.slow
-def test_all_of_them_work_once_they_are_added(copy: Path) -> None:
+def test_all_examples_work_together(copy: Path) -> None:
     """In one process, with contract tests. `make test-all` tries each alone, with all tests that it names."""
     chosen, options = list[str](), ["--hypothesis-profile", "few"]
     for example in EXAMPLES.values():
@@ -200,7 +200,7 @@ def test_all_of_them_work_once_they_are_added(copy: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.thorough
 @each
-def test_it_works_once_it_is_added_and_not_before(example: Example, copy: Path) -> None:
+def test_an_example_works_once_it_is_added_and_not_before(example: Example, copy: Path) -> None:
     assert example.checks
     for command in example.checks:
         assert run(copy, command).returncode == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -211,7 +211,7 @@ def test_it_works_once_it_is_added_and_not_before(example: Example, copy: Path) 
 
 
 @each
-def test_it_is_written_as_the_project_is(example: Example, copy: Path) -> None:
+def test_an_example_passes_the_linters_of_the_project(example: Example, copy: Path) -> None:
     with added(copy, example):
         for tool in (["check"], ["format", "--check"]):
             command = [sys.executable, "-m", "ruff", *tool, *example.files]
@@ -219,7 +219,7 @@ def test_it_is_written_as_the_project_is(example: Example, copy: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_line_that_is_not_there_any_more_is_noticed(tmp_path: Path) -> None:
+def test_a_line_that_no_longer_exists_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\n")
     example = Example("x", ["a.py"], [_edit("a.py", "diff", " one\n-three\n+two\n")], [])
     with pytest.raises(AssertionError, match="holds these lines 0 times"), added(tmp_path, example):

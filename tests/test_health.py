@@ -45,7 +45,7 @@ def test_readyz_is_ok_when_all_parts_respond(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_without_a_worker_requests_are_served_all_the_same(client: Client) -> None:
+def test_requests_are_served_without_a_worker(client: Client) -> None:
     degraded = ("degraded", {**ALL_OK, "worker": "unavailable"})
     assert parts(client) == degraded
     worker = uuid7()
@@ -59,7 +59,7 @@ def test_without_a_worker_requests_are_served_all_the_same(client: Client) -> No
 
 
 @pytest.mark.django_db
-def test_workers_that_are_long_dead_are_forgotten(db: None) -> None:
+def test_rows_of_dead_workers_are_deleted_after_a_while(db: None) -> None:
     record_worker(uuid7())
     Worker.objects.update(seen_at=timezone.now() - timedelta(days=2))
     record_worker(alive := uuid7())
@@ -145,7 +145,7 @@ def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest
 
 
 @pytest.mark.django_db
-def test_a_data_folder_that_is_gone_has_an_unknown_disk(
+def test_the_disk_of_a_missing_data_folder_is_unknown(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     record_worker(uuid7())
@@ -154,7 +154,7 @@ def test_a_data_folder_that_is_gone_has_an_unknown_disk(
 
 
 @pytest.mark.django_db
-def test_a_message_that_waits_for_long_is_a_lag(client: Client) -> None:
+def test_a_message_that_waits_too_long_is_a_lag(client: Client) -> None:
     record_worker(uuid7())
     put(QUEUE, "{}")
     assert parts(client) == ("ok", ALL_OK)
@@ -163,7 +163,7 @@ def test_a_message_that_waits_for_long_is_a_lag(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_a_run_that_no_worker_begins_is_a_lag_and_one_under_way_is_not(
+def test_a_run_that_no_worker_starts_is_a_lag_and_an_active_run_is_not(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record_worker(uuid7())

@@ -62,7 +62,7 @@ class Exploit:
 
 
 @pytest.mark.parametrize("stored", [b"nan", b"-inf", b"9" * 5000, b"text", b"\xff\x00", b"", b"1e999"])
-def test_a_hostile_pause_neither_runs_nor_lasts(
+def test_a_hostile_pause_value_delays_no_call_beyond_the_limit(
     stored: bytes, server: Redis, use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -105,7 +105,7 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("state", ["full", "hanging"])
-def test_passwords_are_counted_without_redis(
+def test_failed_passwords_are_counted_without_redis(
     state: str, server: Redis, use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TIME_LIMITS, "socket_timeout", 0.2)
@@ -127,7 +127,7 @@ def _attempt(password: str) -> int:
     return int(Client(REMOTE_ADDR="10.0.0.7").post("/sign-in", form).status_code)
 
 
-def test_a_redis_that_hangs_holds_one_thread_at_a_time(
+def test_a_redis_that_hangs_blocks_one_thread_at_a_time(
     use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(enqueue._Redis, "next_attempt", 0.0)

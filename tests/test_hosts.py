@@ -42,7 +42,7 @@ def test_this_server_is_reached_by_its_names(db: None, host: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-Host", "X-Host", "Forwarded", "X-Original-URL", "Referer"])
-def test_other_headers_name_no_host(db: None, header: str) -> None:
+def test_other_headers_do_not_set_the_host(db: None, header: str) -> None:
     client = Client(headers={"Host": "localhost", header: "http://elsewhere.example/x"})
     assert "elsewhere" not in client.get("/sign-in").content.decode()
     assert client.get("/").headers["Location"] == "/sign-in?next=/"

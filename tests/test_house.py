@@ -1,4 +1,4 @@
-"""Project rules that no linter checks."""
+"""Rules of the project that no linter checks."""
 
 import ast
 import os
@@ -146,7 +146,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
 
 
-def test_no_class_name_stands_twice() -> None:
+def test_class_names_are_unique() -> None:
     """Except Django's commands, and an entry and a step: a value of the core and a row of a table."""
     times = Counter(
         found.name
@@ -158,7 +158,7 @@ def test_no_class_name_stands_twice() -> None:
     assert {name for name, count in times.items() if count > 1} == {"Command", "Entry", "Episode"}
 
 
-def test_nothing_is_left_to_do() -> None:
+def test_no_todo_is_left() -> None:
     marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
     paths = [path for path in sources() if path != Path(__file__)]
     assert names([path for path in paths if marker.search(path.read_text())]) == []

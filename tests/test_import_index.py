@@ -1,4 +1,4 @@
-"""A long session is indexed for searches once it has been imported, by whoever imports it and by a worker."""
+"""A long session is indexed for searches after its import, by the importing process and by a worker."""
 
 import json
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from historyapp.services.text_index import index_text
 
 
 @pytest.fixture
-def asked(db: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sessions that workers were asked to index."""
+def index_requests(db: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sessions for which an index was requested."""
     found: list[str] = []
     monkeypatch.setattr(enqueue, "_requested_at", {})
 
@@ -60,22 +60,22 @@ def by_command(content: bytes, folder: Path) -> None:
 
 @pytest.mark.parametrize("imported", [by_api, by_page, by_command])
 def test_a_long_session_is_indexed_after_its_import(
-    imported: Callable[[bytes, Path], None], asked: list[str], tmp_path: Path
+    imported: Callable[[bytes, Path], None], index_requests: list[str], tmp_path: Path
 ) -> None:
     imported(chat(600), tmp_path)
-    assert asked == [str(Session.objects.get().pk)]
-    assert index_text(UUID(asked[0])) == 1
+    assert index_requests == [str(Session.objects.get().pk)]
+    assert index_text(UUID(index_requests[0])) == 1
     imported(chat(600), tmp_path)
-    assert len(asked) == 1
+    assert len(index_requests) == 1
 
 
-def test_a_short_session_is_not(asked: list[str], tmp_path: Path) -> None:
+def test_a_short_session_is_not_indexed_after_its_import(index_requests: list[str], tmp_path: Path) -> None:
     by_page(chat(40), tmp_path)
     assert Session.objects.count() == 1
-    assert asked == []
+    assert index_requests == []
 
 
-def test_a_trial_of_the_command_asks_for_nothing(asked: list[str], tmp_path: Path) -> None:
+def test_a_dry_run_of_the_command_requests_no_index(index_requests: list[str], tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_bytes(chat(600))
     call_command("import", tmp_path / "chat.json", dry_run=True)
-    assert asked == []
+    assert index_requests == []

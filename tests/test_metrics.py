@@ -68,9 +68,7 @@ def figure(found: dict[Sample, float], name: str, **labels: str) -> float:
     return found.get((f"playhead_{name}", frozenset(labels.items())), 0)
 
 
-def test_without_a_token_in_the_settings_there_is_nothing_here(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_are_not_found_if_no_token_is_set(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "PLAYHEAD_METRICS_TOKEN", "")
     assert scrape(client).status_code == scrape(client, "").status_code == 404
 
@@ -82,7 +80,9 @@ def test_another_token_gets_401_and_no_figure(client: Client, token: str) -> Non
     assert response["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_no_token_and_no_api_key_opens_them(client: Client, project: Project) -> None:
+def test_a_request_without_a_token_or_with_an_api_key_gets_no_metrics(
+    client: Client, project: Project
+) -> None:
     assert client.get("/metrics").status_code == 401
     key = create_key(project, "admin", scopes=("read", "write", "admin"))[1]
     assert scrape(client, key).status_code == 401
@@ -105,12 +105,12 @@ def test_a_request_is_counted_by_its_route_and_never_by_its_address(client: Clie
     assert figure(after, name, **of_route) == 1 + figure(before, name, **of_route)
 
 
-def test_no_series_is_made_for_the_time_at_which_another_began(client: Client) -> None:
+def test_no_series_has_the_creation_time_of_another(client: Client) -> None:
     client.get("/")
     assert "_created{" not in scrape(client).content.decode()
 
 
-def test_addresses_and_methods_that_nobody_knows_make_no_new_series(client: Client) -> None:
+def test_unknown_addresses_and_methods_make_no_new_series(client: Client) -> None:
     def series() -> int:
         return len([name for name, _ in samples(client) if name.startswith("playhead_http")])
 
@@ -160,7 +160,7 @@ def test_messages_in_redis_are_counted(client: Client, monkeypatch: pytest.Monke
         assert figure(samples(client), "queue_messages") == 3
 
 
-def test_a_redis_that_does_not_answer_takes_only_its_own_figure(
+def test_a_redis_that_does_not_respond_removes_only_its_own_figure(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as taken:
@@ -263,7 +263,7 @@ def test_runs_of_earlier_versions_are_added_up_once(client: Client, project: Pro
 
 
 @pytest.mark.django_db(transaction=True)
-def test_additions_at_once_are_all_counted() -> None:
+def test_concurrent_additions_are_all_counted() -> None:
     def add() -> None:
         for _ in range(20):
             with writing():

@@ -36,7 +36,7 @@ def test_a_page_is_compressed() -> None:
     ],
     ids=["an API answer", "a stream", "a picture", "a part", "not modified"],
 )
-def test_what_must_stay_as_it_is_stays(path: str, response: HttpResponseBase) -> None:
+def test_responses_that_must_not_be_compressed_are_unchanged(path: str, response: HttpResponseBase) -> None:
     assert "Content-Encoding" not in answer(path, response).headers
 
 
@@ -61,7 +61,7 @@ def test_head_has_the_headers_of_get_and_no_body() -> None:
 
 
 @pytest.mark.django_db
-def test_a_stream_is_not_begun_for_head(tmp_path: Path) -> None:
+def test_a_stream_is_not_started_for_head(tmp_path: Path) -> None:
     lines = iter([b"never read"])
     answer = headed(StreamingHttpResponse(lines))
     assert isinstance(answer, StreamingHttpResponse)
@@ -81,7 +81,7 @@ def test_a_stream_is_not_begun_for_head(tmp_path: Path) -> None:
     "path",
     ["/healthz", "/readyz", "/", "/sign-in", "/api/v1/docs", "/api/v1/openapi.json", "/api/v1/sessions"],
 )
-def test_head_is_answered_everywhere_as_get(client: Client, path: str) -> None:
+def test_every_address_treats_head_as_get(client: Client, path: str) -> None:
     get, head = client.get(path), client.head(path)
     assert head.status_code == get.status_code != 405
     assert head.headers.keys() == get.headers.keys()

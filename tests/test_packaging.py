@@ -53,7 +53,7 @@ def locks() -> list[Path]:
     return sorted((ROOT / "requirements").glob("*.txt"))
 
 
-def test_the_locks_name_no_host_and_no_folder() -> None:
+def test_the_locks_contain_no_host_and_no_folder() -> None:
     assert len(locks()) == 2
     for lock in locks():
         text = lock.read_text()

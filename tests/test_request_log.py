@@ -84,9 +84,7 @@ def test_neither_address_nor_query_nor_headers_nor_body_are_logged(
     assert SECRET.lower() not in "".join(lines).lower()
 
 
-def test_requests_are_not_logged_unless_it_is_asked_for(
-    client: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_requests_are_not_logged_by_default(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     client.get("/healthz")
     assert caplog.text == ""
 

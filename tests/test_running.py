@@ -45,7 +45,7 @@ def test_the_address_is_known_while_the_server_runs_and_not_after(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_was_killed_is_not_taken_for_running(tmp_path: Path) -> None:
+def test_a_killed_server_does_not_count_as_running(tmp_path: Path) -> None:
     with another(tmp_path, "http://127.0.0.1:9001") as process:
         assert running_address(tmp_path) == "http://127.0.0.1:9001"
         process.send_signal(signal.SIGKILL)
@@ -56,7 +56,7 @@ def test_a_server_that_was_killed_is_not_taken_for_running(tmp_path: Path) -> No
         assert len(list(tmp_path.iterdir())) == 1, "the next server clears up"
 
 
-def test_of_two_servers_the_newer_one_is_named_and_the_older_one_after_it(tmp_path: Path) -> None:
+def test_the_newer_of_two_servers_is_named_and_then_the_older_one(tmp_path: Path) -> None:
     with announced(tmp_path, "http://127.0.0.1:9003"):
         (older,) = tmp_path.iterdir()
         os.utime(older, (1, 1))
@@ -65,12 +65,12 @@ def test_of_two_servers_the_newer_one_is_named_and_the_older_one_after_it(tmp_pa
         assert running_address(tmp_path) == "http://127.0.0.1:9003"
 
 
-def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     with announced(tmp_path, "http://127.0.0.1:9005"):
         assert [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()] == [0o600]
 
 
-def test_a_server_runs_where_it_cannot_leave_its_address(tmp_path: Path) -> None:
+def test_a_server_runs_even_if_it_cannot_store_its_address(tmp_path: Path) -> None:
     with announced(tmp_path / "nowhere", "http://127.0.0.1:9006"):
         assert running_address(tmp_path / "nowhere") is None
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from historyapp.secret import secret_key
 
 
-def test_the_key_is_made_once(tmp_path: Path) -> None:
+def test_the_key_is_created_once(tmp_path: Path) -> None:
     path = tmp_path / "secret_key"
     assert secret_key(path) == secret_key(path)
     assert len(secret_key(path)) >= 50
 
 
-def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_key(tmp_path: Path) -> None:
     path = tmp_path / "secret_key"
     secret_key(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

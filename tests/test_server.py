@@ -18,7 +18,7 @@ print("stopped")
 """
 
 
-def test_a_signal_that_another_thread_is_given_wakes_the_main_thread_too() -> None:
+def test_a_signal_to_another_thread_wakes_the_main_thread_too() -> None:
     with subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"

@@ -25,7 +25,7 @@ def settings() -> dict[str, Any]:
     return runpy.run_path(loaded.__file__)
 
 
-def test_the_data_folder_is_made_for_its_owner_alone(home: Path) -> None:
+def test_only_the_owner_can_read_the_data_folder(home: Path) -> None:
     assert settings()["PLAYHEAD_HOME"] == home
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
@@ -38,7 +38,9 @@ def test_the_data_folder_is_found_from_the_current_folder(
     assert settings()["PLAYHEAD_HOME"] == tmp_path / ".playhead"
 
 
-def test_a_data_folder_that_cannot_be_made_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_data_folder_that_cannot_be_created_names_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home.write_text("a file is in the way")
     monkeypatch.setenv("PLAYHEAD_HOME", str(home / "below"))
     with pytest.raises(ImproperlyConfigured, match=f"PLAYHEAD_HOME={home}/below cannot be used"):
@@ -49,20 +51,22 @@ def test_the_secret_key_survives_a_restart() -> None:
     assert settings()["SECRET_KEY"] == settings()["SECRET_KEY"]
 
 
-def test_a_given_secret_key_leaves_no_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_key_from_the_environment_leaves_no_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SECRET_KEY", "given by the operator")
     assert settings()["SECRET_KEY"] == "given by the operator"
     assert list(home.iterdir()) == []
 
 
-def test_debugging_is_off_and_only_this_machine_is_answered_by_default() -> None:
+def test_debugging_is_off_and_only_local_hosts_are_allowed_by_default() -> None:
     read = settings()
     assert read["DEBUG"] is False
     assert read["ALLOWED_HOSTS"] == ["localhost", "127.0.0.1", "[::1]"]
     assert read["SESSION_COOKIE_SECURE"] is False
 
 
-def test_a_public_https_address_is_answered_trusted_and_given_secure_cookies(
+def test_a_public_https_address_is_allowed_trusted_and_gets_secure_cookies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PLAYHEAD_BASE_URL", "https://playhead.example:8443")
@@ -73,7 +77,7 @@ def test_a_public_https_address_is_answered_trusted_and_given_secure_cookies(
     assert read["CSRF_COOKIE_SECURE"] is True
 
 
-def test_the_largest_body_is_also_djangos_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_body_limit_also_applies_to_django(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAYHEAD_MAX_BODY", "2M")
     assert settings()["DATA_UPLOAD_MAX_MEMORY_SIZE"] == settings()["PLAYHEAD_MAX_BODY"] == 2 << 20
 

@@ -43,5 +43,5 @@ def test_a_template_that_names_a_missing_file_fails_at_once() -> None:
 
 
 @pytest.mark.parametrize("path", ["/static/../settings.py", "/static/%2e%2e/settings.py", "/static/"])
-def test_nothing_else_is_served(client: Client, path: str) -> None:
+def test_no_other_file_is_served(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404

@@ -39,7 +39,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     return kept
 
 
-def only(exporter: InMemorySpanExporter) -> tuple[ReadableSpan, Mapping[str, Any]]:
+def only_span(exporter: InMemorySpanExporter) -> tuple[ReadableSpan, Mapping[str, Any]]:
     (span,) = exporter.get_finished_spans()
     return span, span.attributes or {}
 
@@ -48,7 +48,7 @@ def test_a_request_is_a_span_with_its_route_and_not_its_address(
     client: Client, exporter: InMemorySpanExporter
 ) -> None:
     response = client.get("/sign-in/a-secret-token?q=secret")
-    span, attributes = only(exporter)
+    span, attributes = only_span(exporter)
     assert span.name == "GET /sign-in/<str:token>"
     assert attributes["http.response.status_code"] == response.status_code
     assert attributes["playhead.request_id"] == response["X-Request-ID"]
@@ -58,7 +58,7 @@ def test_a_request_is_a_span_with_its_route_and_not_its_address(
 def test_a_request_continues_the_trace_of_its_client(client: Client, exporter: InMemorySpanExporter) -> None:
     trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
     client.get("/healthz", headers={"traceparent": f"00-{trace}-{parent}-01"})
-    span, _ = only(exporter)
+    span, _ = only_span(exporter)
     assert span.context
     assert span.parent
     assert (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (trace, parent)
@@ -66,7 +66,7 @@ def test_a_request_continues_the_trace_of_its_client(client: Client, exporter: I
 
 def test_a_malformed_parent_begins_a_new_trace(client: Client, exporter: InMemorySpanExporter) -> None:
     assert client.get("/healthz", headers={"traceparent": "nonsense"}).status_code == 200
-    assert only(exporter)[0].parent is None
+    assert only_span(exporter)[0].parent is None
 
 
 def test_a_fault_of_the_server_is_an_error(
@@ -77,22 +77,24 @@ def test_a_fault_of_the_server_is_an_error(
 
     monkeypatch.setattr("historyapp.api.auth.find_key", fail)
     client.get("/api/v1/sessions", headers={"Authorization": "Bearer ph_x"})
-    assert only(exporter)[1]["error.type"] == "500"
+    assert only_span(exporter)[1]["error.type"] == "500"
 
 
 def test_a_model_call_is_a_span_with_model_and_provider(exporter: InMemorySpanExporter) -> None:
     with model_call_span("gpt-5", "openai"):
         pass
-    span, attributes = only(exporter)
+    span, attributes = only_span(exporter)
     assert span.name == "chat gpt-5"
     assert attributes["gen_ai.provider.name"] == "openai"
     assert "error.type" not in attributes
 
 
-def test_a_model_call_that_fails_says_how_and_not_what_it_was_told(exporter: InMemorySpanExporter) -> None:
+def test_the_span_of_a_failed_model_call_has_the_error_and_not_the_prompt(
+    exporter: InMemorySpanExporter,
+) -> None:
     with pytest.raises(ModelCallError), model_call_span("gpt-5", "openai"):
         raise ModelCallError("The provider said: secret", provider="OpenAI")
-    span, attributes = only(exporter)
+    span, attributes = only_span(exporter)
     assert attributes["error.type"] == "ModelCallError"
     assert "secret" not in span.to_json()
 

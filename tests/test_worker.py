@@ -22,7 +22,7 @@ from tests.services.drafts import act, ok
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def messages_to_workers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def record_messages_to_workers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The arguments of the messages that are sent from now on, which are not put into the queue."""
     sent: list[str] = []
     monkeypatch.setattr(enqueue, "task_message", lambda task, argument, queue: argument)
@@ -35,7 +35,7 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
     project = Project.objects.create(name="ours")
     session = create_session(project)
     append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
-    sent = messages_to_workers(monkeypatch)
+    sent = record_messages_to_workers(monkeypatch)
     for _ in range(3):
         tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
@@ -45,7 +45,7 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.objects.create(name="ours")
     long, short = (_wanted(project) for _ in range(2))
-    sent = messages_to_workers(monkeypatch)
+    sent = record_messages_to_workers(monkeypatch)
     monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
     monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
     tasks.find_waiting_runs()
@@ -60,7 +60,7 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
     assert len(sent) == 1
 
 
-def test_a_sweep_has_left_outcomes_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_computes_missing_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.objects.create(name="ours")
     session = create_session(project)
     append(project, session.pk, [act("bash", command="ls"), ok()])
@@ -73,7 +73,7 @@ def test_a_sweep_has_left_outcomes_worked_out(monkeypatch: pytest.MonkeyPatch) -
     assert not tasks.is_busy()
 
 
-def test_a_sweep_has_figures_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_counts_figures_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.services.figures.run_figures.COUNT_AHEAD_FROM", 3)
     monkeypatch.setattr("historyapp.services.figures.run_figures.INTERVAL", 2)
     session = create_session(Project.objects.create(name="ours"))
@@ -84,7 +84,7 @@ def test_a_sweep_has_figures_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> N
     assert not tasks.is_busy()
 
 
-def test_a_session_whose_figures_cannot_be_counted_keeps_no_other_waiting(
+def test_a_session_whose_figures_cannot_be_counted_delays_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     damaged, other = uuid4(), uuid4()
@@ -129,7 +129,7 @@ def _state(run: CompressionRun) -> str:
 def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
-    messages_to_workers(monkeypatch)
+    record_messages_to_workers(monkeypatch)
     run = _wanted(Project.objects.create(name="ours"))
     look = worker._look(idle_seconds=0)
     look()

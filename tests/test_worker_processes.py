@@ -133,7 +133,7 @@ def test_each_message_reaches_one_of_several_workers_and_none_stops_a_worker(our
     assert "unregistered task" in log
 
 
-def test_a_worker_that_is_killed_with_messages_in_its_hands_loses_no_work(
+def test_a_killed_worker_that_holds_messages_loses_no_work(
     ours_with_runs: Installation,
 ) -> None:
     ours = ours_with_runs
@@ -147,7 +147,7 @@ def test_a_worker_that_is_killed_with_messages_in_its_hands_loses_no_work(
     assert _files(ours) <= {"secret_key", "playhead.sqlite3", "playhead.sqlite3-wal", "playhead.sqlite3-shm"}
 
 
-def test_a_worker_waits_for_its_tables_and_for_a_database_that_is_away_and_needs_no_messages(
+def test_a_worker_waits_for_its_tables_and_an_unreachable_database_and_needs_no_messages(
     tmp_path: Path, runs_made_once: Path | None
 ) -> None:
     """A worker may take messages and die before it begins a run: the sweep finds what is to be done."""
@@ -182,7 +182,7 @@ def _take_away(ours: Installation, seconds: float) -> None:
         time.sleep(0.05)
 
 
-def test_steps_that_come_in_fast_while_a_worker_runs_cost_it_nothing(tmp_path: Path) -> None:
+def test_a_running_worker_keeps_up_with_steps_that_are_appended_fast(tmp_path: Path) -> None:
     """A short version of ``bench/incoming.py``."""
     seen = append_meanwhile(tmp_path, 60)
     assert seen.log == ""

@@ -42,7 +42,7 @@ def ask(
 
 @pytest.mark.parametrize("path", ["/api/v1/sessions", "/api/v1/nothing", "/api/v1/openapi.json"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_the_api_answers_alike_on_both_ways(path: str, method: str) -> None:
+def test_the_api_gives_the_same_response_with_both_middleware_lists(path: str, method: str) -> None:
     status, headers, content = ask(path, method)
     full = Client().generic(method, path)
     assert status.startswith(str(full.status_code))
@@ -51,7 +51,7 @@ def test_the_api_answers_alike_on_both_ways(path: str, method: str) -> None:
         assert headers.get(header) == full.headers.get(header), header
 
 
-def test_an_address_is_answered_alike_again_however_long_it_is() -> None:
+def test_a_repeated_request_gets_the_same_response_for_any_length_of_address() -> None:
     for path in ("/api/v1/sessions", "/api/v1/sessions/" + "x" * 2 * MAX_PATH):
         assert len({(status, content) for status, _, content in (ask(path), ask(path))}) == 1
 
@@ -78,7 +78,7 @@ def test_pages_have_their_policy(path: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "status"), [("GET", "200 OK"), ("POST", "403 Forbidden")])
-def test_a_command_on_this_machine_needs_no_header(
+def test_a_command_on_this_machine_needs_no_host_header(
     method: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "close", lambda: None)  # it would end the test's transaction
@@ -87,7 +87,7 @@ def test_a_command_on_this_machine_needs_no_header(
 
 
 @pytest.mark.parametrize("name", [LOCAL_KEY, f"HTTP_{LOCAL_KEY}", "HTTP_PLAYHEAD_LOCAL_KEY"])
-def test_no_header_poses_as_the_key_of_such_a_command(name: str) -> None:
+def test_no_header_can_imitate_the_key_of_a_local_command(name: str) -> None:
     assert ask("/api/v1/sessions", more={name: "command line"})[0] == "401 Unauthorized"
 
 

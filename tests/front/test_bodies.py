@@ -1,4 +1,4 @@
-"""Bodies have a length, and room in memory and on the disk, that they cannot exceed."""
+"""Request bodies have limits of length, of memory and of disk space."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, 
     assert max_bytes(path, media_type, small_limits(max_body=MAX)) == expected
 
 
-def test_all_bodies_in_memory_together_have_a_limit_and_further_ones_go_to_files() -> None:
+def test_bodies_in_memory_have_a_total_limit_and_further_ones_go_to_files() -> None:
     room = BodyRoom(small_limits())
     with ExitStack() as requests:
         kept = [
@@ -64,7 +64,9 @@ def test_bodies_that_would_fill_the_disk_are_refused(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_body_is_read_from_where_it_is_kept(in_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_is_read_from_memory_or_from_its_file(
+    in_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pieces = [b"a" * 1000, b"b" * 1000]
     made = []
 

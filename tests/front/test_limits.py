@@ -24,12 +24,12 @@ def test_without_a_key_the_address_is_the_client(header: bytes) -> None:
     assert client_of(API, header, "10.0.0.1") != client_of(API, b"", "10.0.0.2")
 
 
-def test_a_request_for_a_page_is_of_its_address_whatever_key_it_sends() -> None:
+def test_the_client_of_a_page_request_is_its_address_with_any_key() -> None:
     """Otherwise somebody who is signed in could be a new client with each request."""
     assert client_of("/sessions", b"Bearer k", "10.0.0.1") == client_of("/sessions", b"", "10.0.0.1")
 
 
-def test_keys_of_one_project_are_known_as_such_after_their_first_request() -> None:
+def test_the_project_of_a_key_is_known_after_its_first_request() -> None:
     projects, project = Projects(), uuid4()
     assert projects.project_of(b"key") == b"key"
     for client, of in ((b"key", project), (b"other key", project), (b"no key", None)):

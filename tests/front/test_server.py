@@ -206,13 +206,13 @@ def test_a_body_over_the_limit_is_refused_with_a_problem_document(server: Server
     assert problem_of(received(endless))["status"] == 413
 
 
-def test_a_length_of_thousands_of_digits_is_malformed(server: Server) -> None:
+def test_a_content_length_of_thousands_of_digits_is_malformed(server: Server) -> None:
     head = f"POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {'0' * 5000}2\r\n\r\n"
     assert problem_of(received(server.connect(head + "{}")))["status"] == 400
 
 
-def test_http_2_is_not_spoken(server: Server) -> None:
-    """granian limits neither its idle connections nor the headers that few bytes of it unpack to."""
+def test_http_2_is_not_supported(server: Server) -> None:
+    """granian limits neither idle HTTP/2 connections nor the size of unpacked headers."""
     client = server.connect("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\0\0\0\x04\0\0\0\0\0")
     assert b"HTTP/2" not in (answer := received(client))
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
@@ -273,7 +273,7 @@ def test_requests_with_a_key_do_not_count_for_requests_without_one(server: Serve
     assert server.api.get("/sessions").status_code == 200
 
 
-def test_connections_beyond_the_limit_of_an_address_are_closed_and_requests_go_on(server: Server) -> None:
+def test_connections_beyond_the_limit_of_an_address_are_closed_and_requests_continue(server: Server) -> None:
     session = server.session()
     stalled = [server.stalled_body() for _ in range(10)]
     idle = [server.connect("GET /api/v1/sess") for _ in range(150)]
@@ -359,13 +359,13 @@ def _until(lines: Iterator[str], events: int) -> list[str]:
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/sessions", "/static/nothing.css", "/api/v1/%ff%2F", "/ä"])
-def test_addresses_are_understood_as_before(server: Server, path: str) -> None:
+def test_addresses_are_decoded_like_by_django(server: Server, path: str) -> None:
     response = httpx.get(f"http://127.0.0.1:{server.port}{path}")
     expected = {"/": 302, "/api/v1/sessions": 401}.get(path, 404)
     assert response.status_code == expected
 
 
-def test_a_hangup_ends_it_without_waiting_for_stalled_clients(server: Server) -> None:
+def test_a_hangup_ends_the_server_without_waiting_for_stalled_clients(server: Server) -> None:
     stalled = [server.stalled_body() for _ in range(20)]
     stalled += [server.connect("GET /api/v1/sess") for _ in range(20)]
     stream = f"GET /api/v1/sessions/{server.session()}/stream HTTP/1.1\r\nHost: localhost\r\n"

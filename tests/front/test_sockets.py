@@ -17,7 +17,7 @@ from historyapp.front.sockets import Connections, Peer, limit_unread, open_socke
 TRY = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
 
 
-def test_to_look_for_sockets_releases_no_lock_of_an_open_database(tmp_path: Path) -> None:
+def test_looking_for_sockets_releases_no_lock_of_an_open_database(tmp_path: Path) -> None:
     path = tmp_path / "held.sqlite3"
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")

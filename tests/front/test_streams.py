@@ -122,7 +122,7 @@ def test_a_late_stream_gets_missed_changes_before_new_ones(database: Database) -
     run(scenario)
 
 
-def test_a_stream_of_a_session_is_of_this_session_only(database: Database) -> None:
+def test_a_stream_of_a_session_has_only_its_changes(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         everything, one = Follower(all_streams), Follower(all_streams, SESSION)
         database.add()
@@ -183,7 +183,7 @@ def test_the_streams_of_a_deleted_session_end(database: Database) -> None:
     run(scenario)
 
 
-def test_a_reader_who_may_no_longer_read_is_sent_away(database: Database) -> None:
+def test_a_stream_ends_when_its_reader_loses_permission(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         follower = Follower(all_streams)
         await asyncio.sleep(0.05)

@@ -21,14 +21,14 @@ def never() -> bool:
     return False
 
 
-def test_a_client_may_fill_its_share_and_no_more() -> None:
+def test_a_client_can_fill_only_its_share() -> None:
     unread = UnreadBytes(small_limits(stall_seconds=0.01))
     assert [unread.take(ANN, MB, never, nullcontext) for _ in range(6)] == [True] * 4 + [False] * 2
     unread.give_back(ANN, MB)
     assert unread.take(ANN, MB, never, nullcontext)
 
 
-def test_however_many_clients_fill_their_share_the_next_one_finds_room() -> None:
+def test_a_further_client_finds_room_after_any_number_of_full_shares() -> None:
     unread = UnreadBytes(small_limits(stall_seconds=0.001))
     for number in range(12):
         client, held = b"%d" % number, 0
@@ -71,7 +71,7 @@ def test_one_thread_waits_for_each_client() -> None:
 @pytest.mark.parametrize(
     ("free", "whole", "fits"), [(9, 80, True), (8, 80, False), (257, 9000, True), (256, 9000, False)]
 )
-def test_some_of_the_disk_stays_free(
+def test_a_part_of_the_disk_stays_free(
     monkeypatch: pytest.MonkeyPatch, free: int, whole: int, fits: bool
 ) -> None:
     fields = (MB, MB, whole, free, free, 0, 0, 0, 0, 255)
@@ -81,7 +81,7 @@ def test_some_of_the_disk_stays_free(
 
 
 class Streaming:
-    """A response as of WSGI that yields 20 MB."""
+    """A WSGI response that yields 20 MB."""
 
     streaming = True
 

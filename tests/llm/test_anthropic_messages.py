@@ -81,7 +81,7 @@ def test_a_request_always_has_an_output_limit() -> None:
     assert body(API.request(max_output_tokens=5), "m")["max_tokens"] == 5
 
 
-def test_text_cut_up_by_citations_is_one_paragraph() -> None:
+def test_text_split_by_citations_is_one_paragraph() -> None:
     citation = {"type": "char_location", "cited_text": "b"}
     cited = block(
         1,
@@ -132,6 +132,6 @@ def test_stop_reasons_are_translated(reason: str, known: str) -> None:
     assert (finished.reason, finished.provider_reason) == (known, reason)
 
 
-def test_an_answer_without_its_last_event_is_incomplete() -> None:
+def test_a_response_without_its_last_event_is_incomplete() -> None:
     with pytest.raises(ValueError, match="not complete"):
         collect(read("anthropic", [START, *text(0, "a")]))

@@ -30,7 +30,7 @@ each_api = pytest.mark.parametrize("provider", WIRES)
 
 @each_api
 @given(st.data())
-def test_a_completion_does_not_depend_on_how_it_was_cut(provider: str, data: st.DataObject) -> None:
+def test_a_completion_does_not_depend_on_its_pieces(provider: str, data: st.DataObject) -> None:
     first, second = data.draw(answers().flatmap(resized))
     assert collected(provider, first) == collected(provider, second)
 
@@ -45,7 +45,7 @@ def test_an_output_survives_storage(provider: str, answer: Answer) -> None:
 
 @each_api
 @given(answers())
-def test_text_thoughts_and_calls_are_those_of_the_answer(provider: str, answer: Answer) -> None:
+def test_text_thoughts_and_calls_are_those_of_the_response(provider: str, answer: Answer) -> None:
     output = collected(provider, answer).output
     spoken = answer.text if provider == "anthropic" else answer.text or answer.refusal
     assert (output.text, output.thoughts) == (spoken, answer.thoughts or None)

@@ -70,7 +70,9 @@ def test_the_address_is_given_without_path_and_secrets(
     assert PROVIDERS[api.name].address() == "https://models.example:8443"
 
 
-def test_errors_of_counting_name_the_same(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_token_counting_have_the_same_fields(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", WRONG_KEY)
     with pytest.raises(
         KeyRefused, match=r"\(401\)\. Model claude-opus-5 at http://127\.0\.0\.1:\d+, 1 attempt\."

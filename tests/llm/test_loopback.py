@@ -171,7 +171,7 @@ def test_errors_have_each_provider_s_shape(loopback: Loopback) -> None:
         ("/v1/messages", {"messages": [HI], "max_tokens": 9}, lambda answer: answer["content"][0]["text"]),
     ],
 )
-def test_it_answers_unstreamed_as_well(
+def test_the_loopback_responds_without_streaming_as_well(
     loopback: Loopback, path: str, body: dict[str, Any], text: Any
 ) -> None:
     loopback.steps.append(Answer(text="Hello."))
@@ -179,7 +179,7 @@ def test_it_answers_unstreamed_as_well(
     assert (status, text(answer)) == (200, "Hello.")
 
 
-def test_it_can_be_started_alone() -> None:
+def test_the_loopback_can_be_started_alone() -> None:
     command = [sys.executable, "-m", "tests.llm.loopback"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

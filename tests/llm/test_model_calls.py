@@ -80,7 +80,9 @@ def test_a_request_that_json_cannot_represent_is_never_sent(
     assert loopback.requests == []
 
 
-def test_closing_the_deltas_closes_the_connection(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_closing_the_deltas_closes_the_connection_to_the_provider(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
     loopback.steps.append(Broken("hang", after=api.half_way))
     deltas = call_model(api.request(), limits=TimeLimits(connect=5, read=20, total=20))
     assert any(isinstance(delta, TextDelta) for delta in deltas)

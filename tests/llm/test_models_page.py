@@ -25,7 +25,7 @@ def rows(title: str) -> list[str]:
     return re.findall(r"^\| `([\w-]+)` \|", section(title), re.MULTILINE)
 
 
-def test_every_provider_is_there_with_its_format() -> None:
+def test_every_provider_is_listed_with_its_format() -> None:
     table = section("Which provider")
     for provider in PROVIDERS.values():
         assert re.search(
@@ -35,7 +35,7 @@ def test_every_provider_is_there_with_its_format() -> None:
 
 
 @pytest.mark.parametrize("delta", DELTAS, ids=lambda delta: delta.__name__)
-def test_every_delta_is_there_with_its_fields(delta: type[ModelOutputDelta]) -> None:
+def test_every_delta_is_listed_with_its_fields(delta: type[ModelOutputDelta]) -> None:
     kind = delta.model_fields["kind"].default
     (cell,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", section("What comes back"), re.MULTILINE)
     unsaid = set(delta.model_fields) - {"kind", "attempt", "usage"}
@@ -49,7 +49,7 @@ def test_no_other_delta_is_documented() -> None:
     assert all(f"`{reason}`" in section("What comes back") for reason in get_args(FinishReason))
 
 
-def test_every_reason_of_a_failure_is_there() -> None:
+def test_every_reason_of_a_failure_is_listed() -> None:
     reasons = {kind.reason for kind in ModelCallError.__subclasses__()}
     assert set(rows("When a call fails")) == reasons
     errors = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()

@@ -100,7 +100,7 @@ def test_items_that_were_not_streamed_are_taken_from_the_whole_response() -> Non
     assert (output.text, output.reasoning) == ("All at once.", [reasoning])
 
 
-def test_reasoning_that_led_to_a_search_of_openais_stays_in_the_raw_message() -> None:
+def test_reasoning_before_a_search_by_openai_stays_in_the_raw_message() -> None:
     thought = [item("reasoning", summary=[], encrypted_content=text) for text in ("search", "tell")]
     message = item("message", content=[{"type": "output_text", "text": "It rains."}])
     sent = [thought[0], item("web_search_call", status="completed"), thought[1], message]

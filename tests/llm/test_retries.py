@@ -83,7 +83,7 @@ def test_a_response_is_restarted_as_often_as_the_policy_says() -> None:
     assert script.attempts == []
 
 
-def test_a_start_without_words_is_no_beginning() -> None:
+def test_a_start_without_text_does_not_count_as_a_beginning() -> None:
     script = Script([STARTED, failure()], [STARTED, TEXT, FINISHED])
     assert list(script.run(restarts=0))[-1] == FINISHED
 
@@ -95,7 +95,7 @@ def test_no_wait_exceeds_the_time_limit() -> None:
     assert script.waits == []
 
 
-def test_closing_ends_the_attempt_that_is_under_way() -> None:
+def test_closing_ends_the_current_attempt() -> None:
     script = Script([STARTED, TEXT, FINISHED])
     deltas = script.run()
     next(deltas)

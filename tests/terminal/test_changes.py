@@ -34,20 +34,20 @@ def test_a_rewind_cuts_off_later_steps_and_is_recorded(playhead: Playhead, sessi
     assert AuditRecord.objects.get(action="rewind").actor == ACTOR
 
 
-def test_a_step_from_the_end_is_named_by_its_number(playhead: Playhead, session_id: UUID) -> None:
+def test_a_negative_step_is_printed_with_its_number(playhead: Playhead, session_id: UUID) -> None:
     assert playhead("rewind", session_id, "--to-step", -1, "--yes").out == (
         "Rewound to step 3. Steps cut off: 0.\n"
     )
 
 
-def test_nobody_is_asked_where_there_is_no_terminal(playhead: Playhead, session_id: UUID) -> None:
+def test_no_confirmation_is_asked_for_without_a_terminal(playhead: Playhead, session_id: UUID) -> None:
     printed = playhead("rewind", session_id, "--to-step", 0)
     assert (printed.code, steps_of(session_id)) == (1, 3)
     assert "Add --yes" in printed.err
 
 
 @pytest.mark.parametrize(("answer", "left"), [("yes\n", 1), ("y\n", 3), ("", 3)])
-def test_only_a_plain_yes_rewinds(
+def test_only_the_answer_yes_rewinds(
     playhead: Playhead, session_id: UUID, monkeypatch: pytest.MonkeyPatch, answer: str, left: int
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(answer))

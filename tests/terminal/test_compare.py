@@ -21,9 +21,7 @@ def forked(project: Project, session_id: UUID) -> Session:
     return made
 
 
-def test_a_fork_shares_steps_and_then_goes_another_way(
-    playhead: Playhead, session_id: UUID, forked: Session
-) -> None:
+def test_a_fork_shares_steps_and_then_diverges(playhead: Playhead, session_id: UUID, forked: Session) -> None:
     printed = playhead("compare", session_id, forked.pk)
     assert printed.code == 1
     assert "Shared from the beginning: 1 step." in printed.out
@@ -32,7 +30,7 @@ def test_a_fork_shares_steps_and_then_goes_another_way(
     assert rows == [["2", "2", "different"], ["3", "only", "A"], ["3", "only", "B"]]
 
 
-def test_the_first_step_of_both_runs_is_shown_however_far_they_are_apart(
+def test_the_first_step_of_both_runs_is_shown_at_any_distance(
     playhead: Playhead, project: Project, session_id: UUID
 ) -> None:
     made = fork(project, session_id, at_step=0)
@@ -46,7 +44,7 @@ def test_the_first_step_of_both_runs_is_shown_however_far_they_are_apart(
     assert len(rows) < 40
 
 
-def test_a_fork_that_has_not_gone_on_does_not_differ(
+def test_a_fork_without_own_steps_does_not_differ(
     playhead: Playhead, project: Project, session_id: UUID
 ) -> None:
     printed = playhead("compare", session_id, fork(project, session_id).pk)
@@ -66,7 +64,7 @@ def test_a_point_in_time_and_a_take_can_be_compared(
     assert take.answer["common"]["steps"] == 1
 
 
-def test_only_pairs_around_the_first_difference_are_shown_unless_all_are_asked_for(
+def test_only_pairs_around_the_first_difference_are_shown_unless_all_are_requested(
     playhead: Playhead, project: Project, session_id: UUID
 ) -> None:
     made = fork(project, session_id, at_step=0)
@@ -84,7 +82,7 @@ def test_only_pairs_around_the_first_difference_are_shown_unless_all_are_asked_f
 
 
 @pytest.mark.parametrize("name", ["nonsense", "last@x", "last/takes/999", "last@99999"])
-def test_a_run_that_is_not_there_is_named(playhead: Playhead, session_id: UUID, name: str) -> None:
+def test_the_error_of_a_missing_run_names_it(playhead: Playhead, session_id: UUID, name: str) -> None:
     printed = playhead("compare", session_id, name)
     assert printed.code in (1, 2)
     assert printed.err.startswith("playhead: ")

@@ -41,12 +41,14 @@ def test_the_table_shows_each_policy_with_each_budget(playhead: Playhead, lookup
     assert "not whether the agent would have done better" in printed.err
 
 
-def test_json_is_that_of_the_api(playhead: Playhead, lookups: Session) -> None:
+def test_the_json_equals_that_of_the_api(playhead: Playhead, lookups: Session) -> None:
     found = playhead("evaluate", "last", *OPTIONS, "--json").answer
     assert (found["state"], found["results"]["steps"]) == ("finished", 3)
 
 
-def test_a_worker_can_do_it_and_the_result_is_shown_later(playhead: Playhead, lookups: Session) -> None:
+def test_a_worker_can_run_an_evaluation_and_its_result_is_shown_later(
+    playhead: Playhead, lookups: Session
+) -> None:
     started = playhead("evaluate", lookups.pk, *OPTIONS, "--no-wait")
     id = Evaluation.objects.get().pk
     assert started.out == f"The evaluation is running: playhead evaluate --result {id}\n"

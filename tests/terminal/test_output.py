@@ -63,7 +63,7 @@ def test_a_terminal_whose_user_wants_no_colours_gets_none(variable: dict[str, st
     assert "\x1b[3" not in "".join(lines)
 
 
-def test_a_pipe_gets_text_alone_even_in_a_poor_locale() -> None:
+def test_a_pipe_gets_only_text_even_in_a_poor_locale() -> None:
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(
         command,

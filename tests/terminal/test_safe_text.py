@@ -40,7 +40,7 @@ def test_no_control_sequence_is_left(text: str) -> None:
 
 
 @given(st.text(st.characters()), st.sampled_from(list(HOSTILE.values())))
-def test_no_text_at_all_controls_a_terminal(text: str, hostile: str) -> None:
+def test_no_text_controls_a_terminal(text: str, hostile: str) -> None:
     mixed = text + hostile + text
     assert is_harmless(safe_text(mixed).replace("\n", ""))
     assert is_harmless(safe_line(mixed))
@@ -48,7 +48,7 @@ def test_no_text_at_all_controls_a_terminal(text: str, hostile: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "plain", "naïve Größe", "修复解析器　完", "שלום", "👩\u200d💻", "a\nb"])
-def test_harmless_text_stays_as_it_is(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert safe_text(text) == text
 
 
@@ -58,6 +58,6 @@ def test_colours_are_left_out_and_lines_stay() -> None:
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)))
-def test_json_reads_as_the_value_that_it_was(value: Any) -> None:
+def test_printed_json_has_the_original_value(value: Any) -> None:
     assert json.loads(safe_json(value)) == value
     assert json.loads(safe_json([*HOSTILE.values()])) == [*HOSTILE.values()]

@@ -39,7 +39,7 @@ def test_words_are_one_query_with_filters(playhead: Playhead, indexed: UUID) -> 
     assert playhead("search", "--json", "hooks_test.go", "tool:ls").answer["items"] == []
 
 
-def test_nothing_found_is_said(playhead: Playhead, indexed: UUID) -> None:
+def test_a_search_without_matches_says_so(playhead: Playhead, indexed: UUID) -> None:
     printed = playhead("search", "nowhere")
     assert (printed.code, printed.out) == (0, "")
     assert "No step matches." in printed.err
@@ -62,7 +62,7 @@ def test_more_hits_than_one_page_of_the_api_has_are_listed(playhead: Playhead, p
     assert len(playhead("search", "zebra", "--json", "--limit", 55).answer["items"]) == 55
 
 
-def test_a_query_that_cannot_be_read_is_refused(playhead: Playhead, indexed: UUID) -> None:
+def test_an_invalid_query_is_refused(playhead: Playhead, indexed: UUID) -> None:
     printed = playhead("search", "word " * 10_000)
     assert printed.code == 2
     assert printed.err.startswith("playhead: ")

@@ -1,4 +1,4 @@
-"""Which server a command reads, and what it says when that fails."""
+"""Which server a command reads, and the error if that fails."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def failure(server: Server) -> CommandFailed:
         (429, {"detail": "Too many requests."}, Unreachable),
     ],
 )
-def test_a_refusal_is_what_the_server_says(status: int, body: dict[str, str], kind: type) -> None:
+def test_the_error_of_a_refusal_is_the_servers_message(status: int, body: dict[str, str], kind: type) -> None:
     error = failure(server_that(lambda _: httpx.Response(status, json=body)))
     assert type(error) is kind
     assert body["detail"] in str(error)
@@ -66,11 +66,11 @@ def test_a_refusal_is_what_the_server_says(status: int, body: dict[str, str], ki
         httpx.Response(200, text="[" * 100_000),
     ],
 )
-def test_what_is_not_playhead_is_said_to_be_something_else(response: httpx.Response) -> None:
+def test_a_server_that_is_not_playhead_is_reported_as_such(response: httpx.Response) -> None:
     assert "Check the address." in str(failure(server_that(lambda _: response)))
 
 
-def test_what_a_server_says_cannot_control_the_terminal() -> None:
+def test_text_of_a_server_cannot_control_the_terminal() -> None:
     error = failure(
         server_that(lambda _: httpx.Response(404, json={"detail": "\x1b]0;title\x07" + "x" * 9000}))
     )
@@ -100,7 +100,7 @@ def test_a_server_that_does_not_answer_cannot_be_reached(playhead: Playhead) -> 
         ["--status", "old"],
     ],
 )
-def test_options_that_make_no_sense_are_wrong_usage(
+def test_invalid_options_are_wrong_usage(
     playhead: Playhead, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     monkeypatch.delenv("PLAYHEAD_API_KEY", raising=False)
@@ -108,7 +108,7 @@ def test_options_that_make_no_sense_are_wrong_usage(
 
 
 @pytest.mark.slow
-def test_a_far_server_is_read_without_loading_django(live_server: LiveServer) -> None:
+def test_a_remote_server_is_read_without_loading_django(live_server: LiveServer) -> None:
     key = create_key(Project.objects.create(name="far"), "x")[1]
     environment = {"PLAYHEAD_URL": f"{live_server.url}/", "PLAYHEAD_API_KEY": key, "NO_PROXY": "*"}
     command = [sys.executable, "-c", PROBE]

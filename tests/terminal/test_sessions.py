@@ -28,7 +28,7 @@ def alike(project: Project) -> list[UUID]:
     return ALIKE
 
 
-def test_a_session_is_a_line_of_figures(playhead: Playhead, session_id: UUID) -> None:
+def test_a_session_has_one_line_of_figures(playhead: Playhead, session_id: UUID) -> None:
     head, line = playhead("sessions").out.splitlines()
     assert head.split()[:4] == ["Session", "Title", "Agent", "Status"]
     assert line.split()[0] == str(session_id)[:8]
@@ -88,7 +88,7 @@ def test_an_unknown_option_is_explained_by_its_command(capsys: pytest.CaptureFix
     assert "playhead tail: error: unknown: --limit" in printed
 
 
-def test_more_sessions_than_a_page_holds_are_one_list(
+def test_more_sessions_than_one_page_has_are_one_list(
     playhead: Playhead, alike: list[UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("historyapp.terminal.server.MAX_ITEMS", 2)
@@ -121,13 +121,13 @@ def test_the_last_session_is_the_one_with_the_newest_entry(
 
 
 @pytest.mark.parametrize("name", ["abc", "../keys", "last one", "x" * 500, "0197c7d4%"])
-def test_what_cannot_be_an_id_is_wrong_usage(playhead: Playhead, project: Project, name: str) -> None:
+def test_an_invalid_id_is_wrong_usage(playhead: Playhead, project: Project, name: str) -> None:
     printed = playhead("show", name)
     assert (printed.code, printed.out) == (2, "")
     assert "is not a session" in printed.err
 
 
-def test_sessions_of_another_project_are_as_good_as_missing(playhead: Playhead, session_id: UUID) -> None:
+def test_sessions_of_another_project_are_reported_as_missing(playhead: Playhead, session_id: UUID) -> None:
     Project.objects.create(name="Other")
     missing = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2cff"
     assert playhead("sessions", "--project", "Other", "--json").answer["items"] == []
@@ -138,7 +138,7 @@ def test_sessions_of_another_project_are_as_good_as_missing(playhead: Playhead, 
     assert playhead("sessions", "--project", "Nobody's").code == 1
 
 
-def test_ids_are_cut_where_no_two_of_them_begin_alike() -> None:
+def test_ids_are_shortened_to_unique_beginnings() -> None:
     ids = ["12345678-0000", "12345678-1000", "abcdefab-0000"]
     assert short_ids(ids) == ["12345678-0", "12345678-1", "abcdefab-0"]
     assert short_ids(ids[1:]) == ["12345678", "abcdefab"]

@@ -36,12 +36,12 @@ def test_a_range_of_steps_is_shown_without_the_rest(
 
 
 @pytest.mark.parametrize("text", ["", "-", "a", "1-2-3", "1,2", "9" * 40])
-def test_what_is_no_range_is_wrong_usage(text: str) -> None:
+def test_an_invalid_range_is_wrong_usage(text: str) -> None:
     with pytest.raises(ArgumentTypeError):
         step_range(text)
 
 
-def test_steps_that_there_are_not_are_wrong_usage(playhead: Playhead, session_id: UUID) -> None:
+def test_missing_steps_are_wrong_usage(playhead: Playhead, session_id: UUID) -> None:
     for arguments in (["--steps=4-"], ["--steps=3-2"], ["--steps=0"], ["1", "--steps=1"]):
         assert playhead("show", session_id, *arguments).code == 2
     assert playhead("show", session_id, "4").code == 1
@@ -56,7 +56,7 @@ def test_only_the_newest_steps_of_a_long_session_are_shown(
     assert printed.err == "These are the newest 20 of 23 steps. --steps shows others.\n"
 
 
-def test_one_step_is_shown_whole(playhead: Playhead, session_id: UUID) -> None:
+def test_one_step_is_shown_completely(playhead: Playhead, session_id: UUID) -> None:
     lines = playhead("show", session_id, 2).out.splitlines()
     assert lines[0].startswith("Step 2  error")
     assert lines[1:] == [
@@ -72,14 +72,14 @@ def test_one_step_is_shown_whole(playhead: Playhead, session_id: UUID) -> None:
     assert playhead("show", session_id, -2, "--json").answer["number"] == 2
 
 
-def test_several_steps_are_shown_whole(playhead: Playhead, session_id: UUID) -> None:
+def test_several_steps_are_shown_completely(playhead: Playhead, session_id: UUID) -> None:
     out = playhead("show", session_id, "--steps=2-3", "--full").out
     assert [line for line in out.splitlines() if line.startswith("Step")][1].startswith("Step 3  success")
     page = playhead("show", session_id, "--steps=2-3", "--full", "--json").answer
     assert page["items"][0]["result"]["reason"] == "no such file"
 
 
-def test_an_argument_of_several_lines_stands_below_its_name(
+def test_an_argument_of_several_lines_is_below_its_name(
     playhead: Playhead, project: Project, session_id: UUID
 ) -> None:
     append(

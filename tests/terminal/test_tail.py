@@ -49,13 +49,13 @@ def test_json_has_an_entry_in_each_line(playhead: Playhead, session_id: UUID) ->
     ]
 
 
-def test_without_a_session_it_can_only_follow(playhead: Playhead) -> None:
+def test_without_a_session_the_command_can_only_follow(playhead: Playhead) -> None:
     printed = playhead("tail")
     assert printed.code == 2
     assert "add --follow" in printed.err
 
 
-def test_what_agents_wrote_cannot_control_the_terminal(playhead: Playhead, project: Project) -> None:
+def test_text_of_agents_cannot_control_the_terminal(playhead: Playhead, project: Project) -> None:
     session = create_session(project)
     append(
         project, session.pk, [ask("\x1b]0;title\x07\x1b[2Jgone"), act("\x1b[1A\r"), ok(outputs="a\x9b2K\nb")]
@@ -102,7 +102,7 @@ def test_a_long_text_is_cut(playhead: Playhead, project: Project) -> None:
         ({"kind": "from_the_future", "content": "new"}, [("from_the_future", "new")]),
     ],
 )
-def test_every_kind_of_entry_is_read(entry: dict[str, Any], parts: list[tuple[str, str]]) -> None:
+def test_every_kind_of_entry_is_shown(entry: dict[str, Any], parts: list[tuple[str, str]]) -> None:
     assert [part[:2] for part in entry_parts(entry)] == parts
 
 
@@ -126,7 +126,7 @@ def followed(playhead: Playhead, *arguments: object) -> None:
         playhead("tail", "-f", *arguments)
 
 
-def test_it_goes_on_with_what_is_recorded_and_misses_nothing(
+def test_the_command_follows_new_entries_and_misses_none(
     playhead: Playhead,
     project: Project,
     session_id: UUID,
@@ -171,7 +171,7 @@ def test_all_sessions_are_followed_and_each_line_names_its_session(
     assert [line.split()[1] for line in lines] == [str(session_id)[:13]] * 2 + [str(other)[:13]] * 3
 
 
-def test_a_deleted_session_ends_it(
+def test_a_deleted_session_ends_the_command(
     playhead: Playhead, project: Project, session_id: UUID, following: list[Happening]
 ) -> None:
     def delete() -> None:

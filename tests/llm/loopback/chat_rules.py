@@ -1,7 +1,7 @@
 """What OpenAI's chat completions refuse, in its own words.
 
 Sources: the API reference of ``POST /v1/chat/completions`` (fields, roles, names and lengths) and the error
-messages that the API answers with. Stricter than the API in one point: nothing may be said without words.
+messages that the API answers with. Stricter than the API in one point: a message must not be empty.
 """
 
 import re
@@ -98,7 +98,7 @@ def _call(at: str, call: dict[str, Any]) -> Iterator[str]:
 
 
 def _pairing(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Each call is answered once, directly after it; nothing else is."""
+    """Each call has exactly one result, directly after it, and each result has a call."""
     open_ids: list[str] = []
     for message in messages:
         if message["role"] == "tool":

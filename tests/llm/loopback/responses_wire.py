@@ -1,4 +1,4 @@
-"""Answers as OpenAI's Responses API words them.
+"""Responses in the format of OpenAI's Responses API.
 
 Source: the types of the official SDK (openai 3) and OpenAI's guide to streaming responses.
 """

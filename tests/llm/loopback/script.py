@@ -67,7 +67,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Broken:
-    """A stream that goes wrong ``after`` so many events: ``how`` it does.
+    """A stream that fails ``after`` a number of events. ``how`` is the fault.
 
     ``cut``: the connection ends. ``end``: the stream ends as if it were complete. ``garbage``: half a JSON
     object. ``error``: the provider reports one in the stream. ``hang``: nothing more. ``ping``: only pings.

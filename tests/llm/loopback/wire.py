@@ -1,4 +1,4 @@
-"""Answers as each provider words them: the whole message, and the same as a stream of events.
+"""Responses in the format of each provider: the whole message, and the same as a stream of events.
 
 Sources: the types of the official SDKs (openai 3, anthropic 2) and the providers' streaming guides.
 """
@@ -141,7 +141,7 @@ def messages_events(answer: Answer, number: int, model: str, sent: int) -> Itera
     initial = {**initial, "stop_reason": None, "usage": {**initial["usage"], "output_tokens": 1}}
     del initial["usage"]["output_tokens_details"]
     yield _named({"type": "message_start", "message": initial})
-    # Arguments that are no JSON can be streamed but not be said in one piece.
+    # Arguments that are not JSON can be streamed, but not sent in one piece.
     quiet = Answer(answer.text, answer.thoughts, answer.opaque, answer.redacted)
     calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": {}} for call in answer.calls]
     arguments = {call.id: call.arguments for call in answer.calls}
