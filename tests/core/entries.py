@@ -1,4 +1,4 @@
-"""Sessions in memory for tests: entries by hand, at random, and from what an importer tells."""
+"""Sessions in memory for tests: entries written by hand, at random, or read by an importer."""
 
 import json
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ def entry(position: int, body: Body, **metadata: Any) -> Entry:
 
 
 def sample(kind: str, text: str = "x") -> Body:
-    """An entry's body of a kind. Where a kind is not known here, all its required fields are texts."""
+    """An entry's body of a kind. For a kind that is not known here, all required fields are texts."""
     required = [name for name, field in KINDS[kind].model_fields.items() if field.is_required()]
     odd: dict[str, dict[str, Any]] = {
         "tool_results": {"results": [{"status": "success", "outputs": text}]},

@@ -34,7 +34,7 @@ def test_the_schema_for_models_leaves_the_raw_message_out() -> None:
     assert schema["required"] == ["use_tool"]
 
 
-def test_the_raw_message_is_kept_as_it_is() -> None:
+def test_the_raw_message_is_kept_unchanged() -> None:
     proposal = ActionProposal(use_tool=UseTool(name="ls"), raw_message=RAW)
     output = output_of(proposal)
     assert output.raw_message == RAW
@@ -42,7 +42,7 @@ def test_the_raw_message_is_kept_as_it_is() -> None:
     assert output.tool_calls == (ToolCall(id="c1", name="ls", arguments={}),)
 
 
-def test_a_raw_message_that_makes_no_sense_costs_nothing() -> None:
+def test_an_invalid_raw_message_loses_no_other_field() -> None:
     for raw in (
         {},
         {"tool_calls": None},
@@ -54,7 +54,7 @@ def test_a_raw_message_that_makes_no_sense_costs_nothing() -> None:
         assert (output.tool_calls, output.text, output.raw_message) == ((), "", raw)
 
 
-def test_thoughts_may_be_missing_text_or_structured() -> None:
+def test_thoughts_can_be_missing_text_or_structured() -> None:
     for thoughts in (None, "hm", {"summary": "hm", "plan": ["a"]}):
         output = output_of(ActionProposal.model_validate({"thoughts": thoughts, "use_tool": {"name": "ls"}}))
         assert output.model_dump(exclude_none=True).get("thoughts") == thoughts
@@ -74,7 +74,7 @@ def test_thoughts_in_a_model_of_the_agents_own_are_kept() -> None:
     assert output_of(proposal).thoughts_text == 'observation: two files\nsteps: ["read"]'
 
 
-def test_what_is_given_is_not_overridden() -> None:
+def test_fields_in_the_call_are_not_overridden() -> None:
     output = ModelOutput(text="mine", tool_calls=(ToolCall(id="x", name="mine"),), raw_message=RAW)
     assert with_raw_message_fields(output) == output
 
@@ -165,7 +165,7 @@ def test_an_exception_s_arguments_can_be_anything(arguments: list[Any]) -> None:
     dump_json(details.model_dump())
 
 
-def test_an_exception_is_shown_as_people_know_it() -> None:
+def test_an_exception_is_shown_as_python_prints_it() -> None:
     details = from_exception(ValueError("bad", 3))
     assert (details.message, details.repr) == ("('bad', 3)", "ValueError('bad', 3)")
     assert details.args == ["bad", 3]

@@ -14,7 +14,7 @@ SEQUENCES = st.lists(st.sampled_from("abcd"), max_size=25)
 
 
 def longest(a: list[str], b: list[str]) -> int:
-    """The usual table."""
+    """The length of the longest common subsequence, by the usual table."""
     row = [0] * (len(b) + 1)
     for value in a:
         before = row[:]
@@ -25,7 +25,7 @@ def longest(a: list[str], b: list[str]) -> int:
 
 @settings(max_examples=examples(300))
 @given(SEQUENCES, SEQUENCES)
-def test_as_many_steps_match_as_can(a: list[str], b: list[str]) -> None:
+def test_the_number_of_matching_steps_is_the_maximum(a: list[str], b: list[str]) -> None:
     matches = common_subsequence(a, b)
     assert len(matches) == longest(a, b)
     assert all(a[in_a] == b[in_b] for in_a, in_b in matches)
@@ -41,14 +41,14 @@ def test_every_step_appears_once_and_in_order(a: list[str], b: list[str]) -> Non
     assert [pair.b for pair in pairs if pair.b is not None] == list(range(len(b)))
 
 
-def test_a_weaker_key_pairs_what_the_first_leaves() -> None:
+def test_a_weaker_key_pairs_steps_that_the_first_key_leaves() -> None:
     a = [["read a", "read"], ["run tests", "run"], ["answer", ""]]
     b = [["read a", "read"], ["run linter", "run"], ["search x", "search"], ["answer", ""]]
     assert align(a, b) == [(0, 0), (1, 1), (None, 2), (2, 3)]
 
 
 @pytest.mark.parametrize("values", [lambda n: "x", lambda n: n % 2, lambda n: n * n % 7])
-def test_what_recurs_costs_no_more(values: object) -> None:
+def test_repeated_steps_take_no_more_time(values: object) -> None:
     assert callable(values)
     a = [[values(n)] for n in range(MAX_ALIGNED)]
     b = [[values(n + 1)] for n in range(MAX_ALIGNED)]
@@ -57,6 +57,6 @@ def test_what_recurs_costs_no_more(values: object) -> None:
     assert time.process_time() - started < 1
 
 
-def test_more_than_is_aligned_at_once_is_refused() -> None:
+def test_too_many_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="2000"):
         align([["x"]] * 2001, [])

@@ -38,7 +38,7 @@ def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
 
 
 @EVERY
-def test_what_is_put_together_costs_what_its_parts_cost(format: str) -> None:
+def test_a_request_costs_the_sum_of_its_parts(format: str) -> None:
     built = of(format, ModelInput(content="hi"), OUTPUT, ToolResults(results=(RESULT,)))
     meter = RequestMeter(format, factor=1.25)
     parts = sum(meter.write(part).tokens for part in (InputMessage(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
@@ -46,7 +46,7 @@ def test_what_is_put_together_costs_what_its_parts_cost(format: str) -> None:
 
 
 @EVERY
-def test_a_call_without_a_result_costs_the_one_that_it_gets(format: str) -> None:
+def test_an_unanswered_call_costs_the_result_that_it_gets(format: str) -> None:
     given = ToolResult(tool_call_id="a", status="error", reason=NO_RESULT)
     [unanswered] = of(format, OUTPUT).parts
     assert unanswered.tokens > 0
@@ -54,7 +54,7 @@ def test_a_call_without_a_result_costs_the_one_that_it_gets(format: str) -> None
 
 
 @EVERY
-def test_what_a_format_may_add_is_the_most_that_it_adds(format: str) -> None:
+def test_the_declared_frame_of_a_format_is_its_largest_addition(format: str) -> None:
     meter = RequestMeter(format)
     asks, says = ModelInput(content="hi"), ModelOutput(text="done")
     for bodies in ([], [asks], [says], [says, asks], [asks, says]):
@@ -88,7 +88,9 @@ def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:
         ),
     ],
 )
-def test_what_is_no_text_costs_what_its_provider_says(format: str, part: Any, tokens: int) -> None:
+def test_parts_that_are_not_text_cost_what_their_provider_documents(
+    format: str, part: Any, tokens: int
+) -> None:
     assert RequestMeter(format).write(InputMessage(0, [part])).tokens == tokens + OVERHEAD
 
 
@@ -119,7 +121,7 @@ def test_reasoning_costs_only_where_it_is_sent() -> None:
         ("openai_chat", "llama-3", FACTORS["unknown"]),
     ],
 )
-def test_other_tokenizers_than_openais_are_estimated(format: str, model: str, factor: float) -> None:
+def test_tokenizers_other_than_openais_are_estimated(format: str, model: str, factor: float) -> None:
     assert meter_for(format, model).factor == factor
     assert meter_for(format, model, 2.0).factor == 2.0
 

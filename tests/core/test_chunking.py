@@ -30,7 +30,7 @@ PROSE = "".join(f"This is sentence {n} of a report on file_{n}.py. " for n in ra
 
 
 def check(text: str, limit: int, chunks: list[Chunk]) -> None:
-    """Chunks are of the text, cover it, move on, and are within the limit unless they are one character."""
+    """Chunks are parts of the text, cover it, advance, and keep the limit unless they are one character."""
     covered = 0
     for chunk in chunks:
         assert chunk.text == text[chunk.start : chunk.end]
@@ -49,7 +49,7 @@ def test_chunks_cover_the_text_within_the_limit(text: str, limit: int) -> None:
     check(text, limit, list(split(text, limit, READING)))
 
 
-def test_nothing_gives_no_chunks() -> None:
+def test_an_empty_text_gives_no_chunks() -> None:
     assert list(split("", 10, READING)) == []
 
 
@@ -84,7 +84,7 @@ def test_five_megabytes_in_one_line_take_seconds(unit: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_the_smallest_limits_end_too(limit: int) -> None:
+def test_chunking_ends_with_the_smallest_limits_too(limit: int) -> None:
     text = "A line. 你好🦄 and more\n" * 40
     check(text, limit, list(split(text, limit, READING)))
 
@@ -113,7 +113,7 @@ def cut(text: str, room: int) -> str:
     return text[:room]
 
 
-def test_a_text_that_fits_is_left_as_it_is() -> None:
+def test_a_text_that_fits_is_unchanged() -> None:
     model = Summariser(0.1)
     assert summarise_long("short", 10, model, cut, READING) == "short"
     assert model.asked == []
@@ -128,7 +128,7 @@ def test_a_long_text_is_summarised_chunk_by_chunk_and_combined() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0, 3.0])
 @pytest.mark.parametrize("limit", [1, 7, 300, 20_000])
-def test_condensing_ends_within_its_calls_whatever_the_answers(share: float, limit: int) -> None:
+def test_condensing_ends_within_its_calls_for_any_responses(share: float, limit: int) -> None:
     model = Summariser(share)
     summary = summarise_long(PROSE, limit, model, cut, READING)
     assert len(model.asked) <= MAX_CALLS

@@ -55,7 +55,7 @@ def test_programs_that_only_show_text_are_recognised(command: str, shows: bool) 
         ("x" * 3000, ""),
     ],
 )
-def test_an_exit_code_is_that_of_all_commands_of_the_last_or_of_none(command: str, code_of: str) -> None:
+def test_an_exit_code_covers_all_commands_the_last_one_or_none(command: str, code_of: str) -> None:
     assert exit_code_of(command) == code_of
 
 

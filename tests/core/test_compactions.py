@@ -20,13 +20,13 @@ def gone(seen: RemovedEntries, last: int) -> list[int]:
     return [position for position in range(1, last + 1) if seen.is_removed(position)]
 
 
-def test_before_any_compaction_nothing_is_gone() -> None:
+def test_before_any_compaction_no_entry_is_removed() -> None:
     seen = RemovedEntries([row(2), row(1)])
     seen.add(row(3))
     assert gone(seen, 3) == []
 
 
-def test_what_is_before_a_summary_is_gone() -> None:
+def test_entries_before_a_summary_are_removed() -> None:
     seen = RemovedEntries([row(2), row(1)])
     seen.add(summary(3))
     seen.add(row(4))
@@ -34,7 +34,7 @@ def test_what_is_before_a_summary_is_gone() -> None:
     assert gone(RemovedEntries([row(4), summary(3), row(2), row(1)]), 4) == [1, 2]
 
 
-def test_what_was_preserved_beside_a_summary_is_not_gone() -> None:
+def test_entries_preserved_beside_a_summary_are_kept() -> None:
     facts = json.dumps({"compactMetadata": {"preservedMessages": {"uuids": ["b"]}}})
     boundary = row(3, "debug_log", {"category": "compaction", "message": f"compacted\n{facts}"})
     seen = RemovedEntries([row(2, uuid="b"), row(1, uuid="a")])
@@ -43,7 +43,7 @@ def test_what_was_preserved_beside_a_summary_is_not_gone() -> None:
     assert gone(seen, 4) == [1, 3]
 
 
-def test_what_a_condenser_forgot_is_gone_for_good() -> None:
+def test_entries_that_a_condenser_forgot_stay_removed() -> None:
     seen = RemovedEntries([row(3, id=3), row(2, id=2), row(1, id=1)])
     seen.add(row(4, "debug_log", {"message": ""}, condensed={"forgotten": ["2"]}))
     seen.add(row(5, id=5))
@@ -51,13 +51,13 @@ def test_what_a_condenser_forgot_is_gone_for_good() -> None:
     assert gone(seen, 5) == [2, 3]
 
 
-def test_clearing_takes_away_what_was_before() -> None:
+def test_clearing_removes_earlier_entries() -> None:
     seen = RemovedEntries([row(1)])
     seen.add(row(2, "model_input", {"channel": "command", "content": "<command-name>/clear</command-name>"}))
     assert gone(seen, 2) == [1]
 
 
-def test_a_hook_that_reports_clearing_takes_away_what_was_before() -> None:
+def test_a_hook_that_reports_clearing_removes_earlier_entries() -> None:
     seen = RemovedEntries([row(1)])
     seen.add(row(2, "debug_log", {"category": "clear", "message": "The context was cleared."}))
     assert gone(seen, 2) == [1]

@@ -59,7 +59,7 @@ def test_blocks_of_another_provider_are_named() -> None:
     assert written("anthropic_messages", [PDF]) == [PDF]
 
 
-def test_white_space_is_no_part() -> None:
+def test_white_space_makes_no_part() -> None:
     assert written("openai_chat", [{"type": "text", "text": " "}]) == []
 
 
@@ -79,7 +79,7 @@ def test_any_content_has_a_text(content: Any, text: str) -> None:
 
 
 @given(JSON | PARTS)
-def test_telling_content_never_fails(content: Any) -> None:
+def test_writing_content_never_fails(content: Any) -> None:
     plain_text(content)
     written("openai_chat", content)
     written("anthropic_messages", content)

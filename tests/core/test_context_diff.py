@@ -44,7 +44,7 @@ def test_a_request_continues_if_only_brackets_of_the_earlier_one_are_lost(
     assert diff_prefix(before, after).continues is continues
 
 
-def test_a_segment_is_the_same_part_when_its_source_is() -> None:
+def test_segments_with_the_same_source_are_the_same_part() -> None:
     kept = Segment(source="system", tokens=5)
     full, masked = (Segment(source="step", step=1, form=form, tokens=9) for form in ("full", "masked"))
     gone, new = Segment(source="step", step=2, tokens=9), Segment(source="input", position=7, tokens=3)
@@ -53,14 +53,14 @@ def test_a_segment_is_the_same_part_when_its_source_is() -> None:
     assert [(change.before, change.after) for change in diff.changed] == [(full, masked)]
 
 
-def test_a_cache_is_read_in_steps_from_1024_tokens_on() -> None:
+def test_a_cache_is_read_in_steps_from_1024_tokens() -> None:
     assert cache_effect(1023, 1.0, None).reusable == 0
     assert cache_effect(1100, 1.0, None).reusable == 1024
     assert cache_effect(2000, 0.6, None).reusable == 1152
     assert cache_effect(2000, 0.5, None).reusable == 0
 
 
-def test_what_it_saves_is_at_the_models_prices() -> None:
+def test_cache_savings_are_at_the_models_prices() -> None:
     assert cache_effect(2048, 1.0, FREE_WRITES).saved == 2048 * 1.5
     assert cache_effect(2048, 0.0, FREE_WRITES).saved == 0
     assert cache_effect(2048, 1.0, None).saved is None

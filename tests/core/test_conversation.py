@@ -45,7 +45,7 @@ def test_inputs_between_a_call_and_its_result_come_after_them() -> None:
 
 
 @pytest.mark.parametrize("next_body", [[], [ModelOutput(text="x")]])
-def test_a_call_that_nothing_answered_gets_a_truthful_result(next_body: list[Body]) -> None:
+def test_an_unanswered_call_gets_a_truthful_result(next_body: list[Body]) -> None:
     assert shape(calls("a", "b"), result("a", "1"), *next_body)[0] == f"turn 1 {NO_RESULT}"
     assert shape(ACTS, *next_body)[0] == f"turn {NO_RESULT}"
 
@@ -89,11 +89,11 @@ def test_a_result_with_the_id_of_another_call_is_not_the_result_of_an_action_in_
     assert shape(calls("a"), ACTS, result("a", "1"), result(None, "2")) == [f"turn {NO_RESULT}", "turn 2 +1"]
 
 
-def test_an_answer_waits_for_nothing() -> None:
+def test_an_answer_has_no_open_call() -> None:
     assert shape(ModelOutput(text="x"), result(None), ASKS) == ["turn +1", "user"]
 
 
-def test_remarks_on_all_results_stand_after_them() -> None:
+def test_remarks_on_all_results_follow_them() -> None:
     remarked = result("a", "1").model_copy(update={"overall": "fine"})
     [turn] = conversation_parts(session(calls("a"), remarked))
     assert isinstance(turn, Turn)
@@ -118,7 +118,7 @@ def test_every_output_is_a_turn_once_with_a_result_for_each_call(entries: list[E
     assert [aside.content for aside in asides] == inputs
 
 
-def test_ids_that_will_not_do_become_ones_that_depend_on_the_position_only() -> None:
+def test_illegal_ids_are_replaced_by_ids_that_depend_only_on_the_position() -> None:
     ids = CallIds(10)
     given_ids = ["a", "a", "ä", "", "x" * 11, "call_7_1"]
     assert [ids.of(7, id) for id in given_ids] == [
@@ -167,11 +167,11 @@ ERROR = ErrorDetails(message="m", exception_type="E", repr="E('m')")
         (ToolResult(status="skipped", reason="late"), "late"),
     ],
 )
-def test_a_result_says_what_came_back(given_result: ToolResult, expected: str) -> None:
+def test_the_text_of_a_result_has_its_outputs(given_result: ToolResult, expected: str) -> None:
     assert expected in returned_text(given_result)
 
 
-def test_an_error_says_its_details() -> None:
+def test_the_text_of_an_error_has_its_details() -> None:
     assert "E('m')" in returned_text(ToolResult(status="error", reason="no", error=ERROR))
 
 
@@ -185,7 +185,7 @@ def test_a_result_of_an_action_written_as_text_is_named_unless_the_agent_words_i
 
 
 @given(TEXT)
-def test_nothing_in_a_text_can_end_its_fence(text: str) -> None:
+def test_no_text_can_close_its_own_fence(text: str) -> None:
     shown = text + "\n````\n" + text
     fence, *_, last = fenced(shown).split("\n")
     assert fence == last

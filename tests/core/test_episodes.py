@@ -25,17 +25,15 @@ STOPPED = PairedResult(ToolResult(tool_name="read", status="interrupted_by_human
         ((SUCCESS, ERROR, STOPPED), "interrupted_by_human"),
     ],
 )
-def test_several_results_in_one_are_as_bad_as_the_worst(
-    results: tuple[PairedResult, ...], worst: str
-) -> None:
+def test_several_results_joined_have_the_worst_status(results: tuple[PairedResult, ...], worst: str) -> None:
     for order in permutations(results):
         combined = combine(OUTPUT, order)
         assert combined
         assert combined.status == worst
 
 
-def test_several_results_in_one_keep_every_text_under_its_call() -> None:
-    """Parallel calls often have one name: their numbers tell them apart."""
+def test_several_results_joined_keep_every_text_under_its_call() -> None:
+    """Parallel calls often have the same name: their numbers distinguish them."""
     combined = combine(OUTPUT, (SUCCESS, ERROR))
     assert combined
     assert combined.reason == "read (1 of 3): text\nread (2 of 3): Action failed: 'red'"

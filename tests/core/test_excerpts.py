@@ -36,7 +36,7 @@ def excerpt(episode: Episode) -> Excerpt:
     return continue_excerpt(excerpt, episode.results, 20) if episode.results else excerpt
 
 
-def test_it_holds_the_call_its_names_and_the_telling_lines() -> None:
+def test_an_excerpt_has_the_call_its_names_and_the_informative_lines() -> None:
     built = excerpt(step("plain words\ndef load_all(self):\n    return self.cache_dir\n"))
     assert built.call == "read_file: src/a_b.py"
     assert built.names == ("src/a_b.py",)
@@ -51,7 +51,7 @@ def test_a_line_that_only_repeats_is_not_kept() -> None:
     assert [line.text for line in built.lines] == ["see a_b.py", "and c_d.py"]
 
 
-def test_a_failure_is_kept_though_it_names_nothing() -> None:
+def test_a_failure_is_kept_even_if_it_has_no_names() -> None:
     assert excerpt(step("It failed\nwith pity", status="error")).lines[0].text == "It failed"
 
 
@@ -67,7 +67,7 @@ def test_an_action_written_as_text_and_an_answer_have_excerpts_too() -> None:
 @pytest.mark.parametrize(
     "unit", ["name_{} ", "name_{}\n", '{{"id": "u_{}", "n": {}00}}, ', "größe_{} ", "x" * 90]
 )
-def test_it_is_bounded_whatever_the_size(unit: str) -> None:
+def test_an_excerpt_is_bounded_at_any_size(unit: str) -> None:
     huge = "".join(unit.format(n, n) for n in range(30_000))
     built = excerpt(step(huge, {"content": huge}))
     assert len(built.call) <= 240
@@ -76,7 +76,7 @@ def test_it_is_bounded_whatever_the_size(unit: str) -> None:
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))
-def test_it_is_loaded_as_stored(result: str, argument: str, status: str) -> None:
+def test_an_excerpt_is_loaded_as_stored(result: str, argument: str, status: str) -> None:
     answer = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result, feedback=result)  # type: ignore[arg-type]
     bodies: list[Body] = [
         ModelOutput(tool_calls=(ToolCall(id="1", name=argument, arguments={"x": argument}),)),
@@ -87,7 +87,7 @@ def test_it_is_loaded_as_stored(result: str, argument: str, status: str) -> None
     dump_json(built.dump())
 
 
-def test_nothing_stored_is_an_empty_excerpt() -> None:
+def test_an_empty_excerpt_is_loaded_if_none_is_stored() -> None:
     assert Excerpt.load([]) == Excerpt()
 
 
@@ -103,7 +103,7 @@ def test_long_lines_break_after_an_object() -> None:
     assert all(part.endswith("},") for part in list(split_lines(line))[:-1])
 
 
-def test_one_line_is_the_beginning_without_breaks() -> None:
+def test_one_line_shows_the_beginning_without_line_breaks() -> None:
     assert one_line("a\n\n  b", 10) == "a b"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
 
@@ -116,7 +116,7 @@ def answered(*outputs: str) -> Excerpt:
     return built
 
 
-def test_results_that_come_one_by_one_add_what_is_new() -> None:
+def test_each_further_result_adds_new_lines() -> None:
     built = answered("see a_b.py", "again a_b.py\nand c_d.py")
     assert [line.text for line in built.lines] == ["see a_b.py", "and c_d.py"]
     assert (built.result_names, built.output_tokens, built.result_tokens) == (2, 10, 4)
@@ -134,7 +134,7 @@ def test_lines_of_a_later_result_replace_less_informative_earlier_ones() -> None
 
 
 @given(st.lists(ANY_TEXT, max_size=4))
-def test_it_continues_from_its_stored_form(outputs: list[str]) -> None:
+def test_an_excerpt_continues_from_its_stored_form(outputs: list[str]) -> None:
     excerpt = answered(*outputs)
     last = [ToolResult(status="success", outputs="a new_name")]
     assert continue_excerpt(Excerpt.load(excerpt.dump()), last, 2) == continue_excerpt(excerpt, last, 2)

@@ -18,7 +18,7 @@ from historyapp.core.exit_codes import exit_code_in, runner_exit_code
         ("", None),
     ],
 )
-def test_a_line_of_a_runner_says_the_exit_code(line: str, code: int | None) -> None:
+def test_the_exit_code_is_read_from_a_line_of_the_runner(line: str, code: int | None) -> None:
     assert (exit_code_in(line), runner_exit_code(line)) == (code, code)
 
 
@@ -26,6 +26,6 @@ def test_a_line_of_a_runner_says_the_exit_code(line: str, code: int | None) -> N
     ("line", "code"),
     [("PROCESS-DONE:1", 1), ('{"exit_code": 101, "output": ""}', 101), ("make: exit status 2", 2)],
 )
-def test_other_lines_may_say_it_too(line: str, code: int) -> None:
+def test_the_exit_code_is_read_from_other_lines_too(line: str, code: int) -> None:
     assert exit_code_in(line) == code
     assert runner_exit_code(line) is None

@@ -72,12 +72,12 @@ def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
         ("CHECKS\nzsh:1: command not found: python", "missing_file"),
     ],
 )
-def test_a_rule_finds_what_it_is_named_for(outputs: Any, expected: str) -> None:
+def test_a_rule_finds_the_failure_in_its_name(outputs: Any, expected: str) -> None:
     assert rule(outputs) == expected
 
 
 def test_each_rule_has_a_case_above_and_says_what_it_finds() -> None:
-    marks = test_a_rule_finds_what_it_is_named_for.pytestmark
+    marks = test_a_rule_finds_the_failure_in_its_name.pytestmark
     assert {expected for _, expected in marks[0].args[1]} == set(RULES)
     assert set(RULES) == {one.__name__ for one in PROGRAM_RULES}
     assert all(text.endswith(".") for text in RULES.values())
@@ -105,7 +105,7 @@ def test_output_without_a_failure_matches_no_rule(outputs: Any, command: str) ->
     assert rule(outputs, command) == ""
 
 
-def test_an_exit_code_of_0_is_believed_where_it_is_that_of_all_commands() -> None:
+def test_an_exit_code_of_0_is_trusted_if_it_covers_all_commands() -> None:
     text = f"Exit code: 0\nOutput:\n{TRACEBACK}"
     assert rule(text, "cd a && python a.py") == ""
     assert rule(text, "python a.py | tail") == "traceback"
@@ -116,7 +116,7 @@ def test_an_exit_code_of_0_covers_only_the_last_command() -> None:
     assert rule(f"Exit code: 0\nOutput:\n{PYTEST}done", "pytest; echo done") == "failed_tests"
 
 
-def test_a_program_that_shows_text_fails_by_its_own_words() -> None:
+def test_a_program_that_shows_text_fails_only_by_its_own_messages() -> None:
     line = "grep: src/Config.js: No such file or directory"
     assert finding_in(line, "grep -n x src/Config.js | head") == Finding("missing_file", line)
 
@@ -132,12 +132,14 @@ def test_a_program_that_shows_text_fails_by_its_own_words() -> None:
         ("bash: -c: line 1: unexpected EOF while looking for matching `''", "shell_syntax"),
     ],
 )
-def test_programs_that_show_text_fail_by_what_their_runner_or_shell_says(outputs: str, expected: str) -> None:
+def test_programs_that_show_text_fail_by_messages_of_their_runner_or_shell(
+    outputs: str, expected: str
+) -> None:
     """Their exit code 1 means that they found nothing."""
     assert rule(outputs, "grep -rn x src") == expected
 
 
-def test_of_a_script_the_command_lines_in_it_count() -> None:
+def test_the_command_lines_in_a_script_count() -> None:
     script = r'await tools.exec_command({cmd:"sed -n 1,9p \"a.rs\"\ncargo check", workdir:"/a"})'
     result = ToolResult(status="success", outputs="Checking a\nerror: could not compile `a`")
     assert likely_failure(result, check_of("exec", script))
@@ -151,12 +153,12 @@ def test_other_tools_fail_in_their_first_lines() -> None:
 
 
 @pytest.mark.parametrize("status", ["error", "skipped", "interrupted_by_human"])
-def test_only_what_was_reported_as_a_success_is_a_likely_failure(status: Any) -> None:
+def test_only_a_reported_success_can_be_a_likely_failure(status: Any) -> None:
     result = ToolResult(status=status, reason=TRACEBACK, outputs=TRACEBACK)
     assert likely_failure(result, check_of("bash", {"command": "run"})) is None
 
 
-def test_the_line_says_what_failed_in_at_most_200_characters() -> None:
+def test_the_line_of_a_failure_has_at_most_200_characters() -> None:
     assert finding_in(TRACEBACK) == Finding("traceback", "ValueError: no {}")
     long = finding_in(TRACEBACK.replace("no {}", "x" * 5000))
     assert long
@@ -182,7 +184,7 @@ def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:
     assert error_line(ToolResult(status="error", reason="\n\n no \x1b such\nfile")) == "no \x1b such"
 
 
-def test_the_tag_around_an_error_of_claude_code_is_no_part_of_its_line() -> None:
+def test_the_line_excludes_the_tag_around_an_error_of_claude_code() -> None:
     reason = "<tool_use_error>File does not exist.</tool_use_error>"
     assert error_line(ToolResult(status="error", reason=reason)) == "File does not exist."
 

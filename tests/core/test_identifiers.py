@@ -1,4 +1,4 @@
-"""Identifiers are found whole, once, in order, and nothing else is."""
+"""Identifiers are found completely, once, in order, and no other words are."""
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ def test_each_kind_is_found_whole(text: str, expected: list[str]) -> None:
     "text",
     ["", "plain words only, well-known ones.", "12 and 99", "...", "--verbose -x", "a" * 40, "\x00\ud800"],
 )
-def test_other_words_are_no_identifiers(text: str) -> None:
+def test_other_words_are_not_identifiers(text: str) -> None:
     assert identifiers(text) == []
 
 
@@ -50,20 +50,20 @@ def test_each_identifier_is_returned_once_in_order_of_first_appearance() -> None
     assert identifiers("b_2 a_1 b_2 (a_1)") == ["b_2", "a_1"]
 
 
-def test_long_runs_are_data_and_no_names() -> None:
+def test_long_runs_of_characters_are_not_names() -> None:
     assert identifiers("x_" * MAX_IDENTIFIER) == []
     assert identifiers("x_" * (MAX_IDENTIFIER // 2 - 1) + "y") != []
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])))
-def test_all_names_of_a_text_are_in_it(text: str) -> None:
+def test_all_names_of_a_text_occur_in_it(text: str) -> None:
     for name in identifiers(text):
         assert name in text
         assert 3 <= len(name) <= MAX_IDENTIFIER
 
 
 @given(st.lists(st.sampled_from(["a_b c.d", "c.d", "x/y a_b", "", "nothing", "größe.txt x/y"]), max_size=6))
-def test_of_several_lines_each_has_the_names_that_are_new_in_it(lines: list[str]) -> None:
+def test_each_line_has_only_its_new_names(lines: list[str]) -> None:
     new = list(new_identifiers(lines))
     assert len(new) == len(lines)
     assert [name for names in new for name in names] == identifiers("\n".join(lines))

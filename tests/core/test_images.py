@@ -29,7 +29,7 @@ BROKEN = [b"", b"\0", PNG[:20], PNG[:16] + b"\0" * 8, b"\xff\xd8\xff", WEBP + b"
 
 
 @pytest.mark.parametrize("data", ["no base64!", "ä", *(base64.b64encode(raw).decode() for raw in BROKEN)])
-def test_an_image_whose_size_cannot_be_read_is_taken_for_a_large_one(data: str) -> None:
+def test_an_image_without_a_readable_size_counts_as_a_large_one(data: str) -> None:
     assert image_size(data) == UNKNOWN_SIZE
 
 
@@ -46,6 +46,6 @@ def test_anthropic_counts_pixels(size: Size, tokens: int) -> None:
     ("size", "tiles", "patches"),
     [(Size(1024, 1024), 765, 1659), (Size(2048, 4096), 1105, 2489), (Size(16, 16), 255, 2)],
 )
-def test_openai_counts_tiles_or_patches_whichever_cost_more(size: Size, tiles: int, patches: int) -> None:
+def test_openai_counts_the_larger_cost_of_tiles_and_patches(size: Size, tiles: int, patches: int) -> None:
     """Tiles of the first two are its documentation's own examples, and so are the patches of the first."""
     assert openai_image_tokens(size) == max(tiles, patches)

@@ -60,13 +60,13 @@ def test_any_text_survives_json_in_ascii(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
-def test_numbers_that_json_lacks_are_refused(value: object) -> None:
+def test_numbers_not_representable_in_json_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match="JSON"):
         dump_json(value)
 
 
 @pytest.mark.parametrize("value", [uuid4(), datetime.now(UTC), b"bytes", {1, 2}, Decimal(1), object()])
-def test_what_json_has_no_word_for_is_refused(value: object) -> None:
+def test_values_not_representable_in_json_are_refused(value: object) -> None:
     for place in (value, [value], {"a": value}):
         with pytest.raises(TypeError):
             dump_json(place)
@@ -121,7 +121,7 @@ def test_json_is_written_as_python_itself_writes_it(value: object) -> None:
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers() | st.none())))
-def test_plain_values_are_written_as_all_others(value: object) -> None:
+def test_plain_values_are_written_like_all_others(value: object) -> None:
     assert dump_plain(value) == dump_json(value)
 
 
@@ -146,12 +146,12 @@ def test_depth_is_found_without_recursion(wrap: Callable[[object], object]) -> N
 
 
 @given(VALUES)
-def test_what_was_dumped_is_read_as_python_itself_reads_it(value: object) -> None:
+def test_dumped_values_are_read_as_python_itself_reads_them(value: object) -> None:
     dumped = dump_json(value)
     assert repr(load_dumped(dumped)) == repr(json.loads(dumped))
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_text_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match="Expecting"):
         load_dumped("{")
 
@@ -163,14 +163,16 @@ def test_json_that_is_too_deep_is_a_value_error() -> None:
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 100_000])
-def test_strict_json_is_as_deep_as_a_record_may_be(depth: int) -> None:
+def test_strict_json_has_the_depth_limit_of_records(depth: int) -> None:
     assert parse_strict("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     with pytest.raises(TooDeep):
         parse_strict("[" * depth + "]" * depth)
 
 
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", "9" * 5000])
-def test_a_number_that_no_database_holds_is_refused_by_the_strict_and_null_to_the_lenient(text: str) -> None:
+def test_a_number_that_no_database_holds_is_refused_by_the_strict_parser_and_null_in_the_lenient_one(
+    text: str,
+) -> None:
     for parse in (parse_strict, parse_embedded):
         with pytest.raises(InvalidNumber):
             parse(text)
@@ -201,12 +203,12 @@ def test_brackets_in_a_text_do_not_count_as_nesting() -> None:
         assert not nested_deeper(json.loads(source), source, 1)
 
 
-def test_people_and_models_read_letters_as_they_are() -> None:
+def test_letters_are_not_escaped_for_people_and_models() -> None:
     assert json_text({"a": "é\x00"}) == '{"a":"é\ufffd"}'
     assert [text_or_json("é"), text_or_json({"é": [1, 2]})] == ["é", '{"é": [1, 2]}']
 
 
-def test_values_of_another_type_count_as_nothing() -> None:
+def test_values_of_another_type_count_as_empty() -> None:
     values: list[Any] = [None, "x", [1], {"a": 1}, 7]
     assert list(map(mapping, values)) == [{}, {}, {}, {"a": 1}, {}]
     assert list(map(listing, values)) == [[], [], [1], [], []]

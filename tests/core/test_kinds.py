@@ -23,7 +23,7 @@ WORDS = "the garden wall"
 
 
 @EVERY
-def test_it_is_stored_without_its_kind_and_loaded_again(kind: str) -> None:
+def test_a_body_is_stored_without_its_kind_and_loaded_again(kind: str) -> None:
     stored = dump_body(sample(kind))
     assert "kind" not in stored
     assert load_body(kind, stored) == sample(kind)
@@ -34,12 +34,12 @@ def test_it_is_stored_without_its_kind_and_loaded_again(kind: str) -> None:
 def test_an_export_can_be_imported(kind: str) -> None:
     entries = session(sample("model_output"), sample(kind))
     text = "".join(PLAYHEAD_JSONL.write(ExportSession("s", entries, created_at=entries[0].created_at)))
-    if kind != "rewind":  # which an importer tells as an operation
+    if kind != "rewind":  # which an importer reads as an operation
         assert bodies(read(IMPORTERS["playhead_jsonl"], text)) == [entry.body for entry in entries]
 
 
 @EVERY
-def test_it_has_a_heading_for_people(kind: str) -> None:
+def test_every_kind_has_a_heading_for_people(kind: str) -> None:
     assert sample(kind).heading.strip()
 
 

@@ -77,7 +77,7 @@ def test_texts_for_a_model_that_are_cut_without_it_have_a_note_of_their_own() ->
     ("name", "code"),
     [("de_core_news_sm", "de"), ("zh_core_web_sm", "zh"), ("qq_none", "en"), ("", "en"), ("ja_core_x", "en")],
 )
-def test_the_rules_are_those_of_the_language_or_english_ones(name: str, code: str) -> None:
+def test_the_rules_are_those_of_the_language_or_of_english(name: str, code: str) -> None:
     spacy_language, note = load_language(name)
     assert f"the rules for '{code}'" in note
     assert "".join(spacy_language.sentences("Ja. Nein.")) == "Ja. Nein."
@@ -103,7 +103,7 @@ def test_a_model_is_loaded_once_by_many_threads() -> None:
     assert language._load.cache_info().misses == 1
 
 
-def test_many_threads_may_read_at_once() -> None:
+def test_many_threads_can_read_concurrently() -> None:
     spacy_language, _ = load_language(ENGLISH)
     text = "One word. Two words! " * 50
     read: list[str] = []
@@ -155,7 +155,7 @@ def test_texts_beyond_spacys_limit_are_read_in_pieces() -> None:
     assert "".join(load_language(ENGLISH)[0].sentences(text)) == text
 
 
-def test_its_memory_does_not_grow_with_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_texts_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     import spacy
 
     monkeypatch.setattr(language, "VOCABULARY_LIMIT", 10_000)

@@ -46,18 +46,20 @@ def test_a_position_is_live_in_at_most_one_session(lineage: Lineage, session: st
 
 
 @given(lineages())
-def test_newest_first_is_the_other_way_round(lineage: Lineage) -> None:
+def test_newest_first_reverses_the_order(lineage: Lineage) -> None:
     assert list(lineage.newest_first()) == positions(lineage)[::-1]
 
 
 @given(lineages(), lineages())
-def test_what_is_cut_off_is_what_the_other_lacks(lineage: Lineage, other: Lineage) -> None:
+def test_the_cut_off_positions_are_those_that_the_other_lineage_lacks(
+    lineage: Lineage, other: Lineage
+) -> None:
     left = set(positions(other))
     assert positions(lineage.without(other)) == [at for at in positions(lineage) if at not in left]
 
 
 @given(lineages())
-def test_rows_and_back(lineage: Lineage) -> None:
+def test_a_lineage_is_loaded_from_its_rows_unchanged(lineage: Lineage) -> None:
     assert Lineage.of(lineage.rows()) == lineage
     assert len(lineage) == len(positions(lineage))
 

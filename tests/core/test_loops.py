@@ -1,4 +1,4 @@
-"""A likely loop is recognised from rows, and ordinary work is not taken for one."""
+"""A likely loop is recognised from rows, and ordinary work does not count as one."""
 
 from dataclasses import dataclass
 
@@ -38,21 +38,21 @@ def test_the_same_call_with_the_same_result_four_times_is_a_loop(calls: str, rul
     assert (loop and loop.rule) == rule
 
 
-def test_results_that_differ_are_no_loop() -> None:
+def test_different_results_are_not_a_loop() -> None:
     assert find_loop([Row(n, "a", f"progress {n}") for n in range(1, 8)]) is None
 
 
-def test_the_same_tests_after_edits_are_no_loop() -> None:
+def test_the_same_tests_after_edits_are_not_a_loop() -> None:
     steps = [Row(n, "edit" if n % 2 else "pytest", kind="edit" if n % 2 else "shell") for n in range(1, 7)]
     assert find_loop(steps) is None
 
 
-def test_texts_that_are_clipped_are_not_compared() -> None:
+def test_clipped_texts_are_not_compared() -> None:
     assert find_loop([Row(n, "a" * 200) for n in range(1, 9)]) is None
     assert find_loop([Row(n, "a", "b" * 200) for n in range(1, 9)]) is None
 
 
-def test_two_calls_that_take_turns_are_a_loop() -> None:
+def test_two_alternating_calls_are_a_loop() -> None:
     steps = [Row(n, "ab"[n % 2], f"result {n}") for n in range(1, 9)]
     loop = find_loop(steps)
     assert loop

@@ -26,7 +26,7 @@ def results(history: EpisodicMessages) -> list[str]:
     return [message.content.split(" word")[0] for message in history.messages if message.role == "tool"]
 
 
-def test_the_newest_steps_stay_where_they_alone_exceed_the_budget_and_the_manifest_says_so() -> None:
+def test_the_newest_steps_stay_even_if_they_exceed_the_budget_and_the_manifest_says_so() -> None:
     history = messages(50)
     assert results(history) == ["result 3", "result 4"]
     assert history.used > 50

@@ -15,7 +15,7 @@ def test_words_are_found_inside_longer_names_and_others_only_on_their_own() -> N
     assert names_in(text, ["src/app.py"], ["app.py"]) == ["src/app.py", "app.py"]
 
 
-def test_of_names_that_overlap_the_first_and_longest_is_marked() -> None:
+def test_the_first_and_longest_of_overlapping_names_is_marked() -> None:
     assert names_in("src/app.py", ["src", "app.py", "src/app.py"], []) == ["src/app.py"]
 
 
@@ -23,6 +23,6 @@ NAMES = st.sampled_from(["a.py", "src/a.py", "é_é", "x" * 250, "<b>", "a_b", "
 
 
 @given(st.lists(st.one_of(NAMES, st.text(max_size=8)), max_size=20), st.lists(NAMES), st.lists(NAMES))
-def test_the_pieces_are_the_text(parts: list[str], words: list[str], others: list[str]) -> None:
+def test_the_pieces_joined_are_the_text(parts: list[str], words: list[str], others: list[str]) -> None:
     text = " ".join(parts)
     assert "".join(piece.text for piece in mark_names(text, words, set(others))) == text

@@ -32,7 +32,7 @@ def test_a_place_holds_its_group_and_position(text: str, group: str, position: i
     assert 0 < place < 2**63
 
 
-def test_the_places_of_a_name_follow_each_other_and_actions_stand_apart() -> None:
+def test_the_places_of_a_name_are_consecutive_and_actions_are_separate() -> None:
     keys = sorted((key_of("a"), key_of("b")))
     ordered = [place_of(key, group, at) for key in keys for group in GROUPS[:2] for at in (1, 9)]
     ordered += [place_of(key, "action", at) for key in keys for at in (1, 9)]
@@ -40,7 +40,7 @@ def test_the_places_of_a_name_follow_each_other_and_actions_stand_apart() -> Non
 
 
 @given(st.lists(PLACES, unique=True, max_size=600).map(sorted))
-def test_pages_give_back_their_places(places: list[int]) -> None:
+def test_places_are_read_from_pages_unchanged(places: list[int]) -> None:
     unpacked = [unpack_places(pack_places(page)) for page in pages(places)]
     assert [place for page in unpacked for place in page] == places
     assert all(len(page) == PAGE_PLACES for page in unpacked[:-1])

@@ -1,4 +1,4 @@
-"""Line numbers that a tool wrote before its lines."""
+"""Line numbers that a tool writes before lines."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from historyapp.core.numbering import NumberedCode, line_range, numbered_code
         ("", None),
     ],
 )
-def test_numbers_that_follow_each_other_are_taken_off(text: str, expected: NumberedCode | None) -> None:
+def test_consecutive_line_numbers_are_removed(text: str, expected: NumberedCode | None) -> None:
     assert numbered_code(text) == expected
 
 

@@ -60,7 +60,7 @@ def test_answering_every_call_of_a_step_looks_at_each_a_few_times() -> None:
     assert CALLS <= Counted.looks <= 20 * CALLS
 
 
-def test_the_rows_of_a_step_with_very_many_calls_cost_as_much_as_its_calls() -> None:
+def test_the_work_for_the_rows_of_a_step_grows_linearly_with_its_calls() -> None:
     output, results = wide_step()
     bodies: list[Body] = [output, *(ToolResults(results=(result,)) for result in results)]
     tail = Tail()

@@ -83,7 +83,7 @@ def test_a_name_is_found_in_its_spellings(name: str, text: str, expected: str | 
     ("name", "whole_at", "end_at", "expected"),
     [("/repo/app.py", 7, 3, "end"), ("/repo/app.py", 3, 7, "whole"), ("1d7b2ce90f", 7, 3, "whole")],
 )
-def test_of_a_path_the_earlier_spelling_counts_and_of_other_names_the_exact_one(
+def test_a_path_has_its_earliest_spelling_and_other_names_the_exact_one(
     name: str, whole_at: int, end_at: int, expected: str
 ) -> None:
     whole, end = lookups(name)[:2]
@@ -119,7 +119,7 @@ def test_texts_of_the_agent_and_its_actions_have_different_roles() -> None:
     assert [role for key, role in roles if key == key_of("app.py")] == ["text", "action"]
 
 
-def test_of_a_very_long_entry_the_beginning_is_read() -> None:
+def test_only_the_beginning_of_a_very_long_entry_is_read() -> None:
     assert not mentions_of(result("x " * MAX_CHARACTERS + "late_name")).is_complete
     many = mentions_of(result("\n".join(f"name_{n}" for n in range(MAX_KEYS + 5))))
     assert (len(many.mentions), many.is_complete) == (MAX_KEYS, False)
@@ -139,12 +139,12 @@ def test_of_a_very_long_entry_the_beginning_is_read() -> None:
         ),
     ],
 )
-def test_what_replaced_the_history_is_a_summary(body: Any, metadata: Any) -> None:
+def test_text_that_replaced_the_history_is_a_summary(body: Any, metadata: Any) -> None:
     roles = {mention.key: mention.role for mention in mentions_of(body, metadata).mentions}
     assert roles[key_of("src/app.py")] == "summary"
 
 
-def test_other_notes_hold_no_names() -> None:
+def test_other_notes_have_no_names() -> None:
     assert mentions_of(DebugLog(category="note", message="see src/app.py"), {"source": {}}).mentions == []
 
 
@@ -168,7 +168,7 @@ def test_other_notes_hold_no_names() -> None:
         ("WebFetch", {"url": "https://example.org/a"}, []),
     ],
 )
-def test_only_files_that_must_exist_are_acted_on(name: str, arguments: Any, files: list[str]) -> None:
+def test_only_files_that_must_exist_count_as_used(name: str, arguments: Any, files: list[str]) -> None:
     assert files_acted_on(ToolCall(id="1", name=name, arguments=arguments)) == files
 
 

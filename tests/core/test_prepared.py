@@ -9,8 +9,8 @@ from historyapp.core.prepared import prepare
 from tests.services.drafts import draft, ok
 
 
-def test_an_entry_of_too_many_values_is_refused_wherever_it_comes_from() -> None:
-    """Imports do not pass the check of the API's bodies."""
+def test_an_entry_of_too_many_values_is_refused_from_any_source() -> None:
+    """Imports skip the check of API bodies."""
     with pytest.raises(Invalid, match="JSON values"):
         prepare(ok(outputs=[0] * (MAX_VALUES + 1)), tokens=0)
 

@@ -60,18 +60,18 @@ def test_a_release_has_the_price_of_its_model(model: str, input: float) -> None:
         "openai:",
     ],
 )
-def test_an_unknown_model_has_no_price_rather_than_that_of_its_like(model: str) -> None:
+def test_an_unknown_model_does_not_get_the_price_of_a_similar_one(model: str) -> None:
     assert load_prices().of(model) is None
 
 
-def test_cost_splits_input_by_what_the_cache_did() -> None:
+def test_the_cost_splits_input_by_cache_reads_and_writes() -> None:
     price = Price(input=10, output=100, cache_read=1, cache_write=12.5)
     usage = Usage(input=1000, output=10, cache_read=600, cache_write=300)
     assert price.cost(usage) == 100 * 10 + 600 * 1 + round(300 * 12.5) + 10 * 100
     assert Price(input=10, output=0).cost(usage) == 10_000
 
 
-def test_an_operator_s_file_goes_over_ours(tmp_path: Path) -> None:
+def test_the_price_list_of_an_operator_overrides_ours(tmp_path: Path) -> None:
     file = tmp_path / "prices.json"
     models = {"gpt-5": {"input": 1, "output": 2}, "local-llama": {"input": 0, "output": 0}}
     file.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
@@ -97,7 +97,7 @@ def _list_with(price: str) -> str:
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", *map(_list_with, ("-1", "NaN", "Infinity", "1e999", '"much"'))])
-def test_a_file_that_is_no_price_list_is_named(tmp_path: Path, text: str) -> None:
+def test_the_error_of_an_invalid_price_list_names_its_file(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.json"
     file.write_text(text)
     with pytest.raises(ValueError, match=r"mine\.json is not a price list"):

@@ -1,4 +1,4 @@
-"""What the fold puts into a step's row about its first call and about what failed."""
+"""What the fold stores in a step's row about its first call and its failures."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -45,12 +45,12 @@ def test_a_step_has_the_kind_and_target_of_its_first_call() -> None:
     assert (step.kind, step.target) == ("shell", "make test")
 
 
-def test_an_action_written_as_text_has_them_too() -> None:
+def test_an_action_written_as_text_has_a_kind_and_a_target_too() -> None:
     step = newest(ModelOutput(use_tool=UseTool(name="look", arguments={"path": "a.py"})))
     assert (step.kind, step.target) == ("read", "a.py")
 
 
-def test_an_answer_has_none() -> None:
+def test_an_answer_has_no_kind_or_target() -> None:
     step = newest(ModelOutput(text="done"))
     assert (step.kind, step.target, step.error_line) == ("", "", "")
 
@@ -76,7 +76,7 @@ def test_a_result_that_answers_no_call_gives_no_error_line() -> None:
     assert newest(calling(("bash", {})), late).error_line == ""
 
 
-def ran(*ids: str, outputs: str = "make: *** [all] Error 2") -> ToolResults:
+def command_results(*ids: str, outputs: str = "make: *** [all] Error 2") -> ToolResults:
     results = [ToolResult(tool_call_id=id, status="success", outputs=outputs) for id in ids]
     return ToolResults(results=tuple(results))
 
@@ -85,64 +85,70 @@ MAKE = ("bash", {"command": "make | tail"})
 
 
 def test_a_step_has_the_rule_and_the_line_of_its_likely_failure() -> None:
-    step = newest(calling(MAKE), ran("0"))
+    step = newest(calling(MAKE), command_results("0"))
     assert (step.status, step.likely_failure) == ("success", "command_error")
     assert step.error_line == "make: *** [all] Error 2"
     assert step.total_likely_failures == 1
 
 
-def test_each_result_is_read_as_its_own_call_says() -> None:
+def test_each_result_is_read_by_its_own_call() -> None:
     called = calling(("read", {"path": "a.log"}), MAKE)
-    assert newest(called, ran("0")).likely_failure == ""
-    assert newest(called, ran("0"), ran("1")).likely_failure == "command_error"
+    assert newest(called, command_results("0")).likely_failure == ""
+    assert newest(called, command_results("0"), command_results("1")).likely_failure == "command_error"
 
 
-def test_a_reported_error_is_no_likely_failure_whichever_came_first() -> None:
+def test_a_reported_error_is_not_a_likely_failure_in_any_order() -> None:
     called = calling(MAKE, MAKE)
     error = ToolResults(results=(ToolResult(tool_call_id="1", status="error", reason="no"),))
-    for bodies in ((ran("0"), error), (error, ran("0"))):
+    for bodies in ((command_results("0"), error), (error, command_results("0"))):
         step = newest(called, *bodies)
         assert (step.status, step.likely_failure, step.error_line) == ("error", "", "no")
         assert step.total_likely_failures == 0
 
 
-def test_what_a_person_interrupted_is_no_likely_failure() -> None:
+def test_an_interruption_is_not_a_likely_failure() -> None:
     stopped = ToolResults(results=(ToolResult(tool_call_id="1", status="interrupted_by_human"),))
-    step = newest(calling(MAKE, MAKE), ran("0"), stopped)
+    step = newest(calling(MAKE, MAKE), command_results("0"), stopped)
     assert (step.likely_failure, step.error_line, step.total_likely_failures) == ("", "", 0)
 
 
-def test_likely_failures_are_counted_apart_from_errors() -> None:
+def test_likely_failures_are_counted_separately_from_errors() -> None:
     step = newest(
-        calling(MAKE), ran("0"), calling(MAKE), failing("no"), calling(MAKE), ran("0"), calling(MAKE)
+        calling(MAKE),
+        command_results("0"),
+        calling(MAKE),
+        failing("no"),
+        calling(MAKE),
+        command_results("0"),
+        calling(MAKE),
     )
     assert (step.total_likely_failures, step.total_errors) == (2, 1)
 
 
-def test_what_is_remembered_of_many_calls_is_bounded() -> None:
+def test_the_number_of_remembered_calls_is_bounded() -> None:
     assert len(newest(calling(*[MAKE] * 200)).checks) == MAX_CHECKED
 
 
-def test_nothing_is_remembered_of_calls_that_are_answered() -> None:
-    assert newest(calling(MAKE), ran("0")).checks == {}
+def test_answered_calls_are_not_remembered() -> None:
+    assert newest(calling(MAKE), command_results("0")).checks == {}
 
 
-def test_what_an_earlier_version_remembered_of_calls_can_be_read() -> None:
+def test_calls_remembered_by_an_earlier_version_can_be_read() -> None:
     step = newest(calling(MAKE))
     stored = {**step.dump(), "checks": [["0", list(step.checks["0"])]]}
     assert Step.load(stored).checks == step.checks
     assert Step.load({**stored, "checks": []}).checks == {}
 
 
-def test_a_check_of_an_earlier_version_knows_nothing_of_the_kind() -> None:
+def test_a_check_stored_by_an_earlier_version_has_no_kind() -> None:
     assert Check.load(["program", ["make"], ""]) == Check("program", ("make",))
 
 
-def test_the_preview_of_a_result_is_made_as_its_own_call_says() -> None:
+def test_the_preview_of_a_result_depends_on_its_own_call() -> None:
     called = calling(MAKE, ("Edit", {"file_path": "a", "old_string": "x", "new_string": "y\nz"}))
-    answered = ran("1", outputs="The file a has been updated.")
-    assert newest(called, answered, ran("0", outputs="gcc\nbuilt")).result_preview == "+2 −1"
-    assert newest(called, ran("0", outputs="gcc\nbuilt"), answered).result_preview == "built"
+    answered = command_results("1", outputs="The file a has been updated.")
+    assert newest(called, answered, command_results("0", outputs="gcc\nbuilt")).result_preview == "+2 −1"
+    assert newest(called, command_results("0", outputs="gcc\nbuilt"), answered).result_preview == "built"
 
 
 def test_steps_are_counted_by_kind_without_answers() -> None:

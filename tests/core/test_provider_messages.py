@@ -51,7 +51,9 @@ RESPONSES = {
         (RESPONSES, (ENCRYPTED,)),
     ],
 )
-def test_every_providers_message_says_the_same(message: dict[str, Any], reasoning: tuple[Any, ...]) -> None:
+def test_the_messages_of_all_providers_have_the_same_fields(
+    message: dict[str, Any], reasoning: tuple[Any, ...]
+) -> None:
     assert read_message(message) == MessageFields("Look.", "Hm.", (CALL,), reasoning)
 
 
@@ -71,7 +73,7 @@ def test_every_providers_message_says_the_same(message: dict[str, Any], reasonin
         ({"tool_calls": [{"id": "c", "name": "n"}]}, ("c", "n", {})),
     ],
 )
-def test_rarer_shapes_of_calls_are_known(message: dict[str, Any], call: tuple[str, str, Any]) -> None:
+def test_rare_shapes_of_calls_are_read(message: dict[str, Any], call: tuple[str, str, Any]) -> None:
     (tool_call,) = read_message(message).tool_calls
     assert tuple(tool_call.values()) == call
 
@@ -89,7 +91,7 @@ def test_calls_without_an_id_get_one_that_no_other_has() -> None:
     ]
 
 
-def test_a_text_with_citations_is_put_together_again() -> None:
+def test_a_text_with_citations_is_joined() -> None:
     pieces = [{"type": "text", "text": "a ", "citations": [1]}, {"type": "text", "text": "b"}]
     assert read_message({"content": pieces}).text == "a b"
 
@@ -102,7 +104,7 @@ def test_a_text_with_citations_is_put_together_again() -> None:
         {"output": [{"type": "message", "content": "x"}, {"type": "reasoning", "summary": 5}]},
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_says_nothing(message: dict[str, Any]) -> None:
+def test_an_invalid_message_has_no_fields(message: dict[str, Any]) -> None:
     assert read_message(message) == MessageFields()
 
 
@@ -120,7 +122,7 @@ def test_calls_are_accepted_in_every_providers_shape(given: dict[str, Any]) -> N
     assert output.tool_calls == (ToolCall(id="c1", name="ls", arguments={"all": True}),)
 
 
-def test_arguments_that_are_no_json_object_stay_as_the_model_wrote_them() -> None:
+def test_arguments_that_are_not_a_json_object_stay_unchanged() -> None:
     for written in ("{oops", "[1]", '{"a": NaN}'):
         given = {"id": "c", "type": "function", "function": {"name": "n", "arguments": written}}
         assert ModelOutput.model_validate({"tool_calls": [given]}).tool_calls[0].arguments == written
@@ -129,6 +131,6 @@ def test_arguments_that_are_no_json_object_stay_as_the_model_wrote_them() -> Non
 @pytest.mark.parametrize(
     "given", [{"id": "c"}, {"id": "c", "name": None}, {"id": "c", "type": "function", "function": {}}]
 )
-def test_a_call_without_a_name_says_what_to_do(given: dict[str, Any]) -> None:
+def test_the_error_of_a_call_without_a_name_says_what_to_do(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"has no name\. Name the tool"):
         ModelOutput.model_validate({"tool_calls": [given]})

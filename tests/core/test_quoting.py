@@ -1,4 +1,4 @@
-"""Agent text in a prompt stays between its tags, whatever it says."""
+"""Any text of an agent stays between its tags in a prompt."""
 
 import re
 
@@ -31,14 +31,14 @@ def test_a_closing_tag_in_the_text_closes_nothing() -> None:
     assert match[2].replace("\u2039", "<") == text
 
 
-def test_other_brackets_stay_as_they_are() -> None:
+def test_other_brackets_stay_unchanged() -> None:
     assert "a < b <div class='x'> </div> <step-1>" in quoted(
         "a < b <div class='x'> </div> <step-1>", "step-1"
     )
 
 
 @given(st.lists(TEXT | _HOSTILE, max_size=6).map("".join))
-def test_only_our_own_tags_are_in_it(text: str) -> None:
+def test_a_quoted_text_has_only_our_own_tags(text: str) -> None:
     match = _WHOLE.fullmatch(quoted(text, "step-1"))
     assert match
     assert not has_tag(match[2])

@@ -45,7 +45,7 @@ def test_a_step_without_a_result_did_not_finish() -> None:
 @pytest.mark.parametrize(
     ("thoughts", "shown"), [(None, ""), (Thoughts(summary="Short.", plan=["long"]), "Short.")]
 )
-def test_the_reasoning_is_the_thoughts_in_short(thoughts: Thoughts | None, shown: str) -> None:
+def test_the_reasoning_is_a_short_form_of_the_thoughts(thoughts: Thoughts | None, shown: str) -> None:
     assert f'- **Reasoning:** "{shown}"\n' in long_form(step(thoughts=thoughts))
 
 

@@ -1,4 +1,4 @@
-"""The tokens of a request: what a transcript does not hold is fixed once, the rest grows with the log."""
+"""The tokens of a request: the unseen part is computed once, and the other part grows with the log."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def count(*rows: LogRow, instruction: int = 0) -> RequestTokens:
     return count_request(rows[:-1], {"instruction": instruction}, rows[-1])
 
 
-def test_the_first_request_says_how_much_is_unseen() -> None:
+def test_the_first_request_determines_the_unseen_part() -> None:
     request = count(ask(1, 100), output(2, 12_500))
     assert request.parts == {"person": 100, "unseen": 12_400}
     assert (request.anchor, request.difference) == (2, 0)
@@ -41,26 +41,26 @@ def test_later_requests_grow_by_what_was_added() -> None:
     assert request.difference == 5
 
 
-def test_without_reported_usage_nothing_is_known_of_what_is_unseen() -> None:
+def test_without_reported_usage_the_unseen_part_is_unknown() -> None:
     request = count(ask(1, 100), output(2, None))
     assert request.parts == {"person": 100}
     assert (request.reported, request.difference, request.anchor) == (None, None, None)
 
 
-def test_the_last_request_never_explains_itself() -> None:
+def test_the_last_request_does_not_change_the_unseen_part() -> None:
     request = count(ask(1, 100), output(2, 12_500), results(3, 10), output(4, 30_000))
     assert request.difference == 30_000 - 12_520
     assert request.jumps == ()
 
 
-def test_what_joined_unseen_counts_from_the_next_request_on() -> None:
+def test_an_unseen_addition_counts_from_the_next_request() -> None:
     rows = (output(1, 10_000), output(2, 20_010), results(3, 90), output(4, 20_110))
     request = count(*rows)
     assert [(jump.position, jump.tokens) for jump in request.jumps] == [(2, 10_000)]
     assert request.difference == 0
 
 
-def test_what_left_unseen_is_a_part_below_zero() -> None:
+def test_an_unseen_removal_is_a_negative_part() -> None:
     rows = (output(1, 10_000), results(2, 30_000), output(3, 5_000), output(4, 5_010))
     request = count(*rows)
     assert (request.parts["unseen"], request.parts["removed"]) == (10_000, -35_010)
@@ -76,7 +76,7 @@ def test_a_request_smaller_than_the_one_before_has_lost_something_and_fixes_the_
     assert request.parts["removed"] == -35_120
 
 
-def test_a_request_that_is_smaller_because_reasoning_left_has_lost_nothing() -> None:
+def test_a_request_that_is_smaller_without_earlier_reasoning_has_lost_nothing() -> None:
     spent: dict[str, Any] = {"output_tokens": 20_000, "output_tokens_details": {"reasoning_tokens": 19_000}}
     request = count(
         output(1, 50_000, **spent), results(2, 0), output(3, 70_000), ask(4, 0), output(5, 51_010)
@@ -97,7 +97,7 @@ def test_files_that_an_input_names_explain_a_larger_request(content: str, reason
 
 
 @pytest.mark.parametrize("searched_in", [1, 3])
-def test_what_a_search_of_the_provider_found_stays_in_the_request(searched_in: int) -> None:
+def test_results_of_a_provider_search_stay_in_the_request(searched_in: int) -> None:
     def row(position: int, sent: int) -> LogRow:
         facts = output(position, sent)
         hosted = {"source": {"hosted": 1}} if position == searched_in else {}
@@ -108,7 +108,7 @@ def test_what_a_search_of_the_provider_found_stays_in_the_request(searched_in: i
     assert request.anchor == 3
 
 
-def test_a_growing_error_of_counting_is_no_jump() -> None:
+def test_a_growing_counting_error_is_not_a_jump() -> None:
     rows = [output(n, 100_000 + 1_500 * n) for n in range(1, 20)]
     assert count(*rows).jumps == ()
 
@@ -129,7 +129,7 @@ def test_usage_of_codex_names_its_reasoning() -> None:
     assert request.parts["assistant"] == 60
 
 
-def test_of_an_earlier_turn_without_known_reasoning_the_text_counts() -> None:
+def test_only_the_text_of_an_earlier_turn_with_unknown_reasoning_counts() -> None:
     request = count(output(1, 500, tokens=30, output_tokens=100), ask(2, 0), output(3, 560))
     assert request.parts["assistant"] == 30
 

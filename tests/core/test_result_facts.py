@@ -101,7 +101,7 @@ def test_a_search_shows_how_much_it_found(text: str, shown: str) -> None:
         ("make", "", ""),
     ],
 )
-def test_a_command_shows_the_last_line_that_says_something(command: str, text: str, shown: str) -> None:
+def test_a_command_shows_the_last_informative_line(command: str, text: str, shown: str) -> None:
     assert fact("Bash", {"command": command}, text) == shown
 
 
@@ -119,12 +119,12 @@ def test_a_list_of_tasks_shows_how_many_there_are() -> None:
         ("No tasks found", ""),
     ],
 )
-def test_a_single_task_shows_what_the_call_does_not_say(text: str, shown: str) -> None:
+def test_a_single_task_shows_fields_that_the_call_does_not_have(text: str, shown: str) -> None:
     check = Check(rules="", kind="plan")
     assert result_fact(check, text) == shown
 
 
-def test_a_window_of_swe_agent_is_read_without_its_cursors() -> None:
+def test_a_window_of_swe_agent_is_read_without_its_cursor_marks() -> None:
     window = "[File: /a.py (9 lines total)]\n<<<<< START CURSOR >>>>>\n4:x\n<<<<< END CURSOR >>>>>\n5:y\n6:z"
     assert result_fact(Check(rules="", kind="read"), window) == "lines 4–6"
     written = call_figures("edit", {"command": "edit\nx\ny\nend_of_edit"})

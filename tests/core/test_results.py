@@ -22,5 +22,5 @@ from historyapp.core.results import result_text
         ),
     ],
 )
-def test_a_result_reads_as_its_status_says(fields: dict[str, Any], text: str) -> None:
+def test_the_text_of_a_result_depends_on_its_status(fields: dict[str, Any], text: str) -> None:
     assert result_text(ToolResult(**fields)) == text

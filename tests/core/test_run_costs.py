@@ -9,7 +9,7 @@ PRICES = Prices("2026-01-01", {"known": Price(input=1, output=10)})
 USED = ModelTotals(calls=1, input=1000, output=100, cache_read=600)
 
 
-def test_tokens_are_those_that_were_reported() -> None:
+def test_tokens_are_the_reported_ones() -> None:
     tokens = tokens_of(Totals(tokens=50, models={"known": USED, "other": USED}))
     assert (tokens.shown, tokens.source, tokens.usage.cache_read) == (2000, "reported", 1200)
 
@@ -26,7 +26,7 @@ def test_totals_of_earlier_versions_have_no_models_but_count() -> None:
     assert money_of(old, "", PRICES)[:2] == (5, "reported")
 
 
-def test_money_is_what_was_reported_else_what_the_list_says() -> None:
+def test_money_is_the_reported_cost_or_else_the_price_of_the_list() -> None:
     reported = ModelTotals(calls=1, input=10, cost=400)
     assert money_of(Totals(models={"known": USED}), "", PRICES)[:2] == (2000, "priced")
     assert money_of(Totals(models={"known": reported}), "", PRICES)[:2] == (400, "reported")
@@ -41,5 +41,5 @@ def test_a_model_without_a_price_is_named_and_left_out() -> None:
     assert money_of(Totals(), "", PRICES).source == "none"
 
 
-def test_calls_without_a_name_are_the_sessions_models() -> None:
+def test_usage_without_a_model_counts_for_the_model_of_the_session() -> None:
     assert money_of(Totals(models={"": USED}), "known", PRICES).micros == 2000

@@ -17,7 +17,7 @@ from historyapp.core.run_places import folder_of, places_in, repository_of
         ({}, ""),
     ],
 )
-def test_the_folder_is_what_the_run_says(metadata: dict[str, object], folder: str) -> None:
+def test_the_folder_comes_from_the_metadata(metadata: dict[str, object], folder: str) -> None:
     assert folder_of(metadata) == folder
 
 
@@ -39,5 +39,5 @@ def test_the_repository_is_an_address_without_a_login(metadata: dict[str, object
     assert repository_of(metadata) == repository
 
 
-def test_a_fork_takes_over_where_its_parent_worked() -> None:
+def test_a_fork_inherits_the_folder_of_its_parent() -> None:
     assert places_in({"cwd": "/work", "version": "1", "repo": "a/b"}) == {"cwd": "/work", "repo": "a/b"}

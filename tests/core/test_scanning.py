@@ -50,7 +50,7 @@ def test_a_command_line_is_the_command_and_its_arguments() -> None:
     assert command_line(ModelInput(content="<command-name>/init")) == ""
 
 
-def test_200_kb_of_open_marks_are_read_in_moments() -> None:
+def test_200_kb_of_open_marks_are_read_quickly() -> None:
     """Each of these took 20 to 40 seconds with a backtracking pattern."""
     started = time.process_time()
     assert call_in_text("<function=a>" + "<parameter=a>" * 16_000) is not None

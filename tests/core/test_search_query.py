@@ -28,11 +28,11 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
         ("./... - %", []),
     ],
 )
-def test_words_phrases_prefixes_and_facets(text: str, terms: list[Term]) -> None:
+def test_words_phrases_prefixes_and_facets_are_parsed(text: str, terms: list[Term]) -> None:
     assert parse_query(text, NOW).terms == terms
 
 
-def test_conditions_on_sessions_and_times() -> None:
+def test_conditions_on_sessions_and_times_are_parsed() -> None:
     query = parse_query("cost>0.5 tokens>20k -tag:x since:7d until:2026-11-20 takes:all", NOW)
     assert query.conditions == [
         SessionCondition("cost", "0.5", ">"),
@@ -62,7 +62,7 @@ def test_conditions_on_sessions_and_times() -> None:
         ("a " * 30, "Use fewer"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_advice(text: str, advice: str) -> None:
+def test_an_invalid_query_is_refused_with_advice(text: str, advice: str) -> None:
     with pytest.raises(Invalid, match=advice.replace("*", ".")):
         parse_query(text, NOW)
 

@@ -139,7 +139,7 @@ def test_a_match_shows_the_text_around_it_on_one_line() -> None:
     assert match.after == " and a needle " + "y" * 46 + "…"
 
 
-def test_an_entry_gives_one_match_however_many_of_its_texts_have_the_text() -> None:
+def test_an_entry_with_several_matching_texts_gives_one_match() -> None:
     passages_of_entry = [
         Passage(3, 2, "call", "a b"),
         Passage(3, 2, "call", "B"),
@@ -151,7 +151,7 @@ def test_an_entry_gives_one_match_however_many_of_its_texts_have_the_text() -> N
     ]
 
 
-def test_a_text_that_two_passages_have_together_is_in_neither() -> None:
+def test_a_text_across_two_passages_is_not_found() -> None:
     assert (
         load_passages(dump_passages([Passage(1, 1, "call", "ab"), Passage(1, 1, "call", "cd")]), "bc") == []
     )

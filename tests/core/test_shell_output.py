@@ -34,7 +34,7 @@ from historyapp.core.shell_output import ShellOutput, output_of, shell_output
         ("", ShellOutput("")),
     ],
 )
-def test_output_and_exit_code_are_read_apart(text: str, expected: ShellOutput) -> None:
+def test_output_and_exit_code_are_read_separately(text: str, expected: ShellOutput) -> None:
     assert shell_output(text) == expected
 
 

@@ -1,4 +1,4 @@
-"""Stored lineages read as the whole lists of spans do that earlier versions stored at each rewind."""
+"""Stored lineages give the same spans as the complete lists that earlier versions stored at each rewind."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -111,7 +111,7 @@ def assert_same(whole: Lineage, stored: Lineage, at: int) -> None:
 
 
 @given(st.lists(ACTIONS, max_size=120), st.integers(0, 300))
-def test_any_appends_rewinds_undos_and_forks_read_as_whole_lists_do(
+def test_stored_lineages_equal_complete_lists_after_any_operations(
     actions: list[tuple[str, int, int]], at: int
 ) -> None:
     log = play(actions)

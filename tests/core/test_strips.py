@@ -1,4 +1,4 @@
-"""The strip of outcomes: extended step by step it is what the rows of the steps say."""
+"""The strip of outcomes: extended step by step, it equals the one computed from the rows of the steps."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def extended(steps: int) -> str:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 31, 32, 33, 34, 63, 64, 65, 127, 128, 129, 1000])
-def test_extending_gives_what_the_rows_say(steps: int) -> None:
+def test_an_extended_strip_equals_the_one_computed_from_rows(steps: int) -> None:
     assert [*load_strip(extended(steps))] == [mark_of(step(end)) for end in bar_ends(steps)]
 
 

@@ -48,13 +48,13 @@ def test_the_surest_trace_decides(ids: list[str], task: str, position: int | Non
     assert position_of_call(SubagentTraits(ids, ["<environment/>", task]), CALLS) == position
 
 
-def test_calls_of_other_tools_start_nothing() -> None:
+def test_calls_of_other_tools_start_no_sub_agent() -> None:
     output = ModelOutput(tool_calls=(ToolCall(id="t", name="read", arguments={"prompt": "look"}),))
     answer = ToolResult(tool_call_id="t", status="success", outputs="019f-77aa")
     assert subagent_call([entry(1, output), entry(2, ToolResults(results=(answer,)))]) is None
 
 
-def test_a_call_is_known_by_its_id_alone_or_by_its_task_alone() -> None:
+def test_a_call_is_found_by_its_id_alone_or_by_its_task_alone() -> None:
     no_task = ToolCall(id="t", name="start", arguments={"subagent_type": "explore"})
     call_in_log = subagent_call([entry(1, ModelOutput(tool_calls=(no_task,)))])
     assert call_in_log is not None

@@ -12,7 +12,7 @@ def test_the_part_that_differs_begins_at_a_word() -> None:
     ]  # fmt: skip
 
 
-def test_two_titles_or_short_beginnings_stay_whole() -> None:
+def test_two_titles_or_short_beginnings_are_not_shortened() -> None:
     assert distinct_parts([f"{ALIKE}a", f"{ALIKE}b", "other"]) == [0, 0, 0]
     assert distinct_parts(["run 1", "run 2", "run 3"]) == [0, 0, 0]
 

@@ -28,7 +28,7 @@ def test_tokens_are_counted_as_tiktoken_counts_them(text: str, o200k: int, cl100
     assert (count_tokens(text), count_tokens(text, "cl100k_base")) == (o200k, cl100k)
 
 
-def test_text_that_is_no_unicode_can_be_counted() -> None:
+def test_text_that_is_not_valid_unicode_can_be_counted() -> None:
     assert count_tokens("a\ud800b\x00c") == count_tokens("a\ufffdb\ufffdc") > 0
 
 
@@ -37,7 +37,7 @@ def test_a_long_text_of_rare_characters_can_be_counted() -> None:
     assert count_tokens("\U0001d4d0" * 100_000) > 200_000
 
 
-def test_threads_that_count_first_at_once_load_one_vocabulary() -> None:
+def test_threads_that_start_to_count_together_load_one_vocabulary() -> None:
     with ThreadPoolExecutor(4) as threads:
         assert len({id(vocabulary) for vocabulary in threads.map(tokenizer, ["cl100k_base"] * 4)}) == 1
 
@@ -57,11 +57,11 @@ def test_threads_that_count_first_at_once_load_one_vocabulary() -> None:
         ("", None),
     ],
 )
-def test_a_model_has_the_encoding_that_openai_gave_it(model: str, encoding: str | None) -> None:
+def test_a_model_has_the_encoding_that_openai_documents(model: str, encoding: str | None) -> None:
     assert encoding_for(model) == encoding
 
 
-def test_each_encoding_counts_for_itself() -> None:
+def test_each_encoding_has_its_own_counts() -> None:
     text = "你好，世界"
     assert counter_for("gpt-4")(text) == count_tokens(text, "cl100k_base") > counter_for("gpt-4o")(text)
     assert counter_for("claude-opus-4-1")(text) == count_tokens(text)

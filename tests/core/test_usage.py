@@ -38,7 +38,7 @@ def test_every_convention_gives_the_same_split(usage: dict[str, Any]) -> None:
     assert parsed.uncached == 30
 
 
-def test_more_cached_than_sent_is_no_negative_rest() -> None:
+def test_more_cached_than_sent_tokens_give_no_negative_count() -> None:
     assert (
         usage_of({"usage": {"input_tokens": 5, "input_tokens_details": {"cached_tokens": 9}}}).uncached == 0
     )
@@ -56,7 +56,7 @@ def test_more_cached_than_sent_is_no_negative_rest() -> None:
         {"prompt_tokens_details": 3},
     ],
 )
-def test_usage_that_is_not_understood_counts_nothing(usage: object) -> None:
+def test_usage_in_an_unknown_form_counts_nothing(usage: object) -> None:
     assert usage_of({"usage": usage}) == Usage()
 
 

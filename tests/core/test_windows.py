@@ -77,7 +77,7 @@ def test_a_boundary_that_is_not_json_preserves_nothing() -> None:
         assert positions(shown_window) == [3]
 
 
-def test_the_items_that_codex_put_in_place_of_its_history_take_its_place() -> None:
+def test_the_replacement_history_of_codex_replaces_the_entries() -> None:
     items = [{"type": "message", "role": "user", "content": "short"}]
     shown_window = window([ask(1), answer(2), noted(3, replacement_history=items), ask(4)])
     assert positions(shown_window) == [4]
@@ -96,7 +96,7 @@ def test_the_summary_of_codex_is_not_shown_twice() -> None:
     assert (positions(shown_window), shown_window.position) == ([4], 3)
 
 
-def test_clearing_of_old_results_alone_begins_no_window() -> None:
+def test_clearing_only_old_results_begins_no_window() -> None:
     assert window([answer(1), noted(2, "Context microcompacted"), answer(3)]).begins == "session"
 
 
@@ -109,7 +109,7 @@ def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
     assert window([ask(1), ask(2, CLEARED)]).begins == "session"
 
 
-def test_what_a_condenser_forgot_is_left_out_by_its_ids() -> None:
+def test_entries_that_a_condenser_forgot_are_left_out_by_id() -> None:
     forgetful = noted(4, "Done so far.", "Condensation", source={"condensed": {"forgotten": ["b", 7]}})
     rows = [answer(1, "a"), answer(2, "b"), row(3, "tool_results", metadata={"source": {"id": 7}}), forgetful]
     shown_window = window(rows)
@@ -150,7 +150,7 @@ def test_a_context_that_a_hook_reports_as_cleared_begins_a_window() -> None:
     assert window([ask(1), noted(2, "the cache", "clear"), ask(3)]).begins == "session"
 
 
-def test_a_window_says_where_the_history_was_changed_last() -> None:
+def test_a_window_has_the_place_of_the_last_change_of_the_history() -> None:
     assert window([ask(1), answer(2)]).changed_at == 0
     assert window([ask(1), ask(2, "summary", "compaction"), answer(3)]).changed_at == 2
     assert find_window(reversed([answer(n) for n in range(1, 100)]), 30).changed_at == 0
@@ -186,7 +186,7 @@ def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
     assert shown_window.position == 990
 
 
-def test_reading_of_what_a_condenser_forgot_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_of_forgotten_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.core.windows.MAX_FORGOTTEN", 3)
     rows = [row(n, "model_output", metadata={"source": {"id": n}}) for n in range(1, 10)]
     shown_window = window([*rows, noted(10, source={"condensed": {"first": 2, "last": 8}})])

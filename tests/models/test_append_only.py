@@ -57,7 +57,7 @@ def test_the_log_is_not_truncated(entry: Entry) -> None:
     assert Entry.objects.get() == entry
 
 
-def test_an_entry_cannot_be_put_in_another_s_place(entry: Entry) -> None:
+def test_an_entry_cannot_replace_another(entry: Entry) -> None:
     """PostgreSQL has no REPLACE: there a second entry of the same key is refused by the key."""
     columns = ", ".join(field.attname for field in Entry._meta.concrete_fields)
     put = f"INSERT INTO historyapp_entry ({columns}) SELECT {columns} FROM historyapp_entry"
@@ -87,7 +87,7 @@ def test_an_entry_cannot_be_put_in_another_s_place(entry: Entry) -> None:
     ],
 )
 def test_a_plain_connection_cannot_replace_an_entry(entry: Entry, statement: str, recursive: str) -> None:
-    """As the `sqlite3` shell opens it: what a connection has set must not matter."""
+    """A connection as the `sqlite3` shell opens it: the protection must not depend on its settings."""
     with closing(sqlite3.connect(connection.settings_dict["NAME"])) as plain:
         plain.execute(f"PRAGMA recursive_triggers = {recursive}")
         before = plain.execute("SELECT rowid, * FROM historyapp_entry").fetchall()

@@ -27,7 +27,7 @@ def session(db: None) -> Session:
         (0, 1, []),
     ],
 )
-def test_the_entries_between_two_positions(
+def test_the_entries_between_two_positions_are_read(
     session: Session, after: int, before: int | None, found: list[int]
 ) -> None:
     entries = History(session).entries(after=after, before=before)

@@ -63,7 +63,7 @@ def test_an_error_is_found_in_both_directions(session: Session) -> None:
     assert backwards(landmarks.failure, history) == [None, None, None, 3, 3, 3, 6, 6]
 
 
-def test_a_failure_may_be_a_likely_one_and_an_error_is_a_reported_one(project: Project) -> None:
+def test_failures_include_likely_ones_and_errors_are_reported_ones(project: Project) -> None:
     session = create_session(project)
     likely = [act("bash", command="make"), ok(outputs="make: *** [all] Error 2")]
     append(project, session.pk, [act(), ok(), *likely, act(), failed(), *likely, act(), ok()])
@@ -78,21 +78,21 @@ def test_a_failure_may_be_a_likely_one_and_an_error_is_a_reported_one(project: P
     assert [landmarks.failure(then, 3, True).step, landmarks.has_later_failure(then, 3)] == [None, False]
 
 
-def test_an_edit_is_of_the_same_file(session: Session) -> None:
+def test_the_next_edit_is_of_the_same_file(session: Session) -> None:
     history = History(session)
     assert forwards(landmarks.edit, history) == [None, 5, None, None, 8, None, None, None]
     assert backwards(landmarks.edit, history) == [None, None, None, None, 2, None, None, 5]
     assert [landmarks.edited_file(history, step) for step in (1, 2, 4)] == ["", "a.py", "b.py"]
 
 
-def test_a_compaction_is_the_agents_own(session: Session) -> None:
+def test_a_compaction_by_the_agent_is_found(session: Session) -> None:
     history = History(session)
     assert forwards(landmarks.compaction, history) == [5, 5, 5, 5, None, None, None, None]
     assert backwards(landmarks.compaction, history) == [None] * 5 + [5, 5, 5]
 
 
 @pytest.mark.parametrize("category", ["Condensation", "condensation", "compaction"])
-def test_every_agents_word_for_a_compaction_counts(project: Project, category: str) -> None:
+def test_the_compactions_of_every_agent_are_found(project: Project, category: str) -> None:
     session = create_session(project)
     note = draft(DebugLog(category=category, message="forgotten: 4"))
     append(project, session.pk, [act("ls"), ok(), note, act("ls"), ok()])
@@ -100,7 +100,7 @@ def test_every_agents_word_for_a_compaction_counts(project: Project, category: s
     assert landmarks.compaction(History(session), 1, True).step == 2
 
 
-def test_an_entry_without_a_later_step_is_no_landmark(project: Project, session: Session) -> None:
+def test_an_entry_without_a_later_step_is_not_a_landmark(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("one more"), draft(DebugLog(category="compaction", message="full"))])
     session.refresh_from_db()
     assert landmarks.turn(History(session), 7, True).step is None
@@ -115,7 +115,7 @@ def test_turns_and_compactions_are_those_of_the_overview(session: Session) -> No
     assert list(dict.fromkeys(filter(None, forwards(landmarks.compaction, history)))) == compactions
 
 
-def test_a_take_is_at_the_step_after_which_it_branches_off(project: Project, session: Session) -> None:
+def test_a_take_is_found_at_the_step_after_which_it_branches_off(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=6))
     append(project, session.pk, [act("other"), ok()])
     rewind(project, session.pk, Target(to_step=2))
@@ -185,7 +185,7 @@ def test_the_index_of_edits_is_used(session: Session) -> None:
     assert all("target" in way.by for way in search.accesses)
 
 
-def test_the_index_of_a_kind_leads_to_its_entries(session: Session) -> None:
+def test_the_index_of_a_kind_is_used(session: Session) -> None:
     history = History(session)
     history.row(4)
     with statements() as found:

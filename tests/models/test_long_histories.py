@@ -268,7 +268,7 @@ def test_a_sample_of_a_long_lineage_loads_few_blocks_and_has_equal_distances(
         assert errors == past.row(steps).total_errors
 
 
-def test_pictures_and_lists_of_a_fork_of_forks_read_little_in_vain(
+def test_charts_and_lists_of_a_fork_of_forks_read_few_unused_rows(
     deep_fork: Session, rows_read: list[type]
 ) -> None:
     past = history(deep_fork)

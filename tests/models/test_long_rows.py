@@ -66,7 +66,7 @@ def test_on_sqlite_a_batch_ends_after_a_number_of_bytes(monkeypatch: pytest.Monk
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_reads_may_write_between_two_rows_even_after_somebody_else_did() -> None:
+def test_a_reader_can_write_between_two_rows_even_after_another_writer() -> None:
     """SQLite refuses the transaction while a query that began before the other one's commit is open."""
     session = create_session(Project.objects.create(name="Alice's"))
     append(session.project, session.pk, [ask("One."), ask("Two.")])

@@ -19,7 +19,7 @@ def test_after_an_update_a_worker_recomputes_sessions_with_entries(
     assert list(StaleOutcomes.objects.values_list("session_id", flat=True)) == [recorded.pk]
 
 
-def test_the_share_that_is_done_is_that_of_the_sessions_own_entries() -> None:
+def test_the_finished_share_counts_only_the_sessions_own_entries() -> None:
     fork = Session(head=30, fork_position=20)
     assert StaleOutcomes(session=fork, after=0).percent == 0
     assert StaleOutcomes(session=fork, after=25).percent == 50

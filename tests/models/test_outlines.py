@@ -13,7 +13,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, add_summary
-from tests.services.drafts import act, ask, call, failed, ok
+from tests.services.drafts import act, ask, failed, ok, tool_calls
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_an_outlined_step_has_its_call_and_the_lines_of_its_results(
 
 
 def test_a_step_with_a_new_result_is_read_again(project: Project, session: Session) -> None:
-    append(project, session.pk, [call("a", "b")])
+    append(project, session.pk, [tool_calls("a", "b")])
     assert outline(session)[0].excerpt.lines == ()
     append(project, session.pk, [ok("a", "see src/first.py")])
     append(project, session.pk, [ok("b", "see src/second.py")])
@@ -54,7 +54,7 @@ def test_a_step_with_a_new_result_is_read_again(project: Project, session: Sessi
 
 
 def test_bodies_are_read_once(project: Project, session: Session) -> None:
-    """Those of an import, whose steps are stored without excerpts; of others none are read."""
+    """The bodies of an import, whose steps are stored without excerpts. Other sessions read none."""
     append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok())], lenient=True)
     append(project, session.pk, [draft for _ in range(10) for draft in (act(), ok())])
     first = outline(session)
@@ -69,7 +69,13 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
 
 
 def test_stored_excerpts_equal_computed_ones(project: Project, session: Session) -> None:
-    drafts = [call("a", "b"), ok("a", "see src/first.py"), ask("go on"), ok("b", "see src/second.py"), act()]
+    drafts = [
+        tool_calls("a", "b"),
+        ok("a", "see src/first.py"),
+        ask("go on"),
+        ok("b", "see src/second.py"),
+        act(),
+    ]
     append(project, session.pk, drafts)
     stored = outline(session)
     outlines._cache.clear()

@@ -115,7 +115,7 @@ def test_every_row_column_constraint_index_and_trigger_stays() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_rows_guards_and_privileges_are_those_of_the_table_and_going_back_is_refused() -> None:
+def test_rows_guards_and_privileges_are_kept_and_the_reverse_migration_is_refused() -> None:
     """All in one test, because the migration takes two seconds."""
     with reader() as role:
         migrate()
@@ -186,7 +186,7 @@ def check_that_entries_are_guarded() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_an_append_that_has_begun_ends_before_its_tables_are_locked() -> None:
+def test_a_started_append_ends_before_its_tables_are_locked() -> None:
     """Otherwise the append and the migration would wait for each other, and PostgreSQL would end one."""
     (session,) = fetch("SELECT session_id FROM historyapp_entry LIMIT 1")[0]
     writer = connection.get_new_connection(connection.get_connection_params())

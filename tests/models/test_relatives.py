@@ -60,7 +60,7 @@ def test_forks_of_later_entries_have_no_step_in_an_earlier_history(project: Proj
     assert fork_steps(History(session, as_of=6)) == [2, None]
 
 
-def test_of_many_forks_the_newest_are_read_in_two_queries(
+def test_the_newest_of_many_forks_are_read_in_two_queries(
     project: Project, django_assert_num_queries: Any
 ) -> None:
     session = session_of(project)

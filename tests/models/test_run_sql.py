@@ -39,7 +39,7 @@ def test_errors_are_those_of_django(rows: list[tuple[int, str]]) -> None:
     assert names() == ["one"]
 
 
-def test_a_broken_transaction_takes_no_statement() -> None:
+def test_a_broken_transaction_accepts_no_statement() -> None:
     with transaction.atomic():
         transaction.set_rollback(True)
         with pytest.raises(transaction.TransactionManagementError):

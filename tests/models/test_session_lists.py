@@ -69,7 +69,7 @@ def test_a_cursor_belongs_to_one_list_and_one_order(many: Project) -> None:
             page_of(sessions, Order("steps"), "all", cursor=wrong)
 
 
-def test_a_page_reads_as_much_whatever_the_number_of_steps(many: Project) -> None:
+def test_a_page_takes_one_query_at_any_number_of_steps(many: Project) -> None:
     Session.objects.update(steps=10**6)
     with CaptureQueriesContext(
         connection,
@@ -79,6 +79,6 @@ def test_a_page_reads_as_much_whatever_the_number_of_steps(many: Project) -> Non
     assert "historyapp_episode" not in queries[0]["sql"]
 
 
-def test_an_order_that_lists_do_not_have_says_which_they_have() -> None:
+def test_the_error_of_an_unknown_order_lists_the_known_ones() -> None:
     with pytest.raises(Invalid, match="last_entry, started"):
         Order.parse("-title")

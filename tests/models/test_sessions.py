@@ -29,7 +29,7 @@ def test_a_session_is_found_by_its_new_name_only(session: Session) -> None:
     assert not Session.objects.search("größe").exists()
 
 
-def test_sessions_from_before_there_was_this_search_are_found(session: Session) -> None:
+def test_sessions_older_than_the_search_column_are_found(session: Session) -> None:
     Session.objects.update(search_text="")
     import_module("historyapp.migrations.0007_search_text").fill(apps, connection.schema_editor())
     assert Session.objects.search("größe été").get() == session
@@ -50,7 +50,7 @@ def test_sessions_without_tags_are_not_read_for_a_tag(db: None) -> None:
     assert Session.objects.tagged([]).count() == 30
 
 
-def test_the_tail_is_that_of_the_column_also_after_it_changed(session: Session) -> None:
+def test_the_tail_equals_the_column_also_after_a_change(session: Session) -> None:
     assert session.live_tail is session.live_tail
     session.tail = {"totals": {"steps": 7}, "step": None, "input_preview": ""}
     assert session.live_tail.totals.steps == 7

@@ -32,11 +32,11 @@ from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.examples import examples
 from tests.plans import whole_indexes
-from tests.services.drafts import act, answer, ask, call, failed, ok
+from tests.services.drafts import act, answer, ask, failed, ok, tool_calls
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DRAFTS = [
-    ask("go"), act("ls"), act("cat"), call("a", "b"), answer(), ok(), ok("a"), failed(), failed("b"),
+    ask("go"), act("ls"), act("cat"), tool_calls("a", "b"), answer(), ok(), ok("a"), failed(), failed("b"),
     act("bash", command="make | tail"), ok(outputs="error: no rule"),
     EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat")))),
     EntryDraft(ModelOutput(use_tool=UseTool(name="x" * 150))),
@@ -105,7 +105,7 @@ def values(rows: list[Episode]) -> list[Any]:
     newest_first=st.booleans(),
     limit=st.integers(1, 4),
 )
-def test_a_filter_answers_as_filtering_the_list(
+def test_a_filter_gives_the_steps_of_the_filtered_list(
     monkeypatch: pytest.MonkeyPatch,
     window: int,
     pages: tuple[int, int],
@@ -236,7 +236,7 @@ def test_likely_failures_are_found_by_their_index_also_where_the_value_is_a_para
 def test_the_migration_sets_the_tool_of_older_rows(project: Project) -> None:
     session = create_session(project)
     several = EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat"))))
-    append(project, session.pk, [act("ls"), call("a", "b"), answer(), several])
+    append(project, session.pk, [act("ls"), tool_calls("a", "b"), answer(), several])
     tools = list(Episode.objects.order_by("number").values_list("tool", flat=True))
     assert tools == ["ls", "read", "", "\n"]
     Episode.objects.update(tool="")

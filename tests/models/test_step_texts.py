@@ -1,4 +1,4 @@
-"""Searching steps by a text or a file: what reading every step would find, in both directions, in parts."""
+"""Searching steps by a text or a file finds what reading every step finds, in both directions, in parts."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
     return session
 
 
-def found(session: Session, wanted: StepFilter, within: range, limit: int = 7) -> list[int]:
+def matching_steps(session: Session, wanted: StepFilter, within: range, limit: int = 7) -> list[int]:
     return list(_pages(History(session), wanted, within, limit))
 
 
@@ -72,14 +72,20 @@ def _pages(history: History, wanted: StepFilter, within: range, limit: int) -> I
 def test_texts_files_and_other_filters_are_found_and_combined(long: Session) -> None:
     both = StepFilter(text="even", file="src", kind="edit")
     for within in RANGES:
-        assert found(long, StepFilter(file="App.py"), within) == [one for one in within if one % 7 == 0]
-        assert found(long, StepFilter(text="EVEN"), within) == [one for one in within if one % 2 == 0]
-        assert found(long, StepFilter(text="now part"), within) == [one for one in within if one % 50 == 0]
-        assert found(long, both, within) == [one for one in within if one % 14 == 0]
-        assert found(long, StepFilter(text="nowhere"), within) == []
+        assert matching_steps(long, StepFilter(file="App.py"), within) == [
+            one for one in within if one % 7 == 0
+        ]
+        assert matching_steps(long, StepFilter(text="EVEN"), within) == [
+            one for one in within if one % 2 == 0
+        ]
+        assert matching_steps(long, StepFilter(text="now part"), within) == [
+            one for one in within if one % 50 == 0
+        ]
+        assert matching_steps(long, both, within) == [one for one in within if one % 14 == 0]
+        assert matching_steps(long, StepFilter(text="nowhere"), within) == []
 
 
-def test_one_of_several_calls_is_enough(project: Project) -> None:
+def test_a_match_in_one_of_several_calls_is_enough(project: Project) -> None:
     session = create_session(project)
     calls = (
         ToolCall(id="a", name="bash", arguments={"command": "ls"}),
@@ -91,8 +97,8 @@ def test_one_of_several_calls_is_enough(project: Project) -> None:
         [EntryDraft(ModelOutput(tool_calls=calls)), ok("a"), ok("b"), answer("src/app.py")],
     )
     session.refresh_from_db()
-    assert found(session, StepFilter(file="app.py"), range(1, 3)) == [1]
-    assert found(session, StepFilter(text="app.py"), range(1, 3)) == [1, 2]
+    assert matching_steps(session, StepFilter(file="app.py"), range(1, 3)) == [1]
+    assert matching_steps(session, StepFilter(text="app.py"), range(1, 3)) == [1, 2]
 
 
 def test_only_live_steps_are_found_also_in_forks(project: Project) -> None:
@@ -105,16 +111,16 @@ def test_only_live_steps_are_found_also_in_forks(project: Project) -> None:
     rewind(project, session.pk, Target(to_position=2))
     for one in (session, child):
         one.refresh_from_db()
-    assert found(session, StepFilter(text="two"), range(1, 2)) == []
-    assert found(child, StepFilter(text="two"), range(1, 4)) == [2]
-    assert found(child, StepFilter(file="three.txt"), range(3, 0, -1)) == [3]
+    assert matching_steps(session, StepFilter(text="two"), range(1, 2)) == []
+    assert matching_steps(child, StepFilter(text="two"), range(1, 4)) == [2]
+    assert matching_steps(child, StepFilter(file="three.txt"), range(3, 0, -1)) == [3]
 
 
 def test_an_input_after_the_newest_step_belongs_to_it(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [act(), ok(), ask("and now the totals")])
     session.refresh_from_db()
-    assert found(session, StepFilter(text="totals"), range(1, 2)) == [1]
+    assert matching_steps(session, StepFilter(text="totals"), range(1, 2)) == [1]
 
 
 def test_notes_and_texts_are_combined(project: Project) -> None:
@@ -124,8 +130,11 @@ def test_notes_and_texts_are_combined(project: Project) -> None:
     for number in (1, 2):
         put_note(project, session.pk, number, "look")
     session.refresh_from_db()
-    assert found(session, StepFilter(text="two", noted=True), range(1, 4)) == [2]
-    assert found(session, StepFilter(text="two", since=datetime(2100, 1, 1, tzinfo=UTC)), range(1, 4)) == []
+    assert matching_steps(session, StepFilter(text="two", noted=True), range(1, 4)) == [2]
+    assert (
+        matching_steps(session, StepFilter(text="two", since=datetime(2100, 1, 1, tzinfo=UTC)), range(1, 4))
+        == []
+    )
 
 
 def test_a_search_from_the_newest_end_takes_few_queries(
@@ -150,11 +159,11 @@ def test_searches_in_both_directions_share_reads_of_the_index(long: Session) -> 
     assert after.numbers[:2] == [202, 204]
 
 
-def test_a_search_for_a_text_stops_after_the_steps_that_are_wanted(long: Session) -> None:
+def test_a_search_for_a_text_stops_after_the_requested_number_of_steps(long: Session) -> None:
     for within in (range(100, COUNT), range(300, 0, -1)):
-        found = step_texts.steps_with_text(History(long), "even", within, 8)
-        reached = found.reached
+        page = step_texts.steps_with_text(History(long), "even", within, 8)
+        reached = page.reached
         assert reached is not None
         searched = [one for one in within if (one <= reached if within.step > 0 else one >= reached)]
-        assert found.numbers == [one for one in searched if one % 2 == 0]
-        assert 0 < len(found.numbers) <= 8
+        assert page.numbers == [one for one in searched if one % 2 == 0]
+        assert 0 < len(page.numbers) <= 8

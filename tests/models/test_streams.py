@@ -83,7 +83,7 @@ def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
     assert costs[1][1] <= costs[0][1] * 1.5
 
 
-def test_steps_come_in_reads_that_grow(project: Project) -> None:
+def test_steps_are_read_in_growing_batches(project: Project) -> None:
     session = talk(project, 60)
     with CaptureQueriesContext(connection) as queries:
         steps = [episode.number for episode in History(session).episodes_newest_first()]
@@ -92,7 +92,7 @@ def test_steps_come_in_reads_that_grow(project: Project) -> None:
     assert [e.number for e in History(session).episodes_newest_first(40, 25)] == list(range(40, 24, -1))
 
 
-def test_large_steps_are_held_a_few_at_a_time(
+def test_few_large_steps_are_held_in_memory_at_once(
     project: Project, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "READ_TOKENS", 500)
@@ -104,7 +104,7 @@ def test_large_steps_are_held_a_few_at_a_time(
     assert [episode.number for episode in stream] == [7, 6, 5, 4, 3, 2, 1]
 
 
-def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> None:
+def test_all_live_inputs_are_read_newest_first(project: Project) -> None:
     session = talk(project, 40)
     rewind(project, session.pk, Target(to_step=30))
     child = fork(project, session.pk)
@@ -116,7 +116,7 @@ def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> Non
     assert first.position == 1
 
 
-def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Project) -> None:
+def test_summaries_are_read_by_their_ends_latest_and_highest_first(project: Project) -> None:
     session = talk(project, 40)
     for steps in [(3, 4), (4, 4), (1, 2), (30, 40)]:
         add_summary(project, session.pk, steps, SummaryText(f"{steps}"))
@@ -183,7 +183,7 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
     assert set(sql.outline_rows([session.pk, child.pk], 18, 21)) == expected_places
 
 
-def test_an_answer_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
+def test_a_context_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
     session = talk(project, 20)
     left = bytes_left.set(2000)
     try:

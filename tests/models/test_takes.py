@@ -34,7 +34,7 @@ def back(session: Session, step: int) -> int:
     return rewind(session.project, session.pk, Target(to_step=step)).position
 
 
-def found(session: Session, as_of: int | None = None) -> list[tuple[int, int, int]]:
+def takes_of(session: Session, as_of: int | None = None) -> list[tuple[int, int, int]]:
     """``(rewind's position, step it follows, last step)`` of each take."""
     session.refresh_from_db()
     return [
@@ -42,88 +42,88 @@ def found(session: Session, as_of: int | None = None) -> list[tuple[int, int, in
     ]
 
 
-def only(session: Session) -> Take:
+def only_take(session: Session) -> Take:
     session.refresh_from_db()
     (take,) = takes(History(session))
     return take
 
 
-def test_a_session_that_was_never_rewound_has_none(session: Session) -> None:
-    assert found(session) == []
+def test_a_session_that_was_never_rewound_has_no_takes(session: Session) -> None:
+    assert takes_of(session) == []
 
 
 def test_a_rewind_makes_a_take(session: Session) -> None:
     assert back(session, 2) == 11
-    assert found(session) == [(11, 2, 5)]
-    take = only(session)
+    assert takes_of(session) == [(11, 2, 5)]
+    take = only_take(session)
     assert (take.steps, len(take.hidden), take.as_of) == (3, 6, 10)
 
 
 def test_a_take_is_wholly_live_as_of_its_position(session: Session) -> None:
     back(session, 2)
-    then = History(session, only(session).as_of)
+    then = History(session, only_take(session).as_of)
     assert then.steps == 5
     assert takes(then) == []
 
 
 def test_everything_can_be_a_take(session: Session) -> None:
     back(session, 0)
-    assert found(session) == [(11, 0, 5)]
+    assert takes_of(session) == [(11, 0, 5)]
 
 
 def test_results_alone_can_be_a_take(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_position=9))
-    assert found(session) == [(11, 5, 5)]
-    assert only(session).steps == 0
-    assert len(only(session).hidden) == 1
+    assert takes_of(session) == [(11, 5, 5)]
+    assert only_take(session).steps == 0
+    assert len(only_take(session).hidden) == 1
 
 
 def test_an_undone_rewind_leaves_no_take(project: Project, session: Session) -> None:
     undo_rewind(project, session.pk, back(session, 2))
-    assert found(session) == []
+    assert takes_of(session) == []
 
 
 def test_undoing_makes_a_take_of_later_entries(project: Project, session: Session) -> None:
     position = back(session, 2)
     go_on(session, 1)
     undo_rewind(project, session.pk, position)
-    assert found(session) == [(14, 2, 3)]
+    assert takes_of(session) == [(14, 2, 3)]
 
 
 def test_a_part_cut_off_twice_is_one_take(project: Project, session: Session) -> None:
     undo_rewind(project, session.pk, back(session, 2))
     back(session, 3)
-    assert found(session) == [(13, 3, 5)]
+    assert takes_of(session) == [(13, 3, 5)]
 
 
 def test_a_restored_beginning_of_a_take_leaves_its_end(project: Project, session: Session) -> None:
     back(session, 1)
     rewind(project, session.pk, Target(to_position=6))
-    assert found(session) == [(11, 3, 5)]
+    assert takes_of(session) == [(11, 3, 5)]
 
 
-def test_a_take_of_a_take_is_seen_from_the_outer_one(session: Session) -> None:
+def test_a_take_of_a_take_belongs_to_the_outer_one(session: Session) -> None:
     inner = back(session, 4)
     go_on(session, 1)
     outer = back(session, 2)
-    assert found(session) == [(outer, 2, 5)]
-    assert found(session, as_of=only(session).as_of) == [(inner, 4, 5)]
+    assert takes_of(session) == [(outer, 2, 5)]
+    assert takes_of(session, as_of=only_take(session).as_of) == [(inner, 4, 5)]
 
 
-def test_takes_side_by_side_stand_in_the_order_they_were_cut_off(session: Session) -> None:
+def test_adjacent_takes_are_in_the_order_in_which_they_were_cut_off(session: Session) -> None:
     first = back(session, 2)
     go_on(session, 2)
     second = back(session, 2)
-    assert found(session) == [(first, 2, 5), (second, 2, 4)]
+    assert takes_of(session) == [(first, 2, 5), (second, 2, 4)]
 
 
 def test_a_fork_has_its_own_takes_only(project: Project, session: Session) -> None:
     back(session, 3)
     child = fork(project, session.pk)
-    assert found(child) == []
+    assert takes_of(child) == []
     go_on(child, 1)
     back(child, 2)
-    take = only(child)
+    take = only_take(child)
     assert (take.after_step, take.last_step) == (2, 4)
     assert take.hidden.sessions == (str(session.pk), str(child.pk))
 
@@ -131,7 +131,7 @@ def test_a_fork_has_its_own_takes_only(project: Project, session: Session) -> No
 def test_a_fork_rewound_at_once_hides_shared_entries(project: Project, session: Session) -> None:
     child = fork(project, session.pk, at_step=4)
     assert back(child, 1) == 9
-    assert found(child) == [(9, 1, 4)]
+    assert takes_of(child) == [(9, 1, 4)]
 
 
 def test_many_takes_cost_two_queries(

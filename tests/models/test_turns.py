@@ -50,7 +50,7 @@ def test_inputs_of_a_person_begin_turns_and_those_of_programs_do_not(project: Pr
     assert [row.turn_first for row in History(session).rows(1, 6)] == [0, 2, 2, 4, 4, 6]
 
 
-def test_turns_count_on_after_a_rewind_and_in_a_fork(project: Project) -> None:
+def test_the_numbers_of_turns_continue_after_a_rewind_and_in_a_fork(project: Project) -> None:
     session = with_turns(project, 2, 2)
     head = session.head
     rewind(project, session.pk, Target(to_position=9))  # after the input of the second turn

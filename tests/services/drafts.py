@@ -28,7 +28,7 @@ def act(name: str = "ls", **arguments: Any) -> EntryDraft:
     return draft(ModelOutput(thoughts="let me see", use_tool=UseTool(name=name, arguments=arguments)))
 
 
-def call(*ids: str, name: str = "read") -> EntryDraft:
+def tool_calls(*ids: str, name: str = "read") -> EntryDraft:
     """Provider tool calls."""
     return draft(ModelOutput(tool_calls=tuple(ToolCall(id=id, name=name) for id in ids)))
 

@@ -17,7 +17,7 @@ from historyapp.models.unpaired import MAX_STEPS, UnpairedReason
 from historyapp.services import statements
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
-from tests.services.drafts import act, answer, ask, call, draft, failed, ok
+from tests.services.drafts import act, answer, ask, draft, failed, ok, tool_calls
 
 
 def test_positions_follow_one_another(project: Project, session: Session) -> None:
@@ -31,7 +31,7 @@ def test_positions_follow_one_another(project: Project, session: Session) -> Non
     ]
 
 
-def test_an_entry_comes_back_as_it_went_in(project: Project, session: Session) -> None:
+def test_an_entry_is_returned_unchanged(project: Project, session: Session) -> None:
     odd = "\x00 nul, \ud800 half a pair, 日本, 🚀, \u2028"
     when = datetime(2024, 5, 1, 12, 30, tzinfo=UTC)
     append(project, session.pk, [draft(SystemInstruction(text=odd), when, usage={"z": 1, "a": odd})])
@@ -50,15 +50,15 @@ def test_a_moved_head_is_a_conflict_that_names_it(project: Project, session: Ses
     assert append(project, session.pk, [act()], expected_position=1).head == 2
 
 
-def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session) -> None:
+def test_a_batch_is_stored_completely_or_not_at_all(project: Project, session: Session) -> None:
     with pytest.raises(Invalid, match=r"entries\[2\]"):
-        append(project, session.pk, [ask("go"), call("a"), call("b", "b")])
+        append(project, session.pk, [ask("go"), tool_calls("a"), tool_calls("b", "b")])
     assert Entry.objects.count() == 0
     assert Episode.objects.count() == 0
     assert Session.objects.get().head == 0
 
 
-def test_bodies_of_a_long_batch_come_back_as_they_went_in(project: Project, session: Session) -> None:
+def test_bodies_of_a_long_batch_are_returned_unchanged(project: Project, session: Session) -> None:
     texts = [f"{number}: {'needle ' * (number % 3) * 40}" for number in range(40)]
     append(project, session.pk, [ask(text) for text in texts])
     bodies = [entry.core().body for entry in Entry.objects.order_by("position")]
@@ -66,21 +66,26 @@ def test_bodies_of_a_long_batch_come_back_as_they_went_in(project: Project, sess
 
 
 @pytest.mark.parametrize("lenient", [False, True])
-def test_the_ids_of_an_outputs_calls_have_a_most_of_characters(
+def test_the_total_length_of_an_outputs_call_ids_is_limited(
     project: Project, session: Session, lenient: bool
 ) -> None:
     with pytest.raises(Invalid, match="too long"):
         append(
-            project, session.pk, [call(*(f"{number}{'x' * 2000}" for number in range(100)))], lenient=lenient
+            project,
+            session.pk,
+            [tool_calls(*(f"{number}{'x' * 2000}" for number in range(100)))],
+            lenient=lenient,
         )
     assert Entry.objects.count() == 0
-    append(project, session.pk, [call(*(f"{number}{'x' * 2000}" for number in range(90)))], lenient=lenient)
+    append(
+        project, session.pk, [tool_calls(*(f"{number}{'x' * 2000}" for number in range(90)))], lenient=lenient
+    )
 
 
-def test_an_output_has_a_most_of_calls(project: Project, session: Session) -> None:
-    append(project, session.pk, [call(*map(str, range(1000)))])
+def test_the_number_of_calls_of_an_output_is_limited(project: Project, session: Session) -> None:
+    append(project, session.pk, [tool_calls(*map(str, range(1000)))])
     with pytest.raises(Invalid, match="1,001 tool calls"):
-        append(project, session.pk, [call(*map(str, range(1001)))])
+        append(project, session.pk, [tool_calls(*map(str, range(1001)))])
 
 
 def test_a_stranger_s_session_is_not_found(session: Session) -> None:
@@ -93,7 +98,7 @@ def test_a_stranger_s_session_is_not_found(session: Session) -> None:
 
 def test_a_repeated_call_id_is_refused(project: Project, session: Session) -> None:
     with pytest.raises(Invalid, match="two tool calls with the id 'a'"):
-        append(project, session.pk, [call("a", "b", "a")])
+        append(project, session.pk, [tool_calls("a", "b", "a")])
 
 
 def test_a_result_before_any_action_is_refused(project: Project, session: Session) -> None:
@@ -104,7 +109,9 @@ def test_a_result_before_any_action_is_refused(project: Project, session: Sessio
 def test_a_result_that_answers_no_open_call_is_recorded_and_reported(
     project: Project, session: Session
 ) -> None:
-    unpaired = append(project, session.pk, [act(), ok(), ok(), call("a", "b"), ok("a"), ok("z")]).unpaired
+    unpaired = append(
+        project, session.pk, [act(), ok(), ok(), tool_calls("a", "b"), ok("a"), ok("z")]
+    ).unpaired
     assert unpaired == [
         UnpairedReason(3, 0, None, "no_open_call", None),
         UnpairedReason(6, 0, "z", "unknown", None),
@@ -116,17 +123,17 @@ def test_a_result_that_answers_no_open_call_is_recorded_and_reported(
     assert [(row.status, row.unpaired) for row in again.rows(1, 2)] == [("success", 1), ("success", 2)]
 
 
-def test_why_a_result_answers_nothing_is_found_among_the_newest_steps(
+def test_the_reason_of_an_unpaired_result_is_found_among_the_newest_steps(
     project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    append(project, session.pk, [call("old"), *[call(str(number)) for number in range(2000)]])
+    append(project, session.pk, [tool_calls("old"), *[tool_calls(str(number)) for number in range(2000)]])
     with django_assert_max_num_queries(4 + 2 + 3 + MAX_STEPS):
         reported = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
     assert [(one.reason, one.step) for one in reported] == [("abandoned", 1997), ("unknown", None)]
 
 
-def test_a_transcript_may_hold_results_of_unknown_calls(project: Project, session: Session) -> None:
-    append(project, session.pk, [ok("lost"), call("a"), ok("zzz"), ok("a")], lenient=True)
+def test_a_transcript_can_have_results_of_unknown_calls(project: Project, session: Session) -> None:
+    append(project, session.pk, [ok("lost"), tool_calls("a"), ok("zzz"), ok("a")], lenient=True)
     row = History(session_again(session)).row(1)
     assert (row.status, row.unpaired) == ("success", 1)
 
@@ -136,7 +143,7 @@ def test_a_rewind_cannot_be_appended_by_hand(project: Project, session: Session)
         append(project, session.pk, [draft(Rewind(to_position=0, spans=()))])
 
 
-def test_an_archived_session_takes_nothing_more(project: Project, session: Session) -> None:
+def test_an_archived_session_refuses_appends(project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "archived"})
     with pytest.raises(Conflict, match="archived"):
         append(project, session.pk, [ask("hello?")])
@@ -155,9 +162,9 @@ def test_a_finished_session_is_live_again_after_an_append(project: Project, sess
         ([answer()], "answered"),
         ([act(), ok()], "success"),
         ([act(), failed()], "error"),
-        ([call("a", "b"), ok("b")], "in_flight"),
-        ([call("a", "b"), failed("b"), ok("a")], "error"),
-        ([call("a", "b"), ok()], "success"),
+        ([tool_calls("a", "b"), ok("b")], "in_flight"),
+        ([tool_calls("a", "b"), failed("b"), ok("a")], "error"),
+        ([tool_calls("a", "b"), ok()], "success"),
         ([act(), answer()], "abandoned"),
     ],
 )
@@ -175,7 +182,7 @@ def test_counters_count_the_live_history(project: Project, session: Session) -> 
     assert again.tokens == sum(Entry.objects.values_list("tokens", flat=True)) > 0
 
 
-def test_usage_and_cost_add_up_whatever_the_convention(project: Project, session: Session) -> None:
+def test_usage_and_cost_add_up_in_every_convention(project: Project, session: Session) -> None:
     openai = draft(answer().body, usage={"prompt_tokens": 100, "completion_tokens": 5}, cost=0.01)
     anthropic = draft(
         answer().body,
@@ -188,7 +195,7 @@ def test_usage_and_cost_add_up_whatever_the_convention(project: Project, session
     assert (totals.input_tokens, totals.output_tokens, totals.cost) == (170, 12, 10_000)
 
 
-def test_appending_costs_the_same_number_of_queries_at_any_length(
+def test_appending_takes_the_same_number_of_queries_at_any_length(
     project: Project, session: Session, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     append(project, session.pk, [act(), ok()])
@@ -200,7 +207,7 @@ def test_appending_costs_the_same_number_of_queries_at_any_length(
         append(project, session.pk, [act()])
 
 
-def test_a_counter_that_stays_is_not_written_again(project: Project, session: Session) -> None:
+def test_an_unchanged_counter_is_not_written_again(project: Project, session: Session) -> None:
     append(project, session.pk, [act(), failed()])
     with CaptureQueriesContext(connection) as queries:
         append(project, session.pk, [act(), ok()])
@@ -211,7 +218,7 @@ def test_a_counter_that_stays_is_not_written_again(project: Project, session: Se
     assert (again.steps, again.errors, again.shown_tokens) == (2, 1, again.live_tail.totals.tokens)
 
 
-def test_the_written_out_columns_are_the_models_columns() -> None:
+def test_the_columns_in_the_statement_are_those_of_the_model() -> None:
     def columns(model: type[Entry] | type[Episode]) -> tuple[str, ...]:
         return tuple(str(field.column) for field in model._meta.local_concrete_fields)
 
@@ -245,7 +252,7 @@ def test_fifty_concurrent_writers_leave_no_gap() -> None:
 
 def test_results_of_one_entry_are_checked_one_after_another(project: Project, session: Session) -> None:
     twice = ToolResults(results=(ToolResult(tool_call_id="a", status="success"),) * 2)
-    reported = append(project, session.pk, [call("a", "b"), draft(twice)]).unpaired
+    reported = append(project, session.pk, [tool_calls("a", "b"), draft(twice)]).unpaired
     assert reported == [UnpairedReason(2, 1, "a", "answered", 1)]
 
 

@@ -1,4 +1,4 @@
-"""What a fresh installation gets when servers start on it at the same time."""
+"""Servers that start at the same time set up a fresh installation once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,7 +31,7 @@ def test_servers_that_start_together_make_one_owner_one_project_and_one_key() ->
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one server")
 @pytest.mark.django_db(transaction=True)
-def test_a_start_that_fails_does_not_hold_back_the_next() -> None:
+def test_a_start_that_fails_does_not_block_the_next_one() -> None:
     def fail(_: int) -> None:
         with startup_lock():
             raise OSError("full")  # its connection stays open

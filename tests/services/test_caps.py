@@ -1,4 +1,4 @@
-"""Caps are hard: what calls may cost is reserved before they begin, by however many workers."""
+"""Caps are hard limits: the possible cost of a model call is reserved first, by any number of workers."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -35,13 +35,13 @@ def payer(session: Session, key: ApiKey | None = None) -> Payer:
     return Payer(session.project_id, session.pk, None if key is None else key.pk)
 
 
-def call(session: Session, key: ApiKey | None = None) -> Reservation:
+def reserve_call(session: Session, key: ApiKey | None = None) -> Reservation:
     return reserve(payer(session, key), "gpt-5", 1000, 500)
 
 
-def test_a_cap_says_what_is_spent_and_what_is_reserved(project: Project, session: Session) -> None:
+def test_a_cap_has_its_spent_and_its_reserved_amount(project: Project, session: Session) -> None:
     set_caps(project, {"day": DOLLAR, "month": 2 * DOLLAR})
-    first, second = call(session), call(session)
+    first, second = reserve_call(session), reserve_call(session)
     first.settle(123)
     for cap in project_caps(project):
         assert (cap.spent, cap.reserved) == (123, second.attempt_cost)
@@ -51,10 +51,10 @@ def test_a_cap_says_what_is_spent_and_what_is_reserved(project: Project, session
     assert [(cap.spent, cap.reserved) for cap in project_caps(project)] == [(spent, 0)] * 2
 
 
-def test_a_cap_counts_what_was_spent_before_it_was_set(
+def test_a_cap_counts_amounts_spent_before_it_was_set(
     project: Project, session: Session, key: ApiKey
 ) -> None:
-    call(session, key).settle(777)
+    reserve_call(session, key).settle(777)
     set_caps(project, {"day": DOLLAR})
     set_caps(project, {"month": DOLLAR}, session=session)
     set_caps(project, {"day": DOLLAR}, key=key)
@@ -70,13 +70,13 @@ def test_the_caps_of_session_and_key_hold_for_their_own_calls_only(
     other = create_session(project)
     set_caps(project, {"day": 0}, session=session)
     with pytest.raises(CapReached, match=f"The session {session.pk} may spend \\$0.00 a day"):
-        call(session)
+        reserve_call(session)
     set_caps(project, {"day": None}, session=session)
     set_caps(project, {"month": 0}, key=key)
     with pytest.raises(CapReached, match=f"The API key {key.prefix}… may spend \\$0.00 a month"):
-        call(other, key)
-    call(other)
-    call(session)
+        reserve_call(other, key)
+    reserve_call(other)
+    reserve_call(session)
 
 
 def test_a_fork_and_a_sub_agent_count_in_the_cap_of_their_session(project: Project, session: Session) -> None:
@@ -85,12 +85,12 @@ def test_a_fork_and_a_sub_agent_count_in_the_cap_of_their_session(project: Proje
     helper = create_session(project)
     Session.objects.filter(pk=helper.pk).update(spawned_by=again)
     helper.refresh_from_db()
-    each = call(session).attempt_cost
+    each = reserve_call(session).attempt_cost
     set_caps(project, {"day": 4 * each}, session=session)
     for other in (forked, again, helper):
-        call(other)
+        reserve_call(other)
     with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
-        call(helper)
+        reserve_call(helper)
     (cap,) = applicable_caps(helper)
     assert (cap.counter.session_id, cap.reserved) == (session.pk, 4 * each)
     assert applicable_caps(create_session(project)) == []
@@ -100,7 +100,7 @@ def test_a_loop_of_sub_agents_does_not_hang(project: Project, session: Session) 
     other = create_session(project)
     Session.objects.filter(pk=session.pk).update(spawned_by=other)
     Session.objects.filter(pk=other.pk).update(spawned_by=session)
-    call(session)
+    reserve_call(session)
     assert SpendingCounter.objects.exclude(session=None).count() == 4
 
 
@@ -115,7 +115,7 @@ def test_a_session_with_too_many_ancestors_calls_no_model(
         chain.append(create_session(project, starter=StartingToolCall(chain[-1])))
     set_caps(project, {"day": 0}, session=session)
     with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
-        call(chain[2])
+        reserve_call(chain[2])
     for model in ("gpt-5", "a model without a price"):
         with pytest.raises(Invalid, match="more than 3 sessions"):
             reserve(payer(chain[3]), f"openai:{model}", 1000, 500)
@@ -124,11 +124,11 @@ def test_a_session_with_too_many_ancestors_calls_no_model(
     assert not SpendingReservation.objects.exists()
 
 
-def test_of_several_caps_the_refusal_names_the_one_that_ends_last(project: Project, session: Session) -> None:
+def test_a_refusal_by_several_caps_names_the_one_that_ends_last(project: Project, session: Session) -> None:
     set_caps(project, {"day": 0, "month": 0})
     set_caps(project, {"day": 0}, session=session)
     with pytest.raises(CapReached, match=r"The project may spend .* a month") as caught:
-        call(session)
+        reserve_call(session)
     assert caught.value.fields["subject"] == "project"
     assert caught.value.fields["ends_at"].endswith("-01T00:00:00Z")
     assert not SpendingReservation.objects.exists()
@@ -137,13 +137,13 @@ def test_of_several_caps_the_refusal_names_the_one_that_ends_last(project: Proje
 def test_the_reservation_of_a_killed_process_expires_and_stays_counted(
     project: Project, session: Session
 ) -> None:
-    killed = call(session)
+    killed = reserve_call(session)
     set_caps(project, {"month": 10 * killed.attempt_cost})
     later = timezone.now() + timedelta(minutes=31)
     (cap,) = caps_of(list(SpendingCounter.objects.capped()), later)
     assert (cap.spent, cap.reserved) == (killed.attempt_cost, 0)
     SpendingReservation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    call(session).settle(0)
+    reserve_call(session).settle(0)
     assert not SpendingReservation.objects.exists(), "the next call removes the row"
     killed.settle(0)
     assert project_caps(project)[0].spent == killed.attempt_cost, "an answer after that corrects nothing"
@@ -151,7 +151,7 @@ def test_the_reservation_of_a_killed_process_expires_and_stays_counted(
 
 def test_a_reservation_ends_once(project: Project, session: Session) -> None:
     set_caps(project, {"day": DOLLAR})
-    reservation = call(session)
+    reservation = reserve_call(session)
     reservation.settle(5)
     reservation.settle(0)
     assert project_caps(project)[0].spent == 5
@@ -161,7 +161,7 @@ def test_a_call_that_cost_more_than_its_estimate_is_counted_in_full(
     project: Project, session: Session
 ) -> None:
     set_caps(project, {"day": DOLLAR})
-    call(session).settle(2 * DOLLAR)
+    reserve_call(session).settle(2 * DOLLAR)
     (cap,) = project_caps(project)
     assert (cap.spent, cap.left) == (2 * DOLLAR, 0)
 
@@ -170,7 +170,7 @@ def test_a_new_period_begins_at_zero_and_an_old_call_does_not_count_in_it(
     project: Project, session: Session
 ) -> None:
     set_caps(project, {"day": DOLLAR})
-    reservation = call(session)
+    reservation = reserve_call(session)
     (cap,) = caps_of(list(SpendingCounter.objects.capped()), datetime(2040, 1, 31, 12, tzinfo=UTC))
     assert (cap.spent, cap.reserved, cap.counter.starts_on) == (0, 0, date(2040, 1, 31))
     cap.counter.save()
@@ -207,14 +207,14 @@ def test_each_change_of_a_cap_is_recorded_once(project: Project, session: Sessio
 
 def test_the_first_call_of_a_new_period_counts_from_zero(project: Project, session: Session) -> None:
     set_caps(project, {"day": DOLLAR, "month": DOLLAR})
-    call(session).settle(DOLLAR)
+    reserve_call(session).settle(DOLLAR)
     with pytest.raises(CapReached):
-        call(session)
+        reserve_call(session)
     SpendingCounter.objects.filter(period="day").update(starts_on=date(2020, 1, 31))
     with pytest.raises(CapReached, match="a month"):
-        call(session)
+        reserve_call(session)
     SpendingCounter.objects.update(starts_on=date(2020, 1, 1))
-    call(session).settle(5)
+    reserve_call(session).settle(5)
     assert {counter.counted for counter in SpendingCounter.objects.all()} == {5}
     assert {cap.counter.starts_on.year > 2020 for cap in project_caps(project)} == {True}
 
@@ -227,9 +227,9 @@ def test_a_fork_of_200_forks_needs_the_statements_of_one(project: Project, sessi
         newest = forked
     counts = []
     for each in (session, newest):
-        call(each).settle(0)
+        reserve_call(each).settle(0)
         with CaptureQueriesContext(connection) as queries:
-            call(each).settle(1)
+            reserve_call(each).settle(1)
             applicable_caps(each)
         counts.append(len(queries))
     assert counts[0] == counts[1]

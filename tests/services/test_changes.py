@@ -56,7 +56,7 @@ def test_an_append_is_one_change_with_the_positions_of_its_entries(
     assert abs(appended.at - timezone.now()) < timedelta(minutes=1)
 
 
-def test_what_is_refused_is_no_change(project: Project, two_steps: Session) -> None:
+def test_a_refused_request_is_not_in_the_feed(project: Project, two_steps: Session) -> None:
     before = newest_cursor(project.pk)
     with pytest.raises(NotFound):
         put_note(project, two_steps.pk, 9)
@@ -85,14 +85,14 @@ def test_each_way_to_change_a_session_is_in_the_feed(project: Project, two_steps
     assert changed(lambda: cancel_run(CompressionRun.objects.get(session=id))) == ["run"]
 
 
-def test_a_deleted_session_is_in_the_feed_for_good(project: Project, session: Session) -> None:
+def test_a_deleted_session_stays_in_the_feed(project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "archived"})
     purge(project, [session.pk], timezone.now() + timedelta(days=1))
     assert not Session.objects.filter(pk=session.pk).exists()
     assert kinds(project)[-1] == "session_deleted"
 
 
-def test_a_feed_is_of_one_project_and_where_asked_of_one_session(project: Project, session: Session) -> None:
+def test_a_feed_has_the_changes_of_one_project_or_of_one_session(project: Project, session: Session) -> None:
     create_session(Project.objects.create(name="Bob's"))
     other = create_session(project)
     page = changes_since(project.pk, session=other.pk)
@@ -125,7 +125,7 @@ def test_a_cursor_is_read_as_it_was_written(cursor: Cursor) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "-", "1-2-3", "a-b", "1--2", "٣-٤", "1-" + "9" * 19, "0-1\n"])
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="not a cursor of events"):
         Cursor.parse(text)
 
@@ -173,7 +173,7 @@ def test_a_transaction_in_another_database_delays_nothing() -> None:
         assert kinds(project) == ["session_created", "entries"]
 
 
-def test_old_changes_are_deleted_and_a_reader_of_them_is_told(project: Project, session: Session) -> None:
+def test_old_changes_are_deleted_and_their_reader_gets_an_error(project: Project, session: Session) -> None:
     early = newest_cursor(project.pk)
     for title in "abc":
         change_session(project, session.pk, {"title": title})
@@ -187,7 +187,7 @@ def test_old_changes_are_deleted_and_a_reader_of_them_is_told(project: Project, 
         changes_since(project.pk, early)
 
 
-def test_a_restored_database_goes_on_where_its_readers_were(
+def test_readers_continue_after_a_restore_of_the_database(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if connection.vendor == "sqlite":
@@ -205,12 +205,12 @@ def test_the_kinds_of_the_api_are_those_of_the_table() -> None:
     assert set(KINDS) == set(ChangeKind.values) - {ChangeKind.PRUNED}
 
 
-def test_the_written_out_columns_are_the_models_columns() -> None:
+def test_the_columns_in_the_statement_are_those_of_the_model() -> None:
     columns = [str(field.column) for field in Change._meta.local_concrete_fields]
     assert tuple(columns[1:]) == statements.CHANGE_COLUMNS
 
 
-def test_listeners_hear_of_a_commit_and_not_of_a_rollback(
+def test_listeners_are_notified_of_a_commit_and_not_of_a_rollback(
     project: Project, django_capture_on_commit_callbacks: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[int] = []

@@ -65,7 +65,7 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
 
 @pytest.fixture
 def steps(project: Project, session: Session, jump: Jump) -> Session:
-    """Six steps, recorded while the clock jumped about."""
+    """Six steps, recorded while the clock jumped forwards and backwards."""
     append(project, session.pk, [ask("Mend the parser")])
     for number, offset in enumerate((DAY, -DAY, FUTURE, PAST, timedelta(0), -timedelta(hours=1))):
         jump(offset)
@@ -76,7 +76,7 @@ def steps(project: Project, session: Session, jump: Jump) -> Session:
     return Session.objects.get(pk=session.pk)
 
 
-def test_entries_keep_the_order_in_which_they_came(steps: Session, project: Project) -> None:
+def test_entries_keep_the_order_of_their_appends(steps: Session, project: Project) -> None:
     history = History(steps)
     assert [entry.position for entry in history.entries()] == list(range(1, 14))
     paths = [episode.action.arguments["path"] for episode in history.episodes(1, 6) if episode.action]
@@ -173,7 +173,7 @@ def test_a_request_is_not_carried_out_again_because_the_clock_jumped_ahead(
     assert not IdempotencyKey.objects.filter(key="a").exists(), "old ones still go"
 
 
-def test_a_sign_in_link_does_not_come_back_to_life(db: None, jump: Jump) -> None:
+def test_an_expired_sign_in_link_stays_expired(db: None, jump: Jump) -> None:
     token = create_sign_in_link(User.objects.create_user("alice"))
     jump(-DAY)
     with pytest.raises(NotFound):
@@ -183,7 +183,7 @@ def test_a_sign_in_link_does_not_come_back_to_life(db: None, jump: Jump) -> None
         use_sign_in_link(token)
 
 
-def test_the_use_of_a_key_is_noted_after_the_clock_was_set_back(project: Project, jump: Jump) -> None:
+def test_the_last_use_of_a_key_is_stored_after_the_clock_was_set_back(project: Project, jump: Jump) -> None:
     key, _ = create_key(project, "agent")
     jump(FUTURE)
     record_use(key, timezone.now())
@@ -219,7 +219,7 @@ def archived(project: Project, session: Session, *, ago: timedelta) -> None:
     AuditRecord.objects.update(created_at=timezone.now() - ago)
 
 
-def test_what_was_archived_while_the_clock_was_ahead_is_not_purged_early(
+def test_a_session_archived_while_the_clock_was_ahead_is_not_purged_early(
     project: Project, session: Session, jump: Jump
 ) -> None:
     archived(project, session, ago=-FUTURE)

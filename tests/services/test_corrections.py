@@ -10,13 +10,13 @@ def factor(project: Project, model: str) -> float | None:
     return learned_factor(correction_of(project.pk, model))
 
 
-def test_nothing_is_known_before_the_first_call(project: Project) -> None:
+def test_no_factor_is_known_before_the_first_model_call(project: Project) -> None:
     assert correction_of(project.pk, "llama-9") is None
     assert factor(project, "llama-9") is None
     assert correction_of(project.pk, "") is None
 
 
-def test_the_factor_is_that_of_all_calls_together_rounded_up(project: Project) -> None:
+def test_the_factor_covers_all_model_calls_and_is_rounded_up(project: Project) -> None:
     update_correction(project.pk, "llama-9", counted=1000, estimated=1100, billed=1200)
     update_correction(project.pk, "llama-9", counted=3000, estimated=3600, billed=3301)
     known = correction_of(project.pk, "llama-9")
@@ -26,7 +26,7 @@ def test_the_factor_is_that_of_all_calls_together_rounded_up(project: Project) -
     assert known.error == pytest.approx((100 + 299) / 4501)
 
 
-def test_each_model_and_each_project_learns_by_itself(project: Project) -> None:
+def test_each_model_and_each_project_has_its_own_factor(project: Project) -> None:
     other = Project.objects.create(name="Charlie's")
     update_correction(project.pk, "llama-9", counted=100, estimated=100, billed=150)
     assert factor(project, "llama-8") is None
@@ -42,6 +42,8 @@ def test_exact_counts_stay_exact_and_show_their_error(project: Project) -> None:
 
 
 @pytest.mark.parametrize(("ours", "billed"), [(100, 0), (100, 49), (100, 401), (0, 100), (100, 10**12)])
-def test_usage_of_another_request_teaches_nothing(project: Project, ours: int, billed: int) -> None:
+def test_usage_of_another_request_does_not_change_the_factor(
+    project: Project, ours: int, billed: int
+) -> None:
     update_correction(project.pk, "llama-9", counted=ours, estimated=ours, billed=billed)
     assert correction_of(project.pk, "llama-9") is None

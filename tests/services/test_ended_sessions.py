@@ -14,10 +14,10 @@ from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.sessions import change_session
 from historyapp.services.summaries import SummaryText, add_summary
-from tests.services.drafts import act, call, ok
+from tests.services.drafts import act, ok, tool_calls
 from tests.services.scripts import Script, read
 
-OPEN = [Append("s", draft) for draft in (call("a"), ok("a"), call("b", "c"), ok("b"))]
+OPEN = [Append("s", draft) for draft in (tool_calls("a"), ok("a"), tool_calls("b", "c"), ok("b"))]
 
 
 @pytest.fixture
@@ -60,8 +60,10 @@ def test_a_grown_file_brings_the_result(project: Project, script: Script, ended:
     sound()
 
 
-def test_a_grown_file_may_go_on_without_the_result(project: Project, script: Script, ended: Session) -> None:
-    read(project, script, *OPEN, Append("s", call("d")))
+def test_a_grown_file_can_continue_without_the_result(
+    project: Project, script: Script, ended: Session
+) -> None:
+    read(project, script, *OPEN, Append("s", tool_calls("d")))
     assert statuses(ended) == ["success", "abandoned", "abandoned"]
     sound()
 
@@ -74,14 +76,14 @@ def test_at_an_earlier_position_a_step_is_as_it_was_then(ended: Session) -> None
 @pytest.mark.parametrize(
     ("status", "shown"), [("live", "in_flight"), ("finished", "abandoned"), ("archived", "abandoned")]
 )
-def test_only_in_a_live_session_is_a_step_in_flight(
+def test_a_step_is_in_flight_only_in_a_live_session(
     project: Project, ended: Session, status: str, shown: Status
 ) -> None:
     change_session(project, ended.pk, {"status": status})
     assert statuses(ended)[-1] == shown
 
 
-def test_a_result_that_comes_after_the_end_is_taken(project: Project, ended: Session) -> None:
+def test_a_result_after_the_end_is_accepted(project: Project, ended: Session) -> None:
     append(project, ended.pk, [ok("c")])
     assert statuses(ended) == ["success", "success"]
 

@@ -1,4 +1,4 @@
-"""An exported session can be imported again and is equal."""
+"""An exported session can be imported, and the copy is equal."""
 
 import io
 import json
@@ -23,7 +23,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.examples import examples
-from tests.services.drafts import act, answer, ask, call, draft, failed, ok
+from tests.services.drafts import act, answer, ask, draft, failed, ok, tool_calls
 
 SUMMARY = (
     *("first_position", "last_position", "first_step", "last_step", "level"),
@@ -37,7 +37,7 @@ def recorded(project: Project) -> Session:
     """A session with takes, forks of forks and summaries."""
     session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
     append(project, session.pk, [draft(SystemInstruction(text=ODD)), ask("go"), act(path=ODD), failed()])
-    append(project, session.pk, [call("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
+    append(project, session.pk, [tool_calls("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
     add_summary(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
     rewind(project, session.pk, Target(to_step=1), reason="a better idea")
     append(project, session.pk, [act("grep"), ok()])
@@ -76,7 +76,7 @@ def contents(session: Session) -> dict[str, object]:
     }
 
 
-def test_a_session_comes_back_equal_with_its_takes_and_forks(recorded: Session) -> None:
+def test_a_session_is_imported_unchanged_with_its_takes_and_forks(recorded: Session) -> None:
     elsewhere = Project.objects.create(name="Bob's")
     copies = imported(elsewhere, exported(recorded))
     originals = [recorded, recorded.forks.get(), recorded.forks.get().forks.get()]
@@ -95,7 +95,7 @@ def sub_agent(recorded: Session) -> Session:
 
 
 @pytest.mark.parametrize("parent_first", [True, False])
-def test_a_sub_agent_comes_back_as_one_whichever_export_is_imported_first(
+def test_a_sub_agent_is_imported_as_one_whichever_export_is_imported_first(
     recorded: Session, sub_agent: Session, parent_first: bool
 ) -> None:
     elsewhere = Project.objects.create(name="Bob's")
@@ -126,7 +126,7 @@ def summaries_over_time(session: Session) -> list[list[str]]:
     return [[s.text for s in History(session, head).summaries()] for head in heads]
 
 
-def test_summaries_come_back_as_old_as_they_were(recorded: Session) -> None:
+def test_imported_summaries_keep_their_age(recorded: Session) -> None:
     originals = [recorded, recorded.forks.get(), recorded.forks.get().forks.get()]
     add_summary(recorded.project, recorded.pk, (1, 2), SummaryText("made later"))
     recorded.refresh_from_db()
@@ -136,7 +136,7 @@ def test_summaries_come_back_as_old_as_they_were(recorded: Session) -> None:
     assert summaries_over_time(of_copy) == summaries_over_time(originals[2])
 
 
-def test_a_note_and_a_score_of_the_session_come_back(recorded: Session) -> None:
+def test_the_note_and_the_score_of_a_session_are_imported(recorded: Session) -> None:
     change_session(
         recorded.project, recorded.pk, {"note": "Kept it.", "score": 0.5, "score_name": "speed"}, actor="a"
     )
@@ -159,7 +159,7 @@ def test_a_note_and_a_score_of_the_session_come_back(recorded: Session) -> None:
         ("odd", None),
     ],
 )
-def test_what_a_file_says_of_the_session_is_stored_as_far_as_it_is_valid(
+def test_only_valid_fields_of_a_session_are_imported(
     recorded: Session, written: object, stored: object
 ) -> None:
     header, _, rest = exported(recorded).partition("\n")
@@ -175,7 +175,7 @@ def notes_of(session: Session) -> list[tuple[object, ...]]:
     return list(StepNote.objects.filter(session=session).order_by("position").values_list(*fields))
 
 
-def test_notes_come_back_also_in_takes_and_forks(recorded: Session) -> None:
+def test_notes_are_imported_also_in_takes_and_forks(recorded: Session) -> None:
     child = recorded.forks.get()
     put_note(recorded.project, recorded.pk, 1, "seen", actor="alice")
     put_note(recorded.project, recorded.pk, 2, as_of=7)
@@ -213,7 +213,7 @@ def test_importing_an_export_again_keeps_a_note_that_was_changed(recorded: Sessi
 
 
 @pytest.mark.parametrize("as_of", [3, 4, 8, 99])
-def test_a_fork_is_exported_as_it_stood_before_it_was_one(recorded: Session, as_of: int) -> None:
+def test_a_fork_can_be_exported_as_of_any_position(recorded: Session, as_of: int) -> None:
     fork = recorded.forks.get()
     as_of = min(as_of, fork.head)
     text = "".join(export_session(fork, "playhead_jsonl", as_of=as_of).chunks)
@@ -224,7 +224,7 @@ def test_a_fork_is_exported_as_it_stood_before_it_was_one(recorded: Session, as_
     assert copy.head == as_of
 
 
-def test_the_summary_that_won_wins_in_the_copy_too(recorded: Session) -> None:
+def test_the_winning_summary_also_wins_in_the_copy(recorded: Session) -> None:
     add_summary(recorded.project, recorded.pk, (1, 1), SummaryText("written first"))
     last = add_summary(recorded.project, recorded.pk, (1, 1), SummaryText("written last"))
     Summary.objects.filter(pk=last.pk).update(created_at=recorded.created_at)
@@ -232,7 +232,7 @@ def test_the_summary_that_won_wins_in_the_copy_too(recorded: Session) -> None:
     assert [History(s).episodes(1, 1)[0].summary for s in (recorded, copy)] == ["written last"] * 2
 
 
-def test_an_archived_session_comes_back_archived(recorded: Session) -> None:
+def test_an_archived_session_is_imported_as_archived(recorded: Session) -> None:
     change_session(recorded.project, recorded.pk, {"status": "archived"})
     recorded.refresh_from_db()
     copy = imported(Project.objects.create(name="Bob's"), exported(recorded))[0]
@@ -247,7 +247,7 @@ def test_importing_an_export_twice_adds_nothing(recorded: Session) -> None:
     assert elsewhere.sessions.count() == 3
 
 
-def test_a_fork_takes_along_what_it_shares_and_no_more(recorded: Session) -> None:
+def test_a_fork_is_exported_with_exactly_the_entries_that_it_shares(recorded: Session) -> None:
     elsewhere = Project.objects.create(name="Bob's")
     grandchild = recorded.forks.get().forks.get()
     copies = imported(elsewhere, exported(grandchild))
@@ -271,14 +271,14 @@ def test_every_format_can_be_written_and_sent(recorded: Session, format: str) ->
     assert AuditRecord.objects.get(action="export").actor == "user:alice"
 
 
-def test_an_unknown_format_names_those_there_are(recorded: Session) -> None:
+def test_the_error_of_an_unknown_format_lists_the_known_ones(recorded: Session) -> None:
     with pytest.raises(Invalid, match="playhead_jsonl, openai_messages"):
         export_session(recorded, "pdf")
 
 
 moves = st.lists(
     st.one_of(
-        st.sampled_from([[ask("hi")], [act(), ok()], [act(), failed()], [answer()], [call("a", "b")]]),
+        st.sampled_from([[ask("hi")], [act(), ok()], [act(), failed()], [answer()], [tool_calls("a", "b")]]),
         st.integers(0, 30),
         st.tuples(st.integers(1, 4), st.integers(1, 4)),
     ),
@@ -288,7 +288,7 @@ moves = st.lists(
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves)
-def test_any_history_comes_back_equal(project: Project, script: list[object]) -> None:
+def test_any_history_is_imported_unchanged(project: Project, script: list[object]) -> None:
     """Of entries (lists), rewinds (positions) and summaries (steps)."""
     session = create_session(project)
     for number, move in enumerate(script):

@@ -1,4 +1,4 @@
-"""Faults of the database are recognised by what SQLite itself reports, and damage stops every write."""
+"""Faults of the database are recognised by SQLite's error codes, and damage stops every write."""
 
 import os
 import shutil
@@ -99,7 +99,7 @@ def code(error: BaseException) -> str | None:
     return fault.code if fault else None
 
 
-def test_a_file_that_may_not_grow_counts_as_a_full_disk(database: Path) -> None:
+def test_a_file_with_a_size_limit_counts_as_a_full_disk(database: Path) -> None:
     assert code(failure(database, "PRAGMA max_page_count=1", INSERT)) == "disk-full"
 
 
@@ -115,7 +115,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_a_full_disk_is_one(database: Path, tiny_disk: Path) -> None:
+def test_a_full_disk_is_a_fault(database: Path, tiny_disk: Path) -> None:
     shutil.copy(database, tiny_disk)
     with closing(sqlite3.connect(tiny_disk / database.name)) as file:
         file.execute("PRAGMA journal_mode=WAL")
@@ -128,11 +128,11 @@ def test_a_full_disk_is_one(database: Path, tiny_disk: Path) -> None:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_read_only_database_is_one(database: Path) -> None:
+def test_a_read_only_database_is_a_fault(database: Path) -> None:
     assert code(failure(f"file:{database}?mode=ro", INSERT, uri=True)) == "database-read-only"
 
 
-def test_a_lock_of_another_program_is_one(database: Path) -> None:
+def test_a_lock_of_another_program_is_a_fault(database: Path) -> None:
     with closing(sqlite3.connect(database)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert code(failure(database, INSERT, timeout=0.05)) == "database-locked"
@@ -164,7 +164,9 @@ Damage = Callable[[Path], None]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_seen_where_a_statement_meets_it(database: Path, marker: Path, damage: Damage) -> None:
+def test_damage_is_recognised_by_the_statement_that_reads_it(
+    database: Path, marker: Path, damage: Damage
+) -> None:
     damage(database)
     assert code(failure(database, "SELECT count(body) FROM log WHERE body LIKE '%z%'")) == "database-corrupt"
     assert marker.read_text().strip() != ""
@@ -172,7 +174,7 @@ def test_damage_is_seen_where_a_statement_meets_it(database: Path, marker: Path,
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("thorough", [False, True])
-def test_the_check_finds_damage_before_anybody_meets_it(
+def test_the_check_finds_damage_before_any_request_does(
     database: Path, monkeypatch: pytest.MonkeyPatch, damage: Damage, thorough: bool
 ) -> None:
     monkeypatch.setitem(connection.settings_dict, "NAME", str(database))
@@ -205,7 +207,7 @@ def test_a_check_that_takes_too_long_ends(database: Path, monkeypatch: pytest.Mo
     assert check_database(0.0) in ("", check_database())
 
 
-def test_other_errors_are_no_faults(database: Path) -> None:
+def test_other_errors_are_not_faults(database: Path) -> None:
     assert record_fault(failure(database, "SELECT nothing FROM log")) is None
     assert record_fault(KeyError("x")) is None
     assert record_fault(None) is None
@@ -276,7 +278,7 @@ def test_readyz_names_the_fault(
     assert problem_type(kind).error is kind
 
 
-def test_pages_say_it(client: Client, db: None, marker: Path) -> None:
+def test_pages_report_the_fault(client: Client, db: None, marker: Path) -> None:
     clear_fault()
     assert b"The database is damaged" not in client.get("/sign-in").content
     marker.write_text("page 8")
@@ -342,7 +344,7 @@ def missing(table: str) -> DatabaseError:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_without_a_migration_is_named_as_that() -> None:
+def test_the_error_of_a_missing_migration_says_so() -> None:
     request = RequestFactory().get("/")
     page = ErrorPages(lambda _: HttpResponse()).process_exception(request, missing("historyapp_later"))
     assert page is not None

@@ -63,7 +63,7 @@ def before_each_entry(statement: str) -> None:
 
 
 @pytest.mark.usefixtures("failing")
-def test_a_full_disk_of_the_server_is_said(run: Agent, client: Client) -> None:
+def test_a_full_disk_of_the_server_is_reported(run: Agent, client: Client) -> None:
     full = 'could not extend file "base/5/1259": No space left on device'
     before_each_entry(f"RAISE EXCEPTION '{full}' USING ERRCODE = 'disk_full'")
     refused = run.post("/entries", {"entries": [ask()]})
@@ -77,7 +77,7 @@ def test_a_full_disk_of_the_server_is_said(run: Agent, client: Client) -> None:
     assert client.get("/readyz").json()["parts"]["database"] == "ok"
 
 
-def test_a_read_only_server_is_said(run: Agent, client: Client) -> None:
+def test_a_read_only_server_is_reported(run: Agent, client: Client) -> None:
     execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
     refused = run.post("/entries", {"entries": [ask()]})
     assert_problem(refused, 503, "standby")
@@ -89,7 +89,7 @@ def test_a_read_only_server_is_said(run: Agent, client: Client) -> None:
 
 
 @pytest.mark.usefixtures("failing")
-def test_a_connection_that_breaks_in_a_request_is_said_and_opened_again(run: Agent, client: Client) -> None:
+def test_a_connection_that_breaks_in_a_request_is_reported_and_reopened(run: Agent, client: Client) -> None:
     before_each_entry("PERFORM pg_terminate_backend(pg_backend_pid())")
     refused = run.post("/entries", {"entries": [ask()]})
     assert_problem(refused, 503, "broke")
@@ -119,7 +119,7 @@ def short_waits(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator
     connection.close()
 
 
-def test_a_row_that_another_program_holds_is_not_waited_for_without_end(
+def test_waiting_for_a_row_that_another_program_holds_has_a_limit(
     run: Agent, client: Client, short_waits: None
 ) -> None:
     with connection.copy().cursor() as other:
@@ -137,7 +137,7 @@ def test_a_row_that_another_program_holds_is_not_waited_for_without_end(
     assert run.post("/entries", {"entries": [ask()]}).status == 201
 
 
-def test_what_a_request_waited_for_its_thread_is_not_waited_again(
+def test_the_wait_for_a_thread_counts_in_the_wait_for_locks(
     run: Agent, short_waits: None, settings: Settings
 ) -> None:
     settings.PLAYHEAD_WRITE_SECONDS = 10
@@ -230,7 +230,7 @@ def stopped_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_a_server_that_is_away_is_said_everywhere(
+def test_an_unreachable_server_is_reported_everywhere(
     run: Agent, client: Client, stopped_server: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):

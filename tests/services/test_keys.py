@@ -35,7 +35,7 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
     assert AuditRecord.objects.get().actor == "user:alice"
 
 
-def test_what_a_found_key_did_not_read_is_loaded_when_it_is_used(project: Project) -> None:
+def test_deferred_fields_of_a_key_are_loaded_on_use(project: Project) -> None:
     key, text = create_key(project, "laptop")
     found = find_key(text)
     assert found is not None
@@ -49,12 +49,12 @@ def test_what_a_found_key_did_not_read_is_loaded_when_it_is_used(project: Projec
     assert ApiKey.objects.get().name == "desk"
 
 
-def test_an_unknown_scope_names_those_there_are(project: Project) -> None:
+def test_the_error_of_an_unknown_scope_lists_the_known_ones(project: Project) -> None:
     with pytest.raises(Invalid, match="read, write, admin, spend"):
         create_key(project, "laptop", scopes=["root"])
 
 
-def test_expiry_and_use_come_back_with_their_zone(project: Project) -> None:
+def test_expiry_and_last_use_have_a_time_zone(project: Project) -> None:
     now = timezone.now()
     key, text = create_key(project, "laptop", expires_at=now + timedelta(hours=1))
     record_use(key, now)
@@ -63,7 +63,7 @@ def test_expiry_and_use_come_back_with_their_zone(project: Project) -> None:
     assert (found.expires_at, found.last_used_at) == (now + timedelta(hours=1), now)
 
 
-def test_use_is_noted_to_the_minute(project: Project) -> None:
+def test_the_last_use_is_stored_to_the_minute(project: Project) -> None:
     now = timezone.now()
     key, _ = create_key(project, "laptop")
     for later in (0, 30, 59, 90):
@@ -71,7 +71,7 @@ def test_use_is_noted_to_the_minute(project: Project) -> None:
     assert ApiKey.objects.get().last_used_at == now + timedelta(seconds=90)
 
 
-def test_a_revoked_key_says_when(project: Project) -> None:
+def test_the_error_of_a_revoked_key_says_when(project: Project) -> None:
     key, text = create_key(project, "laptop")
     revoke_key(project, key.prefix)
     found = find_key(text)
@@ -125,7 +125,7 @@ def test_a_sign_in_link_ends_after_15_minutes(db: None) -> None:
         use_sign_in_link(token)
 
 
-def test_a_link_of_a_disabled_user_signs_nobody_in(db: None) -> None:
+def test_a_link_of_a_disabled_user_does_not_work(db: None) -> None:
     token = create_sign_in_link(User.objects.create_user("bob"))
     User.objects.update(is_active=False)
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""What lists show of a session is stored with it, and is what its log says."""
+"""The columns of lists are stored with the session, and equal values computed from its log."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ def recorded(project: Project, steps: int = 50) -> Session:
     return session
 
 
-def test_the_strip_of_an_append_a_rewind_and_a_fork_is_what_the_rows_say(project: Project) -> None:
+def test_the_strip_after_an_append_a_rewind_and_a_fork_equals_the_rows(project: Project) -> None:
     session = recorded(project)
     assert [mark.errors for mark in load_strip(session.strip)][:5] == [0, 0, 1, 1, 2]
     assert session.strip == read_strip(session.lineage(), 50)

@@ -17,7 +17,7 @@ from tests.services.drafts import act, ok
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_forks_note_a_shared_step_at_once(
+def test_two_forks_can_note_a_shared_step_concurrently(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(project, session.pk, [act(), ok()])

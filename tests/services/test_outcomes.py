@@ -1,4 +1,4 @@
-"""Workers work out the outcomes of steps that an earlier version recorded."""
+"""Workers compute the outcomes of steps that an earlier version recorded."""
 
 import pytest
 from django.utils import timezone
@@ -31,11 +31,11 @@ def damaged_entries(*_: object) -> list[Entry]:
     raise ValueError("damaged")
 
 
-def ran() -> EntryDraft:
+def shell_command() -> EntryDraft:
     return act("bash", command="python a.py")
 
 
-def gave(text: str) -> EntryDraft:
+def shell_output(text: str) -> EntryDraft:
     return ok(None, text)
 
 
@@ -43,16 +43,24 @@ def recorded(project: Project, session: Session) -> list[Session]:
     """A session with takes and a fork, the fork with one of its own; some results look like failures."""
     for number in range(6):
         bad = number % 2
-        append(project, session.pk, [ask(f"{number}"), SUMMARY, ran(), gave(FAILED if bad else "fine")])
+        append(
+            project,
+            session.pk,
+            [ask(f"{number}"), SUMMARY, shell_command(), shell_output(FAILED if bad else "fine")],
+        )
     rewind(project, session.pk, Target(to_step=4))
-    append(project, session.pk, [ran(), gave("fine"), act("read"), failed(), ran(), gave(FAILED)])
+    append(
+        project,
+        session.pk,
+        [shell_command(), shell_output("fine"), act("read"), failed(), shell_command(), shell_output(FAILED)],
+    )
     cut = rewind(project, session.pk, Target(to_step=5))
     undo_rewind(project, session.pk, cut.position)
-    append(project, session.pk, [ran(), gave(FAILED)])
+    append(project, session.pk, [shell_command(), shell_output(FAILED)])
     child = fork(project, session.pk, at_step=5)
-    append(project, child.pk, [ran(), gave(FAILED), ran()])
+    append(project, child.pk, [shell_command(), shell_output(FAILED), shell_command()])
     grandchild = fork(project, child.pk, at_step=6)
-    append(project, grandchild.pk, [ran(), gave(FAILED)])
+    append(project, grandchild.pk, [shell_command(), shell_output(FAILED)])
     return list(Session.objects.order_by("created_at", "pk"))
 
 
@@ -76,7 +84,7 @@ def forget(sessions: list[Session]) -> None:
         StaleOutcomes.objects.create(session=session)
 
 
-def test_a_session_of_answers_alone_is_worked_out_too(project: Project) -> None:
+def test_outcomes_of_a_session_with_only_answers_are_computed_too(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [ask("hello"), answer("hello"), ask("again"), answer("hello")])
     session.refresh_from_db()
@@ -86,7 +94,7 @@ def test_a_session_of_answers_alone_is_worked_out_too(project: Project) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
-def test_rows_and_tails_become_what_this_version_records(
+def test_rows_and_tails_equal_those_that_this_version_records(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", at_once)
@@ -99,7 +107,7 @@ def test_rows_and_tails_become_what_this_version_records(
     assert not has_stale_sessions()
 
 
-def test_the_work_stops_when_asked_and_goes_on_where_it_stopped(
+def test_the_work_stops_on_request_and_continues_where_it_stopped(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
@@ -115,28 +123,28 @@ def test_the_work_stops_when_asked_and_goes_on_where_it_stopped(
     assert outcomes() == expected
 
 
-def test_what_is_appended_and_forked_meanwhile_gets_right_totals(
+def test_entries_and_forks_added_meanwhile_get_correct_totals(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
     sessions = recorded(project, session)
     forget(sessions)
     compute_next_outcomes(session.pk)
-    append(project, session.pk, [ran(), gave(FAILED)])
+    append(project, session.pk, [shell_command(), shell_output(FAILED)])
     late = fork(project, session.pk, at_step=7)
-    append(project, late.pk, [ran(), gave(FAILED)])
+    append(project, late.pk, [shell_command(), shell_output(FAILED)])
     compute_outcomes(never)
     for one in Session.objects.order_by("created_at"):
         assert rebuild(one, check_only=True).differences == []
 
 
-def test_a_fork_waits_for_the_session_that_it_goes_on_from(project: Project, session: Session) -> None:
+def test_a_fork_waits_for_its_parent(project: Project, session: Session) -> None:
     sessions = recorded(project, session)
     forget(sessions)
     assert [stale.session_id for stale in StaleOutcomes.objects.ready()] == [session.pk]
 
 
-def test_rebuilding_does_it_at_once(project: Project, session: Session) -> None:
+def test_rebuilding_computes_all_outcomes(project: Project, session: Session) -> None:
     sessions = recorded(project, session)
     expected = outcomes()
     forget(sessions)
@@ -148,19 +156,19 @@ def test_rebuilding_does_it_at_once(project: Project, session: Session) -> None:
     assert outcomes() == expected
 
 
-def test_a_session_that_was_deleted_meanwhile_is_no_work(project: Project, session: Session) -> None:
+def test_a_session_that_was_deleted_meanwhile_is_skipped(project: Project, session: Session) -> None:
     StaleOutcomes.objects.create(session=session)
     missing = session.pk
     Session.objects.filter(pk=missing).delete()
     assert not compute_next_outcomes(missing)
 
 
-def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(
+def test_a_session_that_cannot_be_read_does_not_delay_others(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = recorded(project, session)
     other = create_session(project)
-    append(project, other.pk, [ran(), gave(FAILED)])
+    append(project, other.pk, [shell_command(), shell_output(FAILED)])
     forget([*sessions, Session.objects.get(pk=other.pk)])
     own = outcomes_service._own_entries
 

@@ -12,7 +12,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from tests.services.drafts import act, ask, draft, failed, ok
 
 
-def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) -> None:
+def test_wrong_rows_are_reported_and_repaired(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), act(), ok(), act(), failed()])
     Session.objects.update(steps=7, errors=0)
     Episode.objects.filter(number=2).update(status="success")
@@ -39,7 +39,7 @@ def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) 
     ],
     ids=["wrong", "of a version that kept fewer"],
 )
-def test_totals_by_model_are_compared_as_far_as_they_were_kept(
+def test_totals_by_model_are_compared_as_far_as_they_are_stored(
     project: Project,
     session: Session,
     monkeypatch: pytest.MonkeyPatch,
@@ -71,7 +71,7 @@ def test_rows_of_earlier_versions_get_their_outcomes_and_differ_in_nothing(
     assert Session.objects.get().tail == earlier.tail
 
 
-def test_a_row_too_many_is_named(project: Project, session: Session) -> None:
+def test_an_extra_row_is_reported(project: Project, session: Session) -> None:
     append(project, session.pk, [act(), ok()])
     row = Episode.objects.get()
     row.anchor = 99
@@ -79,7 +79,7 @@ def test_a_row_too_many_is_named(project: Project, session: Session) -> None:
     assert rebuild(session).differences == ["step row 99 was not in the log"]
 
 
-def test_long_sessions_with_rewinds_come_out_the_same(project: Project, session: Session) -> None:
+def test_rebuilding_long_sessions_with_rewinds_changes_nothing(project: Project, session: Session) -> None:
     for _ in range(3):
         append(project, session.pk, [one for _ in range(400) for one in (act(), ok())])
         rewind(project, session.pk, Target(episodes=150))

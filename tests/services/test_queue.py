@@ -29,7 +29,7 @@ def test_queues_are_separate() -> None:
     assert (purge("ours"), size("ours"), take("theirs")) == (1, 0, "2")
 
 
-def test_looking_into_an_empty_queue_is_one_read() -> None:
+def test_reading_an_empty_queue_takes_one_query() -> None:
     """Otherwise an idle worker would take SQLite's write lock ten times a second."""
     with CaptureQueriesContext(connection) as queries:
         assert take("ours") is None
@@ -68,7 +68,7 @@ def test_an_unreadable_message_is_kept_logged_and_never_taken(
     assert record.getMessage().endswith("is set aside: ValueError: Unterminated string")
 
 
-def test_what_was_set_aside_is_forgotten_after_a_week() -> None:
+def test_messages_that_were_set_aside_are_deleted_after_a_week() -> None:
     store_unreadable("ours", "first", ValueError())
     QueuedMessage.objects.update(created_at=timezone.now() - timedelta(days=8))
     store_unreadable("ours", "second", ValueError())

@@ -1,4 +1,4 @@
-"""Which signed and encrypted reasoning a served context sends again, and what the manifest says of it."""
+"""Which signed and encrypted reasoning a served context sends again, and how the manifest reports it."""
 
 from dataclasses import replace
 from typing import Any
@@ -85,7 +85,7 @@ def left_out(session: Session, asked: RequestedContext = CLAUDE) -> list[tuple[i
     return [(each.first_step, each.last_step, each.blocks, each.reason) for each in found]
 
 
-def test_a_run_that_was_served_keeps_all_of_it_byte_for_byte(claude: Session) -> None:
+def test_a_served_run_keeps_all_reasoning_byte_for_byte(claude: Session) -> None:
     assert [list(block.items()) for block in sent(claude)] == [list(thinking(n).items()) for n in (1, 2, 3)]
     assert left_out(claude) == []
     for policy in ("budgeted", "sliding_window", "episodic", "masked"):
@@ -99,7 +99,7 @@ def test_encrypted_items_are_sent_whole(session: Session) -> None:
     assert [list(item.items()) for item in sent(session, GPT)] == [list(encrypted(n).items()) for n in (1, 2)]
 
 
-def test_the_newest_one_served_is_taken_if_the_output_names_none(session: Session) -> None:
+def test_the_newest_served_snapshot_is_used_if_the_output_names_none(session: Session) -> None:
     record(session, ask("go"))
     record_snapshot(serve_context(session, CLAUDE))
     record(session, output(CLAUDE, 1), ok("c1"))
@@ -112,7 +112,7 @@ def test_the_newest_one_served_is_taken_if_the_output_names_none(session: Sessio
     assert left_out(session) == [(1, 2, 2, CHANGED)]
 
 
-def test_an_agent_that_builds_its_own_requests_is_taken_to_send_everything(session: Session) -> None:
+def test_an_agent_that_builds_its_own_requests_is_assumed_to_send_everything(session: Session) -> None:
     record(session, ask("go"), output(CLAUDE, 1), ok("c1"), output(CLAUDE, 2), ok("c2"))
     assert sent(session) == [thinking(1), thinking(2)]
     record(session, draft(DebugLog(category="compaction", message="Compacted")), ask("on"))
@@ -121,7 +121,7 @@ def test_an_agent_that_builds_its_own_requests_is_taken_to_send_everything(sessi
     assert left_out(session) == [(3, 3, 1, "the agent had compacted its context")]
 
 
-def test_a_fork_and_a_rewind_keep_what_they_share(claude: Session) -> None:
+def test_a_fork_and_a_rewind_keep_the_reasoning_of_shared_steps(claude: Session) -> None:
     child = fork(claude.project, claude.pk, at_step=2)
     assert sent(child) == [thinking(1), thinking(2)]
     act(child, CLAUDE, 7)
@@ -135,7 +135,7 @@ def test_a_fork_and_a_rewind_keep_what_they_share(claude: Session) -> None:
 
 @pytest.mark.parametrize("body", [SystemInstruction(text="You read."), MemoryNotebook(content="a note")])
 @pytest.mark.parametrize("is_served", [True, False])
-def test_another_instruction_or_notebook_ends_it(session: Session, body: Any, is_served: bool) -> None:
+def test_another_instruction_or_notebook_ends_reasoning(session: Session, body: Any, is_served: bool) -> None:
     record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
     if is_served:
         act(session, CLAUDE, 1)
@@ -175,13 +175,13 @@ def test_a_small_budget_leaves_out_the_newest_turn_first(claude: Session) -> Non
     assert built.tokens == built.manifest.tokens < whole.tokens
 
 
-def test_a_request_with_a_live_screen_cannot_be_repeated(session: Session) -> None:
+def test_reasoning_after_a_live_screen_is_left_out(session: Session) -> None:
     record(session, ask("go"))
     act(session, replace(CLAUDE, live_screen="a window"), 1)
     assert left_out(session) == [(1, 1, 1, "its request had a live screen")]
 
 
-def test_another_model_or_format_does_not_get_it(claude: Session) -> None:
+def test_another_model_or_format_gets_no_reasoning(claude: Session) -> None:
     assert sent(claude, replace(CLAUDE, model="claude-opus-4-5-20251101")) != []
     assert left_out(claude, replace(CLAUDE, model="claude-haiku-4-5")) == [
         (1, 3, 3, "another model wrote it")

@@ -25,7 +25,7 @@ def newer() -> None:
     Release.objects.create(version="99.1", migrated_at=later)
 
 
-def test_the_version_that_migrated_is_noted() -> None:
+def test_the_version_that_migrated_is_stored() -> None:
     Release.objects.all().delete()
     record_release()
     record_release()
@@ -60,13 +60,13 @@ def test_every_command_refuses_a_newer_database(run: Run, command: tuple[str, ..
 
 
 @pytest.mark.usefixtures("newer")
-def test_migrate_refuses_it_too() -> None:
+def test_migrate_refuses_a_newer_database() -> None:
     with pytest.raises(ImproperlyConfigured, match="9999_future"):
         call_command("migrate")
 
 
 @pytest.mark.usefixtures("newer")
-def test_a_version_that_is_not_known_is_not_named() -> None:
+def test_an_unknown_version_is_not_named() -> None:
     Release.objects.all().delete()
     with pytest.raises(ImproperlyConfigured, match=r"Install the version that was used last\.$"):
         refuse_newer_database()

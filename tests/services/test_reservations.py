@@ -1,4 +1,4 @@
-"""What a model call may cost is reserved before it begins, by however many threads and processes."""
+"""The possible cost of a model call is reserved before it starts, by any number of threads and processes."""
 
 import multiprocessing
 import warnings
@@ -33,7 +33,7 @@ def counted(project: Project) -> int:
     return SpendingCounter.objects.of_project(project.pk).get(period="day").counted
 
 
-def call(session: Session) -> Reservation:
+def reserve_call(session: Session) -> Reservation:
     return reserve(Payer(session.project_id, session.pk), "gpt-5", 1000, 500)
 
 
@@ -44,7 +44,7 @@ def estimate() -> int:
 
 
 def test_a_call_counts_with_its_estimate_and_then_with_its_cost(project: Project, session: Session) -> None:
-    reservation = call(session)
+    reservation = reserve_call(session)
     assert counted(project) == estimate()
     reservation.settle(123)
     assert {counter.counted for counter in SpendingCounter.objects.all()} == {123}
@@ -52,17 +52,17 @@ def test_a_call_counts_with_its_estimate_and_then_with_its_cost(project: Project
 
 
 def test_a_call_whose_cost_stays_unknown_keeps_its_estimate(project: Project, session: Session) -> None:
-    call(session).settle(None)
+    reserve_call(session).settle(None)
     assert counted(project) == estimate()
     assert not SpendingReservation.objects.exists()
 
 
-def test_a_refusal_says_which_cap_and_when_it_ends(project: Project, session: Session) -> None:
+def test_a_refusal_names_the_cap_and_when_it_ends(project: Project, session: Session) -> None:
     set_caps(project, {"day": 10 * DOLLAR, "month": DOLLAR // 1000})
     with pytest.raises(
         CapReached, match=r"\$0.001 a month.*The next month begins at 20\d\d-\d\d-01 00:00 UTC"
     ) as caught:
-        call(session)
+        reserve_call(session)
     assert (caught.value.fields["period"], caught.value.fields["limit"]) == ("month", 0.001)
     assert counted(project) == 0, "the daily cap counts nothing of a refused call"
 
@@ -89,7 +89,7 @@ def test_a_model_without_a_price_is_refused_only_where_there_is_a_cap(
 def test_an_attempt_after_one_that_may_be_billed_is_reserved_too(
     project: Project, session: Session, failure: ModelCallError, is_paid: bool
 ) -> None:
-    reservation = call(session)
+    reservation = reserve_call(session)
     reservation.retry(failure, 0)
     assert counted(project) == (2 if is_paid else 1) * estimate()
     reservation.settle(7)
@@ -97,7 +97,7 @@ def test_an_attempt_after_one_that_may_be_billed_is_reserved_too(
 
 
 def test_an_attempt_that_was_never_sent_costs_nothing(project: Project, session: Session) -> None:
-    reservation, failure = call(session), ProviderUnreachable("No route.", provider="OpenAI")
+    reservation, failure = reserve_call(session), ProviderUnreachable("No route.", provider="OpenAI")
     failure.never_sent = True
     reservation.retry(failure, 0)
     assert counted(project) == estimate()
@@ -105,10 +105,10 @@ def test_an_attempt_that_was_never_sent_costs_nothing(project: Project, session:
     assert counted(project) == 0
 
 
-def test_an_attempt_after_the_first_words_is_reserved_whatever_broke_it(
+def test_an_attempt_after_the_first_words_is_reserved_after_any_fault(
     project: Project, session: Session
 ) -> None:
-    reservation = call(session)
+    reservation = reserve_call(session)
     list(reservation.watch([TextDelta(text="All")]))
     reservation.retry(LimitReached("Too many.", provider="OpenAI"), 0)
     assert counted(project) == 2 * estimate()
@@ -119,7 +119,7 @@ def test_an_attempt_after_the_first_words_is_reserved_whatever_broke_it(
 def test_a_retry_that_does_not_fit_is_refused(project: Project, session: Session) -> None:
     set_caps(project, {"day": 2 * estimate() - 1})
     with pytest.raises(CapReached):
-        call(session).retry(TimedOut("It was silent.", provider="OpenAI"), 0)
+        reserve_call(session).retry(TimedOut("It was silent.", provider="OpenAI"), 0)
 
 
 def attempts(payer: Payer, count: int) -> int:

@@ -52,19 +52,19 @@ def ids(sessions: list[Session]) -> set[UUID]:
     return {session.pk for session in sessions}
 
 
-def test_a_session_goes_with_all_that_belongs_to_it(project: Project) -> None:
+def test_a_session_is_deleted_with_all_its_rows(project: Project) -> None:
     archive(session_of(project))
     assert purge_all(project, 9) == Purged(sessions=1, entries=2)
     for model in (Session, Entry, Episode, Summary, RetentionPass):
         assert model._default_manager.count() == 0, model
 
 
-def test_what_is_not_archived_stays_however_old(project: Project) -> None:
+def test_a_session_that_is_not_archived_stays_at_any_age(project: Project) -> None:
     Session.objects.filter(pk=session_of(project).pk).update(last_entry_at=days_ago(1000))
     assert purgeable(project, days_ago(9)) == []
 
 
-def test_age_counts_from_when_it_was_archived_last(project: Project) -> None:
+def test_the_age_counts_from_the_last_archiving(project: Project) -> None:
     session = session_of(project)
     archive(session, days_ago=100)
     change_session(project, session.pk, {"status": "live"})
@@ -73,7 +73,7 @@ def test_age_counts_from_when_it_was_archived_last(project: Project) -> None:
     assert ids(purgeable(project, days_ago(0))) == {session.pk}
 
 
-def test_without_a_record_of_it_age_counts_from_the_newest_entry(project: Project) -> None:
+def test_without_an_audit_record_the_age_counts_from_the_newest_entry(project: Project) -> None:
     session = session_of(project)
     Session.objects.filter(pk=session.pk).update(status="archived", last_entry_at=days_ago(10))
     assert purgeable(project, days_ago(11)) == []
@@ -100,7 +100,7 @@ def test_a_grandparent_stays_while_a_grandchild_lives(project: Project) -> None:
     assert [session.pk for session in purgeable(project, days_ago(9))] == [third.pk, second.pk, first.pk]
 
 
-def test_a_parent_outlives_its_fork_unharmed(project: Project) -> None:
+def test_a_purge_of_a_fork_does_not_change_its_parent(project: Project) -> None:
     parent = session_of(project)
     archive(fork(project, parent.pk))
     assert purge_all(project, 9).sessions == 1
@@ -109,14 +109,14 @@ def test_a_parent_outlives_its_fork_unharmed(project: Project) -> None:
     assert rebuild(left, check_only=True).differences == []
 
 
-def test_what_changed_since_people_looked_is_not_deleted(project: Project) -> None:
+def test_a_session_that_changed_since_the_preview_is_not_deleted(project: Project) -> None:
     session = session_of(project)
     archive(session)
     change_session(project, session.pk, {"status": "live"})
     assert purge(project, [session.pk], days_ago(9)) == Purged(0, 0)
 
 
-def test_a_strangers_sessions_stay(project: Project) -> None:
+def test_sessions_of_another_project_stay(project: Project) -> None:
     session = session_of(project)
     archive(session)
     stranger = Project.objects.create(name="Charlie's")
@@ -125,7 +125,7 @@ def test_a_strangers_sessions_stay(project: Project) -> None:
     assert Entry.objects.count() == 2
 
 
-def test_it_is_on_record_who_deleted_what(project: Project) -> None:
+def test_deletions_are_audited_with_the_actor(project: Project) -> None:
     session = session_of(project)
     archive(session)
     purge_all(project, 9)
@@ -191,7 +191,7 @@ def test_a_fork_that_stays_is_named_with_the_session_that_it_blocks(project: Pro
     assert blocked_by_forks(project, days_ago(9)) == []
 
 
-def test_the_log_is_closed_again_afterwards(project: Project) -> None:
+def test_the_log_is_protected_again_after_a_purge(project: Project) -> None:
     archive(session_of(project))
     kept = session_of(project)
     purge_all(project, 9)

@@ -11,7 +11,7 @@ from historyapp.services.append import append
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, preview_rewind, rewind, undo_rewind
 from historyapp.services.sessions import change_session
-from tests.services.drafts import act, answer, ask, call, draft, failed, ok
+from tests.services.drafts import act, answer, ask, draft, failed, ok, tool_calls
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def calls(session: Session) -> list[str]:
         (Target(to_position=0), []),
     ],
 )
-def test_a_rewind_leaves_what_its_target_says(
+def test_a_rewind_keeps_the_entries_of_its_target(
     project: Project, recorded: Session, target: Target, left: list[str]
 ) -> None:
     rewind(project, recorded.pk, target)
     assert calls(recorded) == left
 
 
-def test_dropping_episodes_keeps_what_was_said_before_them(project: Project, recorded: Session) -> None:
+def test_dropping_episodes_keeps_the_inputs_before_them(project: Project, recorded: Session) -> None:
     rewind(project, recorded.pk, Target(episodes=1))
     live = [
         entry.body.get("content") for entry in History(Session.objects.get()).entries(kinds=["model_input"])
@@ -67,7 +67,7 @@ def test_dropping_episodes_keeps_what_was_said_before_them(project: Project, rec
     assert live == ["go", "again"]
 
 
-def test_a_preview_says_what_would_be_cut_off_and_changes_nothing(recorded: Session) -> None:
+def test_a_preview_shows_what_would_be_cut_off_and_changes_nothing(recorded: Session) -> None:
     to_position, cut_off, steps = preview_rewind(History(recorded), Target(to_step=1))
     assert (to_position, cut_off.rows(), steps) == (3, [(str(recorded.pk), 4, 9)], 3)
     assert Session.objects.get().head == 9
@@ -80,12 +80,12 @@ def test_a_target_that_does_not_exist_is_named(project: Project, recorded: Sessi
     assert Session.objects.get().head == 9
 
 
-def test_two_targets_are_one_too_many(project: Project, recorded: Session) -> None:
+def test_two_targets_are_refused(project: Project, recorded: Session) -> None:
     with pytest.raises(Invalid, match="episodes and to_step"):
         rewind(project, recorded.pk, Target(episodes=1, to_step=1))
 
 
-def test_undo_brings_back_what_was_cut_off(project: Project, recorded: Session) -> None:
+def test_undo_restores_the_cut_entries(project: Project, recorded: Session) -> None:
     cut = rewind(project, recorded.pk, Target(to_step=1), reason="wrong way", actor="user:alice")
     append(project, recorded.pk, [act("other")])
     undo_rewind(project, recorded.pk, cut.position, actor="user:alice")
@@ -95,7 +95,7 @@ def test_undo_brings_back_what_was_cut_off(project: Project, recorded: Session) 
     assert [one.reason for one in append(project, recorded.pk, [ok()]).unpaired] == ["no_open_call"]
 
 
-def test_what_is_undone_cannot_be_undone_again(project: Project, recorded: Session) -> None:
+def test_an_undone_rewind_cannot_be_undone_again(project: Project, recorded: Session) -> None:
     cut = rewind(project, recorded.pk, Target(to_step=1))
     undo_rewind(project, recorded.pk, cut.position)
     with pytest.raises(Conflict, match="already undone"):
@@ -114,7 +114,7 @@ def test_going_back_to_a_take_makes_it_live(project: Project, recorded: Session)
 def test_a_rewind_into_a_step_reopens_it_and_the_take_keeps_its_outcome(
     project: Project, session: Session
 ) -> None:
-    append(project, session.pk, [call("a", "b"), ok("a"), failed("b")])
+    append(project, session.pk, [tool_calls("a", "b"), ok("a"), failed("b")])
     rewind(project, session.pk, Target(to_position=2))
     again = Session.objects.get()
     assert History(again).row(1).status == "in_flight"
@@ -135,7 +135,7 @@ def test_counters_follow_a_rewind_and_its_undo(project: Project, recorded: Sessi
     assert (again.steps, again.errors, again.tokens) == before
 
 
-def test_the_instruction_is_that_of_the_live_history(project: Project, session: Session) -> None:
+def test_the_instruction_comes_from_the_live_history(project: Project, session: Session) -> None:
     append(project, session.pk, [draft(SystemInstruction(text="old")), act(), ok()])
     append(project, session.pk, [draft(SystemInstruction(text="new")), act(), ok()])
     assert History(Session.objects.get()).instruction == "new"
@@ -144,7 +144,9 @@ def test_the_instruction_is_that_of_the_live_history(project: Project, session: 
     assert History(Session.objects.get(), as_of=6).instruction == "new"
 
 
-def test_a_fork_shares_without_copying_and_goes_its_own_way(project: Project, recorded: Session) -> None:
+def test_a_fork_shares_entries_without_copying_and_is_independent(
+    project: Project, recorded: Session
+) -> None:
     child = fork(project, recorded.pk, at_step=2, actor="user:alice")
     assert Entry.objects.filter(session=child).count() == 0
     append(project, child.pk, [act("elsewhere"), ok()])
@@ -185,7 +187,9 @@ def test_a_fork_is_named_after_its_parent_and_recorded(project: Project, recorde
     assert set(AuditRecord.objects.values_list("action", "actor")) == {("fork", "key:ph_1"), ("fork", "")}
 
 
-def test_strangers_and_archives_are_left_alone(project: Project, recorded: Session) -> None:
+def test_sessions_of_strangers_and_archived_sessions_are_not_changed(
+    project: Project, recorded: Session
+) -> None:
     stranger = Project.objects.create(name="Charlie's")
     for attempt in (rewind, undo_rewind):
         with pytest.raises(NotFound, match="no session"):

@@ -115,7 +115,7 @@ def test_the_default_model_is_replaced_only_by_one_that_is_allowed(
     assert estimate(Session.objects.get(pk=session.pk), RunRequest()).model == "local"
 
 
-def test_a_run_that_waits_ends_when_its_model_is_taken_off_the_list(
+def test_a_waiting_run_ends_when_its_model_is_removed_from_the_list(
     project: Project, record: Record, loopback: Loopback
 ) -> None:
     run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini")).run
@@ -126,7 +126,7 @@ def test_a_run_that_waits_ends_when_its_model_is_taken_off_the_list(
     assert loopback.requests == []
 
 
-def test_a_run_that_waits_ends_at_a_cap_that_is_lowered(
+def test_a_waiting_run_ends_when_a_cap_is_lowered(
     project: Project, record: Record, loopback: Loopback
 ) -> None:
     set_caps(project, {"day": 10_000_000})
@@ -139,7 +139,7 @@ def test_a_run_that_waits_ends_at_a_cap_that_is_lowered(
 
 
 @pytest.mark.parametrize("how", ["withdraw", "revoke"])
-def test_a_run_that_waits_ends_when_its_key_may_no_longer_spend(
+def test_a_waiting_run_ends_when_its_key_may_no_longer_spend(
     project: Project, record: Record, loopback: Loopback, how: str
 ) -> None:
     key, _ = create_key(project, "agent", scopes=("read", "write", "spend"))
@@ -154,7 +154,7 @@ def test_a_run_that_waits_ends_when_its_key_may_no_longer_spend(
     assert loopback.requests == []
 
 
-def test_a_run_of_a_key_counts_in_the_keys_cap_and_a_retry_in_that_of_who_retries(
+def test_a_run_counts_in_the_cap_of_its_key_and_a_retry_in_the_cap_of_the_key_that_retries(
     project: Project, record: Record, loopback: Loopback
 ) -> None:
     key, _ = create_key(project, "agent", scopes=("read", "write", "spend"))
@@ -166,7 +166,7 @@ def test_a_run_of_a_key_counts_in_the_keys_cap_and_a_retry_in_that_of_who_retrie
     assert (run.state, run.calls) == ("succeeded", 2)
 
 
-def test_an_automatic_run_that_began_as_paid_ones_were_turned_off_calls_nothing(
+def test_an_automatic_run_that_starts_while_paid_runs_are_turned_off_calls_no_model(
     project: Project, loopback: Loopback
 ) -> None:
     change_project(project, {"paid_automatic_compression": True})

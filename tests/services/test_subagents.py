@@ -11,7 +11,7 @@ from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.services.imports.files import import_file
 from historyapp.services.outcomes import compute_outcomes
 from tests.core.importers import codex_lines as codex
-from tests.core.importers.claude_lines import S, answer, assistant, call, says, user
+from tests.core.importers.claude_lines import S, answer, assistant, says, tool_call, user
 from tests.shared import SHARED, needs
 
 CORPUS = "corpus/claude_code/entire__5b_5a73f2998f_0.jsonl"
@@ -24,10 +24,10 @@ def imported(project: Project, name: str, *lines: dict[str, Any]) -> None:
 
 def main(**result: Any) -> tuple[str, list[dict[str, Any]]]:
     """A run of which the second step starts a sub-agent."""
-    task = call("t2", "Task", description="Look around", prompt="find it")
+    task = tool_call("t2", "Task", description="Look around", prompt="find it")
     lines = [
         user(1, None, "go"),
-        assistant(2, 1, call("t1")),
+        assistant(2, 1, tool_call("t1")),
         answer(3, 2, "t1"),
         assistant(4, 3, task),
         answer(5, 4, "t2", "found", **result),
@@ -37,7 +37,7 @@ def main(**result: Any) -> tuple[str, list[dict[str, Any]]]:
 
 
 def sub(first: str = "find it") -> tuple[str, list[dict[str, Any]]]:
-    lines = [user(11, None, first), assistant(12, 11, call("u")), answer(13, 12, "u", "found")]
+    lines = [user(11, None, first), assistant(12, 11, tool_call("u")), answer(13, 12, "u", "found")]
     return "agent-a1.jsonl", [{**line, "isSidechain": True, "agentId": "a1"} for line in lines]
 
 
@@ -61,10 +61,10 @@ def test_a_thread_of_codex_is_found_by_the_result_that_names_it_or_by_its_task(
     project: Project, by: str
 ) -> None:
     child = "019c8a4d-0000-7000-8000-000000000002"
-    call = {"call_id": "c2", "name": "spawn_agent", "arguments": '{"message": "find it"}'}
+    tool_call = {"call_id": "c2", "name": "spawn_agent", "arguments": '{"message": "find it"}'}
     result = codex.output("c2", json.dumps({"agent_id": child if by == "thread" else "unknown"}))
-    first = [codex.meta(), codex.asks("go"), codex.call("c1"), codex.output("c1")]
-    imported(project, "rollout-1.jsonl", *first, codex.item("function_call", **call), result)
+    first = [codex.meta(), codex.asks("go"), codex.tool_call("c1"), codex.output("c1")]
+    imported(project, "rollout-1.jsonl", *first, codex.item("function_call", **tool_call), result)
     spawn = {"subagent": {"thread_spawn": {"parent_thread_id": codex.S}}}
     words = [codex.asks("<environment_context>here</environment_context>"), codex.asks("find it")]
     lines = [codex.meta(id=child, source=spawn), *(words if by == "task" else []), codex.says("done")]

@@ -1,4 +1,4 @@
-"""Text blocks depend only on the log, not on who makes them or in how many parts."""
+"""Text blocks depend only on the log, not on the process that makes them or on the number of parts."""
 
 from datetime import timedelta
 
@@ -43,7 +43,7 @@ def test_a_block_ends_after_enough_entries_or_text(session: Session) -> None:
     assert index_text(session.pk) == 0
 
 
-def test_blocks_made_as_the_session_grows_equal_those_made_at_once(session: Session) -> None:
+def test_blocks_made_while_a_session_grows_equal_those_made_afterwards(session: Session) -> None:
     for _ in range(4):
         record(session, 150, 700)
         index_text(session.pk)
@@ -77,7 +77,7 @@ def test_a_rewind_changes_no_block(session: Session) -> None:
     assert contents(session) == before
 
 
-def test_a_fork_has_blocks_of_its_own_entries_only(session: Session) -> None:
+def test_a_fork_has_blocks_only_of_its_own_entries(session: Session) -> None:
     record(session, 300)
     child = fork(session.project, session.pk, at_step=100)
     record(child, 300)
@@ -86,7 +86,7 @@ def test_a_fork_has_blocks_of_its_own_entries_only(session: Session) -> None:
     assert rebuild(child).differences == []
 
 
-def test_blocks_go_with_their_session(project: Project, session: Session) -> None:
+def test_blocks_are_deleted_with_their_session(project: Project, session: Session) -> None:
     record(session, 300)
     index_text(session.pk)
     change_session(project, session.pk, {"status": "archived"})

@@ -1,6 +1,6 @@
 """Appending, rewinding and forking at random, compared with a model that keeps every path as a plain list.
 
-For every position that ever was the head, every reader must answer as the session stood then.
+For every position that was ever the head, every read must give the state of the session at that time.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -106,7 +106,7 @@ def fold(path: list[Entry]) -> tuple[Tail, list[Step]]:
 @pytest.mark.django_db
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.floats(0, 1), moves), min_size=1, max_size=14))
-def test_every_head_that_ever_was_reads_as_it_stood(db: None, script: list[tuple[float, Any]]) -> None:
+def test_every_earlier_head_can_be_read_as_it_was(db: None, script: list[tuple[float, Any]]) -> None:
     project = Project.objects.create(name="random")
     first = create_session(project)
     plain: dict[UUID, Plain] = {first.pk: Plain()}

@@ -70,16 +70,16 @@ def test_writes_that_wait_for_each_other_and_for_another_program_wait_once(
     assert max(waits) < 1.8 * SECONDS
 
 
-def test_what_a_request_waited_for_its_thread_counts_as_a_wait_for_other_writers(
-    patience: None, foreign_lock: None
-) -> None:
+def test_the_wait_for_a_thread_counts_as_a_wait_for_other_writers(patience: None, foreign_lock: None) -> None:
     before = queued_seconds.set(SECONDS - 0.3)
     assert seconds_of_write() < 0.7 * SECONDS
     queued_seconds.reset(before)
     assert seconds_of_write() > 0.8 * SECONDS
 
 
-def test_a_key_is_noted_as_used_only_if_nobody_else_writes(patience: None, foreign_lock: None) -> None:
+def test_the_last_use_of_a_key_is_stored_only_if_nobody_else_writes(
+    patience: None, foreign_lock: None
+) -> None:
     started = time.monotonic()
     with pytest.raises(OperationalError):
         record_use(ApiKey(last_used_at=None), timezone.now())
@@ -87,7 +87,7 @@ def test_a_key_is_noted_as_used_only_if_nobody_else_writes(patience: None, forei
     assert seconds_of_write() > 0.8 * SECONDS  # the next write waits for its full time again
 
 
-def test_a_key_is_noted_as_used(patience: None) -> None:
+def test_the_last_use_of_a_key_is_stored(patience: None) -> None:
     key, _ = create_key(Project.objects.create(name="P"), "agent", scopes=["read"], actor="test")
     record_use(key, now := timezone.now() + timedelta(hours=1))
     assert ApiKey.objects.get(pk=key.pk).last_used_at == now

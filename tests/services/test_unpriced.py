@@ -35,7 +35,7 @@ def test_options_that_cost_only_tokens_have_a_price(model: str, options: dict[st
 
 
 @pytest.mark.parametrize("model", [CHAT, RESPONSES, CLAUDE])
-def test_what_summaries_send_has_a_price(model: str) -> None:
+def test_every_option_that_summaries_send_has_a_price(model: str) -> None:
     provider = model.partition(":")[0]
     name = {CHAT: "openai_chat", CLAUDE: "anthropic_messages"}.get(model, provider)
     written = format_named(name).prompt("Summarise.", "a run", {"type": "object"})
@@ -64,7 +64,7 @@ def test_what_summaries_send_has_a_price(model: str) -> None:
         ("invented_tomorrow", True),
     ],
 )
-def test_any_other_option_has_none(model: str, name: str, value: Any) -> None:
+def test_any_other_option_has_no_price(model: str, name: str, value: Any) -> None:
     assert unpriced_part(ModelRequest(model, {}, options={name: value})) == f"the option {name!r}"
 
 
@@ -81,7 +81,7 @@ def test_any_other_option_has_none(model: str, name: str, value: Any) -> None:
         (CHAT, {"thinking": {"type": "enabled"}}, "thinking"),
     ],
 )
-def test_a_field_that_changes_the_price_or_another_format_s_option_has_none(
+def test_a_field_that_changes_the_price_or_an_option_of_another_format_has_no_price(
     model: str, options: dict[str, Any], part: str
 ) -> None:
     assert unpriced_part(ModelRequest(model, {}, options=options)) == f"the option {part!r}"
@@ -99,9 +99,7 @@ def test_a_field_that_changes_the_price_or_another_format_s_option_has_none(
         ({"type": "text", "text": "https://a/b.pdf"}, True),
     ],
 )
-def test_content_that_lies_elsewhere_and_sounds_are_not_counted(
-    block: dict[str, Any], is_counted: bool
-) -> None:
+def test_remote_content_and_audio_are_not_counted(block: dict[str, Any], is_counted: bool) -> None:
     for content in ([block], [{"type": "tool_result", "content": [block]}]):
         request = ModelRequest(CHAT, {"messages": [{"role": "user", "content": content}]})
         assert (uncounted_part(request) == "") == is_counted
@@ -137,7 +135,7 @@ def test_models_that_count_more_tokens_for_images_have_a_surcharge(model: str, m
         ({"type": "image_generation"}, False),
     ],
 )
-def test_a_tool_that_the_provider_runs_has_none(tool: dict[str, Any], is_priced: bool) -> None:
+def test_a_tool_that_the_provider_runs_has_no_price(tool: dict[str, Any], is_priced: bool) -> None:
     part = unpriced_part(ModelRequest("gpt-5", {"tools": [tool]}))
     assert part == ("" if is_priced else f"the provider's own tool {tool['type']!r}")
 

@@ -27,6 +27,6 @@ def test_a_shared_beginning_is_read_from_the_cache(
     assert cost.micros == pytest.approx(micros)
 
 
-def test_a_request_is_not_written_to_the_cache_where_that_costs_more() -> None:
+def test_a_request_is_not_written_to_the_cache_if_that_costs_more() -> None:
     assert input_cost(ANTHROPIC, 20_000, 1500).cached == 0
     assert input_cost(ANTHROPIC, 20_000, 1500).micros == 20_000

@@ -32,7 +32,7 @@ def test_refused_budgets_count_as_a_recall_of_0_and_not_in_tokens() -> None:
     assert averages([StepFigures(1.0, 1.0, 100)]).cost is None
 
 
-def test_steps_count_alike_and_intervals_draw_sessions() -> None:
+def test_steps_count_equally_and_intervals_draw_sessions() -> None:
     small, large = compared([[1.0, 0.0], [1.0, 1.0, 1.0, 1.0]], [[1.0] * 2, [1.0] * 4])
     assert small.recall.mean == pytest.approx(5 / 6)
     assert (small.recall.low, small.recall.high) == (0.5, 1.0)
@@ -46,7 +46,7 @@ def test_one_session_is_drawn_by_its_steps() -> None:
     assert small.recall.low < 0.5 < small.recall.high
 
 
-def test_the_cheapest_is_recommended_that_loses_two_points_at_most() -> None:
+def test_the_cheapest_choice_within_two_points_of_the_best_is_recommended() -> None:
     close = recommend(compared([[0.99]] * 12, [[1.0]] * 12), all_priced=True)
     assert close is not None
     assert close.choice == SMALL

@@ -137,7 +137,7 @@ def test_a_long_text_keeps_both_ends_and_says_how_much_is_missing() -> None:
     assert steps_of(ModelOutput(text=kept))[0][1]["answer"] == [kept]
 
 
-def test_images_are_kept_unless_they_are_large_or_none() -> None:
+def test_images_are_kept_unless_they_are_large_or_invalid() -> None:
     def image(data: str) -> dict[str, str]:
         return {"type": "image", "media_type": "image/png", "data": data}
 
@@ -165,7 +165,7 @@ def test_the_policy_allows_the_scripts_and_styles_of_the_file_and_nothing_else()
     assert len(hashes) == 2
 
 
-def test_the_file_refers_to_nothing_elsewhere() -> None:
+def test_the_file_has_no_external_references() -> None:
     for tag, attrs in EMPTY.elements:
         for name in ("src", "href", "action", "data", "srcset", "poster"):
             assert (attrs.get(name) or "#").startswith("#"), (tag, attrs)
@@ -177,13 +177,13 @@ def test_the_file_refers_to_nothing_elsewhere() -> None:
 MARKUP = ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "fetch(")
 
 
-def test_the_script_makes_no_markup_of_texts() -> None:
+def test_the_script_never_parses_texts_as_markup() -> None:
     (script,) = (EMPTY.texts[at] for at, (tag, _) in enumerate(EMPTY.elements) if tag == "script")
     assert [name for name in MARKUP if name in script] == []
 
 
 @given(LIVE, TEXT)
-def test_nothing_that_an_agent_wrote_is_markup(entries: list[Entry], title: str) -> None:
+def test_text_of_agents_is_never_markup(entries: list[Entry], title: str) -> None:
     text = written(entries, title=title + HOSTILE, agent=HOSTILE, model="<b>", tags=(HOSTILE,))
     text.encode()
     page = Page(text)
@@ -197,7 +197,7 @@ def test_nothing_that_an_agent_wrote_is_markup(entries: list[Entry], title: str)
 
 
 @pytest.mark.parametrize("place", ["input", "thought", "answer", "tool", "argument", "command", "result"])
-def test_hostile_text_comes_through_as_text(place: str) -> None:
+def test_hostile_text_is_shown_as_text(place: str) -> None:
     at = dict.fromkeys(("input", "thought", "answer", "tool", "argument", "command", "result"), "x")
     at[place] = HOSTILE
     arguments = {"command": at["command"], at["argument"]: at["argument"]}
@@ -234,7 +234,7 @@ def test_memory_does_not_grow_with_the_session() -> None:
     tracemalloc.stop()
 
 
-def test_times_that_are_not_known_are_left_out() -> None:
+def test_unknown_times_are_left_out() -> None:
     assert "added 2026-01-01" in written([], created_at=START)
     ((row, step),) = steps_of(ModelOutput(text="x"))
     assert row[4] is None

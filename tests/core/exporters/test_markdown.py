@@ -71,7 +71,7 @@ def test_the_header_describes_the_session() -> None:
         assert fact in text
 
 
-def test_a_session_started_with_its_first_entry() -> None:
+def test_the_start_of_a_session_is_the_time_of_its_first_entry() -> None:
     entries = session(ModelInput(content="hi"))
     imported = entries[0].created_at + timedelta(days=99)
     assert f"Started: {entries[0].created_at.isoformat(' ', 'seconds')}" in written(
@@ -89,7 +89,7 @@ def test_summaries_follow_and_logs_are_counted() -> None:
 
 
 @given(LIVE, TEXT)
-def test_nothing_that_an_agent_wrote_is_read_as_markdown(entries: list[Entry], title: str) -> None:
+def test_text_of_agents_is_never_read_as_markdown(entries: list[Entry], title: str) -> None:
     text = written(entries, title=title, agent="# x <b>", model="`", tags=("[a](javascript:b)",))
     text.encode()
     steps = sum(isinstance(entry.body, ModelOutput) for entry in entries)
@@ -146,13 +146,13 @@ def plain(text: str) -> str:
         "Fix the parser's [x]: `y`",
     ],
 )
-def test_only_marks_that_mean_something_are_escaped(text: str) -> None:
+def test_only_marks_with_a_meaning_are_escaped(text: str) -> None:
     line = written([], title=text).splitlines()[0]
     assert line.count("\\") == sum(text.count(mark) for mark in "~[`")
 
 
 @pytest.mark.parametrize("text", ["https://evil.test", "www.evil.test", "me@evil.test"])
-def test_addresses_are_no_links_where_readers_make_them(text: str) -> None:
+def test_addresses_do_not_become_links(text: str) -> None:
     assert text not in written([], title=text)
 
 

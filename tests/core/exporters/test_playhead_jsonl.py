@@ -58,7 +58,7 @@ def families(draw: st.DrawFn) -> list[ExportSession]:
 
 
 def entries_of(operations: list[Operation], session: ExportSession) -> list[Entry]:
-    """The session's log as the importer tells it."""
+    """The session's log as the importer reads it."""
     position = session.forked_from[1] if session.forked_from else 0
     entries = []
     for op in operations:
@@ -93,7 +93,7 @@ def test_an_export_is_imported_unchanged(family: list[ExportSession]) -> None:
 
 
 @given(families())
-def test_an_export_is_lines_of_ascii(family: list[ExportSession]) -> None:
+def test_the_lines_of_an_export_are_ascii(family: list[ExportSession]) -> None:
     for piece in PLAYHEAD_JSONL.write(family[0], family[1:]):
         assert piece.isascii()
         assert piece.endswith("\n")

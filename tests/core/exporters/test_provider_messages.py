@@ -69,7 +69,7 @@ def test_an_anthropic_export_is_imported_as_the_same_conversation() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai_messages", "anthropic_messages", "markdown"])
-def test_only_live_entries_are_wanted(name: str) -> None:
+def test_exporters_of_conversations_use_only_live_entries(name: str) -> None:
     assert EXPORTERS[name].live_only
 
 

@@ -11,8 +11,8 @@ from tests.core.formats.refusals import (
     Refused,
     Request,
     is_base64,
+    refuse_blank,
     refuse_unless,
-    says_something,
 )
 
 
@@ -41,7 +41,7 @@ def anthropic_messages(request: Request) -> None:
         _thinking_order(message["content"])
     for block in request.get("system", ()):
         refuse_unless(block["type"] == "text", "a system block that is no text", block)
-        says_something(block["text"], "a system block")
+        refuse_blank(block["text"], "a system block")
     _anthropic_tools(request)
     _breakpoints(request)
 
@@ -77,7 +77,7 @@ def _anthropic_pairs(messages: list[Any]) -> None:
 def _anthropic_text(block: Any) -> None:
     """``TextBlockParam``."""
     refuse_unless(set(block) - {"cache_control"} == {"type", "text"}, "fields of a text", block)
-    says_something(block["text"], "a text block")
+    refuse_blank(block["text"], "a text block")
 
 
 def _anthropic_image(block: Any) -> None:
@@ -117,7 +117,7 @@ def _anthropic_result(block: Any) -> None:
     fields = {"type", "tool_use_id", "content", "is_error", "cache_control"}
     refuse_unless(set(block) <= fields, "fields of a result", set(block))
     if isinstance(block["content"], str):
-        return says_something(block["content"], "a result")
+        return refuse_blank(block["content"], "a result")
     refuse_unless(block["content"], "a result without content")
     for part in block["content"]:
         shapes = {name: _ANTHROPIC_BLOCKS["user"][name] for name in ("text", "image", "document")}

@@ -1,8 +1,8 @@
 """What every provider asks of a format, checked without knowing the provider's keys.
 
-A format writes :data:`RECORDED`, a session in which every text occurs once. Where a text stands shows where
-the format puts texts, names of tools, arguments and ids. What only the provider can say needs a validator of
-the format's own: whether arguments are an object or text, which roles there are, how messages begin and end.
+A format writes :data:`RECORDED`, a session in which every text occurs once. The place of a text shows where
+the format puts texts, names of tools, arguments and ids. Rules of a single provider need a validator of their
+own: whether arguments are an object or text, which roles there are, how messages begin and end.
 """
 
 import json
@@ -21,7 +21,7 @@ from historyapp.core.formats.base import Format
 from historyapp.core.formats.calls import CallIds
 from historyapp.core.manifest import Manifest
 from tests.core.entries import session
-from tests.core.formats.refusals import NAME, Request, refuse_unless, says_something
+from tests.core.formats.refusals import NAME, Request, refuse_blank, refuse_unless
 
 Path = tuple[str | int, ...]
 Place = tuple[str, ...]
@@ -132,7 +132,7 @@ def check_request(format: Format, request: Request) -> None:
     for path, value in nodes(request):
         place = place_of(path)
         if place in text_places.texts and isinstance(value, str):
-            says_something(value, ".".join(map(str, path)))
+            refuse_blank(value, ".".join(map(str, path)))
         if place in text_places.names and isinstance(value, str):
             refuse_unless(NAME.fullmatch(value), "an illegal name of a tool", value)
         if place in text_places.objects and path and not isinstance(path[-1], int):
@@ -142,7 +142,7 @@ def check_request(format: Format, request: Request) -> None:
 
 
 def check_texts(format: Format) -> Request:
-    """Every text of the session stands in its request, once."""
+    """Every text of the session occurs in its request exactly once."""
     request = request_of(format, *RECORDED, screen=SCREEN, **FIXED)
     check_request(format, request)
     written = [value for _, value in nodes(request) if isinstance(value, str)]
@@ -154,7 +154,7 @@ def check_texts(format: Format) -> Request:
 
 
 def check_pairs(format: Format) -> None:
-    """A result stands after its call, is no user's text, and has its call's id where the provider has ids."""
+    """A result follows its call, is not the user's text, and has its call's id if the provider has ids."""
     request = check_texts(format)
     [user] = standing(request, "the last input")
     order = [path for path, _ in nodes(request)]
@@ -192,7 +192,7 @@ def _nearest(ids: list[tuple[Path, str]], path: Path) -> str | None:
 
 
 def _kind(request: Request, path: Path) -> tuple[Place, dict[str, Any]]:
-    """What a text stands in: its place, and the other texts of the object around it."""
+    """What surrounds a text: its place, and the other texts of its object."""
     value: Any = request
     around, without = dict[str, Any](), path[:1]
     for index, key in enumerate(path):
@@ -204,7 +204,7 @@ def _kind(request: Request, path: Path) -> tuple[Place, dict[str, Any]]:
 
 
 def check_images(format: Format, *parts: dict[str, Any]) -> None:
-    """A part that is no text is sent, or its type is named in a text."""
+    """A part that is not text is sent, or a text names its type."""
     for part in parts:
         keys = {path[-1]: value for path, value in nodes(part) if path and isinstance(value, str)}
         data = [value.rpartition(",")[2] for key, value in keys.items() if key not in ("type", "media_type")]

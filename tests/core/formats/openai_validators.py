@@ -11,8 +11,8 @@ from tests.core.formats.refusals import (
     Refused,
     Request,
     is_base64,
+    refuse_blank,
     refuse_unless,
-    says_something,
 )
 
 
@@ -47,7 +47,7 @@ def _chat_result(message: Any, open_ids: list[str]) -> None:
     )
     refuse_unless(message["tool_call_id"] in open_ids, "a result without its call", message["tool_call_id"])
     open_ids.remove(message["tool_call_id"])
-    says_something(message["content"], "a result")
+    refuse_blank(message["content"], "a result")
 
 
 def _chat_calls(message: Any, seen: set[str]) -> list[str]:
@@ -79,19 +79,19 @@ def _chat_system(message: Any) -> None:
     refuse_unless(set(message) == {"role", "content"}, "fields of a system message", set(message))
     parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
     for part in parts:
-        says_something(part["text"] if isinstance(part, dict) else part, "a system message")
+        refuse_blank(part["text"] if isinstance(part, dict) else part, "a system message")
 
 
 def _chat_user(message: Any) -> None:
     """``ChatCompletionContentPartParam``: text, image_url, input_audio or file."""
     refuse_unless(set(message) == {"role", "content"}, "fields of a user message", set(message))
     if isinstance(message["content"], str):
-        return says_something(message["content"], "a user message")
+        return refuse_blank(message["content"], "a user message")
     refuse_unless(message["content"], "a user message without parts")
     for part in message["content"]:
         match part["type"]:
             case "text":
-                says_something(part["text"], "a text part")
+                refuse_blank(part["text"], "a text part")
             case "image_url":
                 refuse_unless(set(part) == {"type", "image_url"}, "fields of an image", part)
                 _openai_image(part["image_url"]["url"])
@@ -119,7 +119,7 @@ def _chat_assistant(message: Any) -> None:
     refuse_unless(set(message) <= {"role", "content", "tool_calls"}, "fields of an assistant", set(message))
     if message["content"] is None:
         return refuse_unless(message.get("tool_calls"), "an assistant message without anything")
-    return says_something(message["content"], "an assistant message")
+    return refuse_blank(message["content"], "an assistant message")
 
 
 _CHAT_ROLES: dict[str, Callable[[Any], None]] = {
@@ -158,7 +158,7 @@ def openai_responses(request: Request) -> None:
         # ``FunctionToolParam``: parameters and strict are required.
         refuse_unless(tool["type"] == "function" and {"parameters", "strict"} <= set(tool), "a tool", tool)
     if "instructions" in request:
-        says_something(request["instructions"], "instructions")
+        refuse_blank(request["instructions"], "instructions")
     _responses_order(request["input"])
     for item in request["input"]:
         match item["type"]:
@@ -211,7 +211,7 @@ def _responses_message(item: Any) -> None:
     refuse_unless(set(item) == {"type", "role", "content"}, "fields of a message", set(item))
     refuse_unless(item["role"] in ("user", "assistant", "system", "developer"), "a role", item["role"])
     if isinstance(item["content"], str):
-        return says_something(item["content"], "a message")
+        return refuse_blank(item["content"], "a message")
     refuse_unless(item["role"] != "assistant", "input parts of the assistant's", item)
     return _input_parts(item["content"])
 
@@ -222,7 +222,7 @@ def _input_parts(parts: Any) -> None:
     for part in parts:
         match part["type"]:
             case "input_text":
-                says_something(part["text"], "a text part")
+                refuse_blank(part["text"], "a text part")
             case "input_image":
                 refuse_unless(part["detail"] in ("low", "high", "auto", "original"), "a detail", part)
                 _openai_image(part["image_url"])
@@ -242,7 +242,7 @@ def _responses_output(item: Any) -> None:
     """``FunctionCallOutput``: text, or input parts."""
     refuse_unless(set(item) == {"type", "call_id", "output"}, "fields of an output", set(item))
     if isinstance(item["output"], str):
-        return says_something(item["output"], "an output")
+        return refuse_blank(item["output"], "an output")
     return _input_parts(item["output"])
 
 

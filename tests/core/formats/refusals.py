@@ -20,7 +20,7 @@ def refuse_unless(true: object, why: str, what: Any = "") -> None:
         raise Refused(f"{why}: {what!r:.300}")
 
 
-def says_something(text: Any, what: str) -> None:
+def refuse_blank(text: Any, what: str) -> None:
     """No empty text. Anthropic: "messages: text content blocks must be non-empty" and "must contain
     non-whitespace text" (Claude documentation, "Errors"; seen in public issues). OpenAI takes empty strings;
     our own rule is the stricter one for both."""

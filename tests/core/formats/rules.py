@@ -32,11 +32,11 @@ def check_openai(messages: list[dict[str, Any]]) -> None:
             assert call["id"] not in seen
             seen.add(call["id"])
             open_ids.append(call["id"])
-        assert says_something(content) or (calls and content is None)
+        assert has_text(content) or (calls and content is None)
     assert not open_ids
 
 
-def says_something(content: Any) -> bool:
+def has_text(content: Any) -> bool:
     if isinstance(content, str):
         return bool(content.strip())
     return (
@@ -62,7 +62,7 @@ def check_anthropic(messages: list[dict[str, Any]], system: list[dict[str, Any]]
         answers = [block for block in blocks if block["type"] == "tool_result"]
         assert blocks[: len(answers)] == answers
         assert sorted(block["tool_use_id"] for block in answers) == sorted(called)
-        assert all(says_something(block["content"]) for block in answers)
+        assert all(has_text(block["content"]) for block in answers)
         called = [block["id"] for block in blocks if block["type"] == "tool_use"]
         if message["role"] == "user":
             assert not called

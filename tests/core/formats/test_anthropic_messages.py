@@ -61,7 +61,7 @@ def test_a_session_that_begins_with_the_model_says_so() -> None:
     assert rendered(ModelOutput(text="x"))[0] == ("user", [text(NO_BEGINNING)])
 
 
-def test_the_current_instruction_and_notebook_go_beside_the_messages() -> None:
+def test_the_current_instruction_and_notebook_are_the_system_field() -> None:
     old, new = SystemInstruction(text="old"), SystemInstruction(text="new")
     messages, system = render(session(old, ASKS, new, MemoryNotebook(content="red")))
     assert system == [text("new"), text("red")]
@@ -76,14 +76,14 @@ def test_thinking_comes_first_unchanged_and_only_with_its_message() -> None:
     assert rendered(ASKS, ModelOutput(reasoning=[THINKING])) == [("user", [text("hi")])]
 
 
-def test_answers_in_a_row_are_one_message() -> None:
+def test_consecutive_answers_are_one_message() -> None:
     assert rendered(ASKS, ModelOutput(text="a"), ModelOutput(text="b "))[1] == (
         "assistant",
         [text("a"), text("b")],
     )
 
 
-def test_an_image_that_came_back_is_shown() -> None:
+def test_an_image_in_a_result_is_sent() -> None:
     image = {"type": "image", "media_type": "image/png", "data": "AA"}
     *_, (_, [block]) = rendered(ASKS, calls("a"), result("a", [image]))
     source = {"type": "base64", "media_type": "image/png", "data": "AA"}

@@ -30,12 +30,12 @@ def check_names(format: Format) -> None:
 
 
 @EVERY
-def test_a_name_that_is_not_legal_is_replaced(name: str) -> None:
+def test_an_illegal_name_is_replaced(name: str) -> None:
     check_names(FORMATS[name])
 
 
 @EVERY
-def test_every_text_of_a_session_is_once_in_its_request(name: str) -> None:
+def test_every_text_of_a_session_occurs_once_in_its_request(name: str) -> None:
     check_texts(FORMATS[name])
 
 
@@ -45,12 +45,12 @@ def test_every_result_is_under_its_call(name: str) -> None:
 
 
 @EVERY
-def test_what_is_no_text_is_sent_or_named(name: str) -> None:
+def test_parts_that_are_not_text_are_sent_or_named(name: str) -> None:
     check_images(FORMATS[name], *NOT_TEXT)
 
 
 @EVERY
-def test_the_texts_that_a_format_declares_to_add_are_added(name: str) -> None:
+def test_the_texts_that_a_format_declares_are_added(name: str) -> None:
     check_frame(FORMATS[name])
 
 

@@ -84,7 +84,7 @@ def test_the_same_context_gives_the_same_bytes(
 @EVERY
 @settings(max_examples=examples(60))
 @given(conversation=SESSIONS, fields=FIELDS, tools=TOOLS)
-def test_what_is_metered_is_what_the_request_costs(
+def test_the_meter_counts_what_the_request_costs(
     name: str, conversation: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
     meter = RequestMeter(name, factor=1.25)
@@ -136,7 +136,7 @@ def test_a_result_without_its_call_becomes_the_users_text(name: str) -> None:
 
 
 @CHATTING
-def test_an_id_that_recurs_is_another_one_each_time(name: str) -> None:
+def test_a_repeated_id_is_replaced_by_a_different_one_each_time(name: str) -> None:
     bodies = [ASKS, *(body for _ in range(3) for body in (calling("a"), answer("a")))]
     validate(name, rendered(name, *bodies))
 
@@ -149,7 +149,7 @@ def test_calls_of_one_message_with_one_id_are_both_answered(name: str) -> None:
 
 
 @CHATTING
-def test_a_call_that_recurs_keeps_its_own_result(name: str) -> None:
+def test_a_repeated_call_keeps_its_own_result(name: str) -> None:
     """Results stand in the order of their calls, by which providers without ids pair them."""
     bodies = [ASKS, calling("a", "b"), answer("a", "told 1"), answer("b", "told 2")]
     bodies += [calling("b", "a"), answer("a", "told 3"), answer("b", "told 4")]
@@ -179,14 +179,14 @@ def test_every_part_of_a_result_reaches_the_model(name: str, given: dict[str, An
     assert text.count("odd part") == 1
 
 
-def test_arguments_are_an_object_here_and_a_string_there() -> None:
+def test_arguments_are_an_object_for_anthropic_and_a_string_for_openai() -> None:
     written = ModelOutput(tool_calls=(ToolCall(id="a", name="ls", arguments={"at": "日"}),))
     [_, call, _] = rendered("openai_chat", ASKS, written)["messages"]
     assert call["tool_calls"][0]["function"]["arguments"] == '{"at":"日"}'
     assert rendered("anthropic_messages", ASKS, written)["messages"][1]["content"][0]["input"] == {"at": "日"}
 
 
-def test_reasoning_is_sent_to_its_maker_only_and_unchanged() -> None:
+def test_reasoning_is_sent_unchanged_and_only_to_its_provider() -> None:
     thinking = calling("a", reasoning=[SIGNED, ENCRYPTED, REDACTED])
     requests = {name: rendered(name, ASKS, thinking, answer("a")) for name in FORMATS}
     blocks = requests["anthropic_messages"]["messages"][1]["content"]
@@ -200,7 +200,7 @@ def test_reasoning_is_sent_to_its_maker_only_and_unchanged() -> None:
         assert "EmwK" not in json.dumps(requests[name])
 
 
-def test_reasoning_that_led_to_nothing_is_left_out() -> None:
+def test_reasoning_without_text_or_calls_is_left_out() -> None:
     alone = ModelOutput(reasoning=[SIGNED, ENCRYPTED])
     assert len(rendered("anthropic_messages", ASKS, alone)["messages"]) == 1
     assert len(rendered("openai_responses", ASKS, alone)["input"]) == 1
@@ -224,7 +224,7 @@ def test_parallel_results_are_one_message_for_anthropic_and_one_each_for_openai(
     ]  # fmt: skip
 
 
-def test_a_leading_system_message_goes_beside_anthropics_messages_and_a_later_one_is_the_users() -> None:
+def test_a_leading_system_message_is_anthropics_system_field_and_a_later_one_is_a_user_message() -> None:
     later_instruction = ModelInput(channel="system", content="told")
     request = rendered("anthropic_messages", later_instruction, ASKS, later_instruction, system="first")
     assert [block["text"] for block in request["system"]] == ["first", "told"]
@@ -235,7 +235,7 @@ def test_images_are_converted_or_named() -> None:
     image = {"type": "image", "media_type": "image/jpeg", "data": TINY_PNG}
     seen = ModelInput(content=[image])
     [block] = rendered("anthropic_messages", seen)["messages"][0]["content"]
-    assert block["source"]["media_type"] == "image/png"  # what it is, not what it is called
+    assert block["source"]["media_type"] == "image/png"  # by its content, not by its declared type
     [part] = rendered("openai_chat", seen)["messages"][0]["content"]
     assert part["image_url"]["url"] == f"data:image/png;base64,{TINY_PNG}"
     shot = [ASKS, calling("a"), answer("a", [image])]
@@ -243,7 +243,7 @@ def test_images_are_converted_or_named() -> None:
     assert rendered("openai_chat", *shot)["messages"][2]["content"] == "[image]"
 
 
-def test_the_live_screen_rides_behind_the_newest_result() -> None:
+def test_the_live_screen_follows_the_newest_result() -> None:
     turn = [ASKS, calling("a"), answer("a")]
     blocks = rendered("anthropic_messages", *turn, live_screen="now")["messages"][-1]["content"]
     assert [block["type"] for block in blocks] == ["tool_result", "text"]
@@ -253,7 +253,7 @@ def test_the_live_screen_rides_behind_the_newest_result() -> None:
     }
 
 
-def test_breakpoints_stand_on_what_stays() -> None:
+def test_breakpoints_are_on_stable_parts() -> None:
     turns = [ASKS, calling("a"), answer("a"), calling("b"), answer("b"), calling("c"), answer("c")]
     request = rendered("anthropic_messages", *turns, system="s", notebook="n", live_screen="x", stable=3)
     assert ["cache_control" in block for block in request["system"]] == [True, True]
@@ -305,7 +305,7 @@ WEB_SEARCHES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("maker", WEB_SEARCHES)
-def test_a_providers_own_tool_goes_to_that_provider_as_it_is(maker: str) -> None:
+def test_a_providers_own_tool_is_sent_to_that_provider_unchanged(maker: str) -> None:
     tool = WEB_SEARCHES[maker]
     tools = [{**tool, "cache_control": {"type": "ephemeral"}}, {"name": "ls"}]
     request = FORMATS[maker].request(of(maker, ASKS, system="Help."), tools)
@@ -318,13 +318,13 @@ def test_a_providers_own_tool_goes_to_that_provider_as_it_is(maker: str) -> None
 
 @pytest.mark.parametrize("maker", WEB_SEARCHES)
 @CHATTING
-def test_a_providers_own_tool_goes_to_no_other(maker: str, name: str) -> None:
+def test_a_providers_own_tool_is_sent_to_no_other_provider(maker: str, name: str) -> None:
     if name != maker:
         with pytest.raises(Invalid, match=f"only be sent in the format {maker}"):
             FORMATS[name].tools([WEB_SEARCHES[maker]])
 
 
-def test_a_providers_own_tool_is_there_once() -> None:
+def test_a_repeated_tool_of_a_provider_is_refused() -> None:
     with pytest.raises(Invalid, match="more than one"):
         FORMATS["openai_responses"].tools([WEB_SEARCHES["openai_responses"]] * 2)
 
@@ -335,6 +335,6 @@ def test_two_tools_of_one_name_are_refused(name: str) -> None:
         FORMATS[name].tools([{"name": "ls"}, {"name": "ls"}])
 
 
-def test_an_unknown_format_names_those_there_are() -> None:
+def test_the_error_of_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(Invalid, match=", ".join(FORMATS)):
         format_named("xml")

@@ -88,7 +88,7 @@ def test_arguments_are_an_object_in_json_text(arguments: Any) -> None:
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"raw": arguments}
 
 
-def test_blank_content_is_no_message() -> None:
+def test_blank_content_makes_no_message() -> None:
     assert rendered(ModelInput(content=" "), ModelOutput(text="\n"), SystemInstruction(text="")) == []
 
 
@@ -96,6 +96,6 @@ def test_thoughts_are_not_text_next_to_calls() -> None:
     assert rendered(calls("a", thoughts="hm"), result("a"))[0]["content"] is None
 
 
-def test_an_instruction_on_its_own_channel_stays_one() -> None:
+def test_an_instruction_on_its_own_channel_stays_an_instruction() -> None:
     assert rendered(ModelInput(channel="system", content="x"))[0]["role"] == "system"
     assert rendered(ModelInput(channel="environment", content="x"))[0]["role"] == "user"

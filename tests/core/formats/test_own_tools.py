@@ -14,7 +14,7 @@ from historyapp.core.formats.tools import OWN_TOOLS_AS_OF, maker_of, tool_of
 from historyapp.core.prices import load_prices
 
 DOCS = Path(__file__).parents[3] / "docs"
-CALLED_OTHERWISE = {
+NAMED_OTHERWISE = {
     "function", "custom", "computer", "computer_use_preview", "mcp", "programmatic_tool_calling",
     "local_shell", "shell", "namespace", "tool_search", "apply_patch",
 }  # fmt: skip
@@ -30,25 +30,25 @@ def types_in(declared: Any) -> Iterator[str]:
         yield from (value for value in get_args(field) if isinstance(value, str))
 
 
-def test_every_tool_of_anthropics_that_is_named_with_a_day_goes_to_anthropic() -> None:
+def test_every_dated_tool_of_anthropic_is_sent_to_anthropic() -> None:
     dated = [kind for kind in types_in(ToolUnionParam) if kind[-8:].isdigit()]
     assert len(dated) > 10
     assert {maker_of({"type": kind}) for kind in dated} == {"anthropic_messages"}
 
 
-def test_every_tool_of_openais_is_known_or_called_otherwise() -> None:
-    """A new one in the SDK fails here, so that somebody looks at it and renews the date."""
+def test_every_tool_of_openai_is_known_or_has_another_name() -> None:
+    """A new tool in the SDK fails this test, so that somebody checks it and updates the date."""
     kinds = set(types_in(ToolParam))
     own = {kind for kind in kinds if maker_of({"type": kind}) == "openai_responses"}
-    assert kinds - own == CALLED_OTHERWISE
+    assert kinds - own == NAMED_OTHERWISE
 
 
-def test_a_tool_that_is_not_known_is_refused_with_the_date_of_the_list() -> None:
+def test_an_unknown_tool_is_refused_with_the_date_of_the_list() -> None:
     with pytest.raises(Invalid, match=f"known on {OWN_TOOLS_AS_OF}"):
         tool_of({"type": "time_machine"})
 
 
-def test_the_pages_say_the_dates_that_the_code_says() -> None:
+def test_the_pages_have_the_dates_of_the_code() -> None:
     for page in ("contexts.md", "models.md"):
         text = " ".join((DOCS / page).read_text().split())
         assert OWN_TOOLS_AS_OF in text

@@ -6,7 +6,7 @@ from tests.core.policies.past import MemoryPast
 STEPS = MemoryPast(session(ModelOutput(use_tool=UseTool(name="ls")), result(None, "a.py"))).episodes(1, 1)
 
 
-def test_a_history_reads_as_users_of_the_earlier_systems_know_it() -> None:
+def test_a_history_reads_as_in_the_earlier_systems() -> None:
     assert fmt_list(STEPS) == "1. Executed `ls()`: a.py"
     assert fmt_paragraph(STEPS).startswith("### Step 1: Executed `ls()`\n")
 

@@ -128,7 +128,7 @@ def test_blocks_are_equal_to_the_recorded_ones_in_any_order(texts: list[str]) ->
         assert sent == [json.dumps(SIGNED)] * count
 
 
-def test_an_input_between_two_outputs_is_no_change_of_order() -> None:
+def test_an_input_between_two_outputs_does_not_change_the_order() -> None:
     conversation: list[ConversationPart] = [
         InputMessage(1, "go"),
         Turn(2, answer(text="a", calls=0)),
@@ -138,5 +138,5 @@ def test_an_input_between_two_outputs_is_no_change_of_order() -> None:
     prefix = RequestPrefix(FORMATS["anthropic_messages"], whole)
     prefix.add(whole.parts[0].items)
     assert prefix.is_beginning_of(whole.parts[1].items[0])
-    prefix.add(whole.parts[1].items)  # the request that ends here is told to continue
+    prefix.add(whole.parts[1].items)  # the request that ends here asks the model to continue
     assert not prefix.is_beginning_of(whole.parts[1].items[0])

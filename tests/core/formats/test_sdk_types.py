@@ -67,6 +67,6 @@ def test_the_sdks_types_take_every_request(
         ("anthropic_messages", {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}),
     ],
 )
-def test_the_types_refuse_what_is_broken(name: str, broken: Any) -> None:
+def test_the_types_refuse_invalid_requests(name: str, broken: Any) -> None:
     with pytest.raises(ValidationError):
         parse(name, broken)

@@ -16,7 +16,7 @@ from tests.core.formats.refusals import Request, refuse_unless
 
 
 def validate(format: str, request: Request) -> None:
-    """Passes a request that its provider accepts.
+    """Accepts a request that its provider accepts.
 
     Raises:
         Refused: naming the rule that it breaks.
@@ -29,8 +29,8 @@ def validate(format: str, request: Request) -> None:
 
 
 def _is_wire_text(value: Any) -> None:
-    """A request is JSON in UTF-8 (RFC 8259): no lone surrogates, no NaN. NUL is no character of any text that
-    models are sent; compatible servers refuse it."""
+    """A request is JSON in UTF-8 (RFC 8259): no lone surrogates, no NaN. No text for a model contains NUL;
+    compatible servers refuse it."""
     match value:
         case str():
             refuse_unless(not re.search("[\0\ud800-\udfff]", value), "not text", value)

@@ -44,7 +44,7 @@ def says(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def call(id: str | None, name: str = "Read", **arguments: Any) -> dict[str, Any]:
+def tool_call(id: str | None, name: str = "Read", **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": id, "name": name, "input": arguments}
 
 

@@ -40,7 +40,7 @@ def thinks(text: str, **fields: Any) -> dict[str, Any]:
     return item("reasoning", summary=[{"type": "summary_text", "text": text}], **fields)
 
 
-def call(id: str, arguments: Any = '{"command":["ls"]}', **fields: Any) -> dict[str, Any]:
+def tool_call(id: str, arguments: Any = '{"command":["ls"]}', **fields: Any) -> dict[str, Any]:
     return item("function_call", call_id=id, name="shell", arguments=arguments, **fields)
 
 

@@ -1,4 +1,4 @@
-"""A session of Gemini CLI that has something of everything, as a document and as lines."""
+"""A session of Gemini CLI with every kind of record, as a document and as lines."""
 
 from typing import Any
 

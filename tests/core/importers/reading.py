@@ -1,4 +1,4 @@
-"""Reading a transcript in a test, what every importer must keep to, and documents that went wrong."""
+"""Reads transcripts in tests, checks the rules that every importer keeps, and damages documents."""
 
 import copy
 import io
@@ -183,8 +183,8 @@ def _place(draw: st.DrawFn, document: Any) -> tuple[Any, Any]:
     return holder, key
 
 
-def survives(importer: Importer, data: Any, name: str = "run.json") -> None:
-    """The importer tells what it can of the file, or says that it can read nothing; nothing else happens."""
+def check_survival(importer: Importer, data: Any, name: str = "run.json") -> None:
+    """Checks that the importer reads what it can, or raises ``UnreadableTranscript`` and no other error."""
     operations: list[Operation] = []
     with suppress(UnreadableTranscript):
         operations.extend(importer.read(source(data, name)))

@@ -1,4 +1,4 @@
-"""One small file of each format that has something of everything the format can say."""
+"""One small file of each format with every kind of content that the format can have."""
 
 from typing import Any
 

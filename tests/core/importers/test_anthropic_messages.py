@@ -32,7 +32,7 @@ def text(value: str, **fields: Any) -> dict[str, Any]:
     return {"type": "text", "text": value, **fields}
 
 
-def call(id: str, name: str = "look", kind: str = "tool_use", **arguments: Any) -> dict[str, Any]:
+def tool_call(id: str, name: str = "look", kind: str = "tool_use", **arguments: Any) -> dict[str, Any]:
     return {"type": kind, "id": id, "name": name, "input": arguments}
 
 
@@ -45,7 +45,7 @@ def thinks(thought: str) -> dict[str, Any]:
 
 
 def searches(id: str) -> dict[str, Any]:
-    return call(id, "web_search", "server_tool_use", query="x")
+    return tool_call(id, "web_search", "server_tool_use", query="x")
 
 
 def search_found(id: str, content: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def recorded(messages: list[Any], response: Any, **fields: Any) -> dict[str, Any
 
 TURNS = [
     asks("Where is it?"),
-    says("I look.", call("a"), call("b", "find")),
+    says("I look.", tool_call("a"), tool_call("b", "find")),
     asks(tool_result("a"), tool_result("b", "there")),
 ]
 
@@ -71,7 +71,7 @@ TURNS = [
 def test_parallel_calls_and_their_results_are_one_entry_each() -> None:
     operations = read(ANTHROPIC_MESSAGES, [*TURNS, says("Here.")])
     assert kinds(operations) == ["model_input", "model_output", "tool_results", "model_output"]
-    assert [call.id for call in outputs(operations)[0].tool_calls] == ["a", "b"]
+    assert [tool_call.id for tool_call in outputs(operations)[0].tool_calls] == ["a", "b"]
     assert [(r.tool_call_id, r.tool_name, r.outputs) for r in results(operations)] == [
         ("a", "look", "here"),
         ("b", "find", "there"),
@@ -97,9 +97,14 @@ def test_an_error_has_its_reason() -> None:
     assert [(r.status, r.reason) for r in results(operations)] == [("error", "no such file")]
 
 
-def test_what_a_server_tool_found_ends_an_output() -> None:
+def test_a_result_of_a_server_tool_ends_an_output() -> None:
     message = says(
-        thinks("hm"), "I search.", searches("s"), search_found("s", [{"url": "u"}]), "Found it.", call("a")
+        thinks("hm"),
+        "I search.",
+        searches("s"),
+        search_found("s", [{"url": "u"}]),
+        "Found it.",
+        tool_call("a"),
     )
     operations = read(ANTHROPIC_MESSAGES, [asks("?"), message, asks(tool_result("a"))])
     assert kinds(operations)[1:] == ["model_output", "tool_results", "model_output", "tool_results"]
@@ -112,10 +117,10 @@ def test_what_a_server_tool_found_ends_an_output() -> None:
 
 
 def test_an_output_with_an_open_call_is_not_ended_by_a_server_tools_result() -> None:
-    message = says(call("a"), searches("s"), search_found("s", []), "Then.")
+    message = says(tool_call("a"), searches("s"), search_found("s", []), "Then.")
     operations = read(ANTHROPIC_MESSAGES, [asks("?"), message, asks(tool_result("a"))])
     assert kinds(operations)[1:] == ["model_output", "tool_results", "tool_results"]
-    assert [call.id for call in outputs(operations)[0].tool_calls] == ["a", "s"]
+    assert [tool_call.id for tool_call in outputs(operations)[0].tool_calls] == ["a", "s"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_an_output_with_an_open_call_is_not_ended_by_a_server_tools_result() -> 
         ),
     ],
 )
-def test_a_server_tool_fails_in_its_own_words(content: dict[str, Any], reason: str) -> None:
+def test_an_error_of_a_server_tool_keeps_its_text(content: dict[str, Any], reason: str) -> None:
     operations = read(ANTHROPIC_MESSAGES, [asks("?"), says(searches("s"), search_found("s", content))])
     assert [(r.status, r.reason) for r in results(operations)] == [("error", reason)]
 
@@ -137,7 +142,7 @@ def test_a_server_tool_fails_in_its_own_words(content: dict[str, Any], reason: s
 def test_blocks_that_neutral_fields_cannot_hold_stay_in_the_raw_message() -> None:
     cited = text("Because", citations=[{"url": "u"}])
     plain, odd = outputs(
-        read(ANTHROPIC_MESSAGES, [asks("?"), says("a", call("t")), says(cited, text(" so."))])
+        read(ANTHROPIC_MESSAGES, [asks("?"), says("a", tool_call("t")), says(cited, text(" so."))])
     )
     assert plain.raw_message is None
     assert odd.text == "Because so."
@@ -152,9 +157,9 @@ def test_usage_is_read_once_for_a_message() -> None:
     assert [m["source"].get("id") for m in metadata(operations)] == [None, "msg_1", "msg_1", "msg_1"]
 
 
-def test_of_recorded_calls_only_what_is_new_is_taken() -> None:
-    first = recorded(TURNS[:1], answered(thinks("hm"), "I look.", call("a")), system="Be brief.")
-    repeated = says("I look.", call("a"))  # clients may leave thinking out
+def test_only_new_messages_of_recorded_calls_are_read() -> None:
+    first = recorded(TURNS[:1], answered(thinks("hm"), "I look.", tool_call("a")), system="Be brief.")
+    repeated = says("I look.", tool_call("a"))  # clients may leave thinking out
     second = recorded([*TURNS[:1], repeated, asks(tool_result("a"))], answered("Here."), system="Be brief.")
     operations = read(ANTHROPIC_MESSAGES, [first, second])
     assert kinds(operations) == [
@@ -172,7 +177,7 @@ def test_a_request_has_its_instruction_and_tools() -> None:
     assert starts(operations)[0].metadata["tools"] == tools
 
 
-def test_a_streamed_answer_is_put_together() -> None:
+def test_a_streamed_response_is_assembled() -> None:
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"id": "m", "model": "claude", "usage": {"input_tokens": 5}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
@@ -181,7 +186,7 @@ def test_a_streamed_answer_is_put_together() -> None:
         {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "He"}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "re"}},
-        {"type": "content_block_start", "index": 2, "content_block": call("a")},
+        {"type": "content_block_start", "index": 2, "content_block": tool_call("a")},
         {
             "type": "content_block_delta",
             "index": 2,
@@ -210,7 +215,7 @@ def test_a_refused_call_is_logged() -> None:
     assert "busy" in logs(operations)[0].message
 
 
-def test_an_image_is_neutral_and_other_blocks_stay() -> None:
+def test_an_image_becomes_neutral_and_other_blocks_stay_unchanged() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
     document = {"type": "document", "source": {"type": "text", "data": "x"}}
     [user_input] = inputs(read(ANTHROPIC_MESSAGES, [asks("see", image, document), says("ok")]))
@@ -221,19 +226,19 @@ def test_an_image_is_neutral_and_other_blocks_stay() -> None:
     ]
 
 
-def test_a_message_of_nothing_is_an_entry_of_nothing() -> None:
+def test_an_empty_message_is_an_empty_entry() -> None:
     operations = read(
         ANTHROPIC_MESSAGES, [{"role": "user", "content": ""}, {"role": "assistant", "content": []}]
     )
     assert (inputs(operations)[0].content, outputs(operations)[0].text) == ("", "")
 
 
-def test_a_broken_message_is_named_and_the_rest_is_read() -> None:
-    operations = read(ANTHROPIC_MESSAGES, [asks("?"), "x", {"content": "no role"}, says("a", call("t"))])
+def test_a_broken_message_is_named_and_the_others_are_read() -> None:
+    operations = read(ANTHROPIC_MESSAGES, [asks("?"), "x", {"content": "no role"}, says("a", tool_call("t"))])
     assert [item.line for item in skipped(operations)] == [2, 3]
     assert kinds(operations) == ["model_input", "model_output"]
 
 
-def test_a_file_of_nothing_is_refused() -> None:
+def test_a_file_without_messages_is_refused() -> None:
     with pytest.raises(UnreadableTranscript):
         read(ANTHROPIC_MESSAGES, {"messages": []})

@@ -12,7 +12,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import claude_code_index
 from historyapp.core.importers.base import Head, SessionStart, Skipped, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
-from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user, uuid
+from tests.core.importers.claude_lines import S, answer, assistant, read, record, says, tool_call, user, uuid
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, metadata, peak_memory, starts
 from tests.examples import examples
@@ -54,7 +54,7 @@ def test_an_export_with_loglines_is_recognised() -> None:
     assert CLAUDE_CODE.recognises(Head("x.json", (), {"loglines": []}))
 
 
-def test_a_session_is_announced_with_what_its_first_records_say() -> None:
+def test_a_session_is_announced_with_the_fields_of_its_first_records() -> None:
     first = user(1, None, "Fix the\nlogin", cwd="/home/u", version="2.1.14", gitBranch="main")
     start = starts(read(first, assistant(2, 1, says("Done."))))[S]
     assert start == SessionStart(
@@ -93,7 +93,7 @@ def test_a_given_name_wins_over_the_model_s_name_and_the_summary() -> None:
     assert starts(read(prompt, summary))[S].title == "summary"
 
 
-def test_a_summary_of_another_file_is_no_title() -> None:
+def test_a_summary_of_another_file_is_not_a_title() -> None:
     other = {"type": "summary", "summary": "another session", "leafUuid": uuid(99)}
     assert starts(read(other, user(1, None, "prompt")))[S].title == "prompt"
 
@@ -111,7 +111,7 @@ def test_a_file_with_two_session_ids_is_one_session_with_the_newer_id() -> None:
     assert list(starts(read(*lines, name=f"{old}.jsonl"))) == [old]
 
 
-def test_a_file_without_session_ids_is_named_by_itself() -> None:
+def test_a_session_without_an_id_is_named_after_its_file() -> None:
     line = user(1, None, "one")
     del line["sessionId"]
     assert list(starts(read(line, name="some chat.jsonl"))) == ["some chat"]
@@ -124,17 +124,17 @@ def test_loglines_in_one_document_read_as_lines_do() -> None:
     assert Skipped(3, "not a JSON object") in operations
 
 
-def test_a_prompt_that_mentions_loglines_is_no_document() -> None:
+def test_a_prompt_that_mentions_loglines_is_not_read_as_a_document() -> None:
     assert len(bodies(read(user(1, None, 'what is {"loglines": []}?')))) == 1
 
 
 @pytest.mark.parametrize("text", ["", "nothing\nof it", '{"silly": 1}', '{"loglines": ['])
-def test_a_file_of_which_nothing_can_be_read_is_refused(text: str) -> None:
+def test_an_unreadable_file_is_refused(text: str) -> None:
     with pytest.raises(UnreadableTranscript):
         read(text)
 
 
-def test_a_file_with_nothing_but_a_summary_has_no_session_and_is_no_failure() -> None:
+def test_a_file_with_only_a_summary_has_no_session_and_is_not_a_failure() -> None:
     operations = read({"type": "summary", "summary": "A title", "leafUuid": uuid(1)})
     assert operations == [Skipped(1, "record of type summary", damaged=False)]
 
@@ -142,9 +142,9 @@ def test_a_file_with_nothing_but_a_summary_has_no_session_and_is_no_failure() ->
 def test_a_sub_agent_s_lines_among_the_others_are_a_session_of_their_own() -> None:
     operations = read(
         user(1, None, "go"),
-        assistant(2, 1, call("task", "Task", prompt="find it")),
+        assistant(2, 1, tool_call("task", "Task", prompt="find it")),
         user(3, None, "find it", isSidechain=True),
-        assistant(4, 3, call("t"), isSidechain=True),
+        assistant(4, 3, tool_call("t"), isSidechain=True),
         answer(5, 4, "t", isSidechain=True),
         answer(6, 2, "task", "found"),
     )
@@ -160,7 +160,7 @@ def test_a_sub_agent_s_lines_among_the_others_are_a_session_of_their_own() -> No
     assert list(starts(operations)) == [S, child]
 
 
-def test_sub_agents_at_work_at_the_same_time_are_kept_apart() -> None:
+def test_concurrent_sub_agents_are_separate() -> None:
     operations = read(
         user(1, None, "A", isSidechain=True),
         user(2, None, "B", isSidechain=True),
@@ -172,7 +172,7 @@ def test_sub_agents_at_work_at_the_same_time_are_kept_apart() -> None:
         assert (task.content, output.text) == (prompt, text)
 
 
-def test_sub_agents_that_begin_below_the_main_conversation_are_kept_apart() -> None:
+def test_sub_agents_that_begin_below_the_main_conversation_are_separate() -> None:
     operations = read(
         user(1, None, "go"),
         user(2, 1, "A", isSidechain=True),
@@ -201,7 +201,7 @@ def test_a_sub_agent_known_only_by_echoes_is_a_session() -> None:
     operations = read(
         user(1, None, "go"),
         echo(2, user(11, None, [says("find it")])),
-        echo(3, assistant(12, None, call("t"))),
+        echo(3, assistant(12, None, tool_call("t"))),
         echo(4, answer(13, None, "t")),
     )
     child = f"{S}/progress-a1"
@@ -266,7 +266,10 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     def turns(count: int) -> bytes:
         lines = []
         for n in range(0, 3 * count, 3):
-            lines += [user(n + 1, n, "x" * 2000), assistant(n + 2, n + 1, call(f"t{n}"), says("y" * 2000))]
+            lines += [
+                user(n + 1, n, "x" * 2000),
+                assistant(n + 2, n + 1, tool_call(f"t{n}"), says("y" * 2000)),
+            ]
             lines.append(answer(n + 3, n + 2, f"t{n}", "z" * 2000))
         return "\n".join(map(json.dumps, lines)).encode()
 
@@ -308,7 +311,7 @@ def test_every_file_of_the_corpus_is_recognised(path: Path) -> None:
 
 LINES = [
     user(1, None, "go"),
-    assistant(2, 1, {"type": "thinking", "thinking": "Hm.", "signature": "s"}, call("t"), id="m"),
+    assistant(2, 1, {"type": "thinking", "thinking": "Hm.", "signature": "s"}, tool_call("t"), id="m"),
     answer(3, 2, "t", [says("x")], toolUseResult={"agentId": "a"}),
     record("system", 4, 3, subtype="turn_duration", durationMs=3),
     record("attachment", 5, 4, attachment={"type": "queued_command", "prompt": "x"}),

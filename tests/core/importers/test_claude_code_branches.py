@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.entries import ModelInput
 from historyapp.core.importers.base import Append, RewindTo
-from tests.core.importers.claude_lines import answer, assistant, call, read, record, says, user, uuid
+from tests.core.importers.claude_lines import answer, assistant, read, record, says, tool_call, user, uuid
 from tests.core.importers.operations import bodies, live, rewinds
 
 
@@ -35,7 +35,7 @@ def test_going_back_to_the_first_prompt_leaves_an_empty_history() -> None:
     assert rewinds(operations) == [(3, 0)]
 
 
-def test_a_cleared_context_is_noted_and_no_rewind() -> None:
+def test_a_cleared_context_is_logged_and_is_not_a_rewind() -> None:
     hook = {"type": "hook_progress", "hookName": "SessionStart:clear"}
     operations = read(
         user(1, None, "plan"),
@@ -55,7 +55,7 @@ def test_a_cleared_context_is_noted_and_no_rewind() -> None:
 @pytest.mark.parametrize(
     "prompt", ["Implement the following plan:\n\n1. x", "<command-name>/clear</command-name>"]
 )
-def test_a_prompt_that_follows_a_cleared_context_is_no_rewind(prompt: str) -> None:
+def test_a_prompt_that_follows_a_cleared_context_is_not_a_rewind(prompt: str) -> None:
     operations = read(user(1, None, "plan"), assistant(2, 1, says("planned")), user(3, None, prompt))
     assert rewinds(operations) == []
 
@@ -67,11 +67,11 @@ def test_a_file_without_links_is_a_straight_line() -> None:
     assert rewinds(operations) == []
 
 
-def test_parallel_results_and_progress_are_no_branches() -> None:
+def test_parallel_results_and_progress_are_not_branches() -> None:
     operations = read(
         user(1, None, "go"),
-        assistant(2, 1, call("t1"), id="m"),
-        assistant(3, 2, call("t2"), id="m"),
+        assistant(2, 1, tool_call("t1"), id="m"),
+        assistant(3, 2, tool_call("t2"), id="m"),
         record("progress", 4, 2, data={"type": "bash_progress"}),
         answer(5, 2, "t1"),
         answer(6, 3, "t2"),
@@ -81,7 +81,7 @@ def test_parallel_results_and_progress_are_no_branches() -> None:
     assert rewinds(operations) == []
 
 
-def test_what_is_noted_late_under_an_older_record_is_no_branch() -> None:
+def test_a_late_note_under_an_older_record_is_not_a_branch() -> None:
     operations = read(
         user(1, None, "go"),
         assistant(2, 1, says("done")),
@@ -102,7 +102,7 @@ def test_a_branch_below_progress_lines_is_found() -> None:
     assert rewinds(operations) == [(3, 0)]
 
 
-def test_leaving_a_command_that_led_to_nothing_is_no_rewind() -> None:
+def test_leaving_a_command_without_an_effect_is_not_a_rewind() -> None:
     operations = read(
         user(1, None, "start"),
         assistant(2, 1, says("ready")),
@@ -113,7 +113,7 @@ def test_leaving_a_command_that_led_to_nothing_is_no_rewind() -> None:
     assert rewinds(operations) == []
 
 
-def test_leaving_a_command_that_led_to_work_is_a_rewind() -> None:
+def test_leaving_a_command_with_an_effect_is_a_rewind() -> None:
     operations = read(
         user(1, None, "start"),
         assistant(2, 1, says("ready")),
@@ -140,7 +140,7 @@ def test_a_note_beside_an_older_record_does_not_hide_a_branch(subtype: str) -> N
 def test_going_back_keeps_the_results_of_parallel_calls_together() -> None:
     operations = read(
         user(1, None, "go"),
-        assistant(2, 1, call("t1"), call("t2")),
+        assistant(2, 1, tool_call("t1"), tool_call("t2")),
         answer(3, 2, "t1"),
         answer(4, 2, "t2"),
         user(5, 3, "stop, do A"),
@@ -164,12 +164,12 @@ def test_a_record_that_continues_a_take_goes_back_to_it() -> None:
     ]  # fmt: skip
 
 
-def test_what_follows_on_a_take_that_was_found_back_to_is_no_rewind() -> None:
+def test_a_record_that_continues_a_restored_take_is_not_a_rewind() -> None:
     operations = read(
         user(1, None, "start"),
         assistant(2, 1, says("ready")),
         user(3, 2, "do A"),
-        assistant(4, 3, call("t")),
+        assistant(4, 3, tool_call("t")),
         user(5, 2, "do B"),
         assistant(6, 5, says("did B")),
         answer(7, 4, "t"),
@@ -199,7 +199,9 @@ def trees(draw: st.DrawFn) -> list[dict[str, Any]]:
         parent = draw(st.sampled_from(ends)) if turn else None
         records.append(user(first, parent, f"prompt {first}"))
         calls = draw(st.integers(0, 3))
-        records.append(assistant(first + 1, first, *(call(f"t{first}-{n}") for n in range(calls)), says("x")))
+        records.append(
+            assistant(first + 1, first, *(tool_call(f"t{first}-{n}") for n in range(calls)), says("x"))
+        )
         for n in range(calls):
             records.append(answer(len(records) + 1, first + 1, f"t{first}-{n}"))
         if draw(st.booleans()):
@@ -231,7 +233,7 @@ def test_the_last_branch_of_any_tree_is_live(records: list[dict[str, Any]]) -> N
 
 
 @given(trees(), st.data())
-def test_a_grown_file_begins_with_what_the_shorter_one_gave(
+def test_the_operations_of_a_grown_file_begin_with_those_of_the_shorter_one(
     records: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     shorter = read(*records[: data.draw(st.integers(1, len(records)))])

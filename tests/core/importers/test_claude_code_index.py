@@ -18,7 +18,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.lists(st.tuples(IDS, st.integers(NOWHERE, 2**40)), max_size=60))
-def test_it_holds_what_a_dictionary_would(records: list[tuple[str, int]]) -> None:
+def test_the_index_equals_a_dictionary(records: list[tuple[str, int]]) -> None:
     index, plain = RecordIndex(), dict[str, int]()
     for id, place in records:
         index[id] = plain[id] = place
@@ -29,7 +29,7 @@ def test_it_holds_what_a_dictionary_would(records: list[tuple[str, int]]) -> Non
     index.close()
 
 
-def test_only_the_newest_are_held_in_memory() -> None:
+def test_only_the_newest_positions_are_held_in_memory() -> None:
     index = RecordIndex()
     for number in range(100):
         index[str(number)] = number

@@ -10,7 +10,7 @@ import pytest
 from historyapp.core.entries import DebugLog, ModelInput, text_of
 from historyapp.core.importers.base import Append, Operation, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
-from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user
+from tests.core.importers.claude_lines import S, answer, assistant, read, record, says, tool_call, user
 from tests.core.importers.operations import bodies
 from tests.core.importers.reading import skipped
 from tests.shared import SHARED, needs
@@ -38,7 +38,7 @@ def attached(number: int, parent: int, prompt: Any, **fields: Any) -> dict[str, 
     return record("attachment", number, parent, attachment=attachment, timestamp=TYPED)
 
 
-BEGINNING = (user(1, None, "Fix it"), assistant(2, 1, call("t")))
+BEGINNING = (user(1, None, "Fix it"), assistant(2, 1, tool_call("t")))
 
 
 def words_of(*lines: dict[str, Any]) -> list[str]:
@@ -123,12 +123,12 @@ def test_several_prompts_keep_their_order() -> None:
     assert words_of(*BEGINNING, *lines)[3:5] == ["user: a", "user: b"]
 
 
-def test_a_removal_that_names_a_prompt_means_that_one() -> None:
+def test_a_removal_that_names_a_prompt_removes_that_prompt() -> None:
     lines = (typed("a"), typed("b"), queue("remove", "b"), answer(3, 2, "t"), later(4, 3, "ok"))
     assert words_of(*BEGINNING, *lines)[3:] == ["user: b", "model_output"]
 
 
-def test_background_tasks_in_the_queue_are_no_prompts_and_go_last() -> None:
+def test_background_tasks_in_the_queue_are_not_prompts_and_come_last() -> None:
     lines = (typed(TASK), typed("why?"), queue("remove"), answer(3, 2, "t"), later(4, 3, "ok"))
     assert words_of(*BEGINNING, *lines, queue("remove"))[3:] == ["user: why?", "model_output"]
 
@@ -141,7 +141,7 @@ def test_a_slash_command_in_the_middle_of_a_turn_reaches_no_model() -> None:
     ]
 
 
-def test_a_notification_is_no_words_of_a_person() -> None:
+def test_a_notification_is_not_the_input_of_a_person() -> None:
     note = "<task-notification>done</task-notification>"
     lines = (typed(note), queue("remove"), answer(3, 2, "t"), later(4, 3, "ok"))
     assert words_of(*BEGINNING, *lines)[3] == f"meta: {note}"
@@ -157,7 +157,7 @@ def test_a_prompt_that_was_not_sent_is_named_as_skipped() -> None:
     ]
 
 
-def test_what_is_taken_when_the_file_ends_may_still_get_a_record_of_its_own() -> None:
+def test_a_prompt_that_is_taken_at_the_end_of_the_file_is_provisional() -> None:
     operations = read(*BEGINNING, answer(3, 2, "t"), typed("use uv"), queue("remove"))
     last = [operation for operation in operations if isinstance(operation, Append)][-1]
     assert _words_of(last.draft.body) == "user: use uv"

@@ -4,21 +4,23 @@ import pytest
 
 from historyapp.core.entries import DebugLog, ModelInput
 from historyapp.core.importers.base import Skipped
-from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user
+from tests.core.importers.claude_lines import S, answer, assistant, read, record, says, tool_call, user
 from tests.core.importers.operations import bodies, metadata, outputs, results, starts
 
 
 def test_calls_without_an_id_get_one_and_their_results_find_them() -> None:
     block = {"type": "tool_result", "content": "ok"}
-    operations = read(assistant(1, None, call(None), call(None)), user(2, 1, [block]), user(3, 1, [block]))
+    operations = read(
+        assistant(1, None, tool_call(None), tool_call(None)), user(2, 1, [block]), user(3, 1, [block])
+    )
     ids = [c.id for c in outputs(operations)[0].tool_calls]
     assert ids == [f"{S}-1-1", f"{S}-1-2"]
     assert [result.tool_call_id for result in results(operations)] == ids
 
 
-def test_ids_that_come_twice_in_one_output_are_made_unique() -> None:
+def test_repeated_ids_in_one_output_are_made_unique() -> None:
     operations = read(
-        assistant(1, None, call("t", path="a"), call("t", path="b")),
+        assistant(1, None, tool_call("t", path="a"), tool_call("t", path="b")),
         answer(2, 1, "t", "A"),
         answer(3, 1, "t", "B"),
     )
@@ -66,7 +68,7 @@ def test_a_failed_result_has_its_reason() -> None:
         ),
     ],
 )
-def test_what_a_person_refused_is_interrupted_by_human(
+def test_a_call_that_a_person_refused_is_interrupted_by_human(
     content: str, fields: dict[str, Any], feedback: str
 ) -> None:
     (result,) = results(read(answer(1, None, "t", content, **fields)))
@@ -75,7 +77,7 @@ def test_what_a_person_refused_is_interrupted_by_human(
 
 def test_text_beside_a_result_is_an_input_after_it() -> None:
     block = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
-    operations = read(assistant(1, None, call("t")), user(2, 1, [block, says("and now stop")]))
+    operations = read(assistant(1, None, tool_call("t")), user(2, 1, [block, says("and now stop")]))
     assert [body.kind for body in bodies(operations)] == ["model_output", "tool_results", "model_input"]
 
 
@@ -106,12 +108,12 @@ def test_a_picture_in_a_prompt_is_kept() -> None:
     assert body.content == [says("look"), picture]
 
 
-def test_what_only_the_transcript_showed_never_reaches_a_model() -> None:
+def test_a_message_shown_only_in_the_transcript_is_a_log() -> None:
     (body,) = bodies(read(user(1, None, "shown", isVisibleInTranscriptOnly=True)))
     assert body == DebugLog(category="transcript", message="shown")
 
 
-def test_an_api_error_is_noted_and_no_output() -> None:
+def test_an_api_error_is_logged_and_is_not_an_output() -> None:
     error = assistant(
         1, None, says("API Error: 500"), isApiErrorMessage=True, message={"model": "<synthetic>"}
     )
@@ -141,7 +143,7 @@ def test_the_model_of_a_session_is_never_the_synthetic_one() -> None:
         ({}, "system", "system"),
     ],
 )
-def test_what_claude_code_noted_is_kept(fields: dict[str, Any], category: str, words: str) -> None:
+def test_notes_of_claude_code_are_kept(fields: dict[str, Any], category: str, words: str) -> None:
     (body,) = bodies(read(record("system", 1, None, **fields)))
     assert body.category == category
     assert words in body.message
@@ -203,7 +205,7 @@ def test_a_hook_s_message_to_the_person_is_a_log_in_its_own_words() -> None:
         {"type": "something-new", "sessionId": S},
     ],
 )
-def test_what_says_nothing_of_the_history_is_named_and_no_damage(line: dict[str, Any]) -> None:
+def test_records_without_history_are_skipped_and_not_counted_as_damaged(line: dict[str, Any]) -> None:
     (skipped,) = [op for op in read(line) if isinstance(op, Skipped)]
     assert (skipped.line, skipped.damaged) == (1, False)
 
@@ -232,6 +234,6 @@ def test_a_record_that_occurs_twice_is_imported_once() -> None:
     assert [(op.line, op.damaged) for op in operations if isinstance(op, Skipped)] == [(3, False)]
 
 
-def test_ids_that_are_no_uuids_do_not_make_records_the_same() -> None:
+def test_records_with_equal_ids_that_are_not_uuids_stay_separate() -> None:
     lines = [user(1, None, text) | {"uuid": "edge_011", "parentUuid": "edge_011"} for text in ("one", "two")]
     assert [body.content for body in bodies(read(*lines))] == ["one", "two"]

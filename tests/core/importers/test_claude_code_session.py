@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 from historyapp.core.entries import ToolResult
 from historyapp.core.importers.base import Append
-from tests.core.importers.claude_lines import answer, assistant, call, read, record, says, user, uuid
+from tests.core.importers.claude_lines import answer, assistant, read, record, says, tool_call, user, uuid
 from tests.core.importers.operations import bodies, metadata, outputs, results
 
 
@@ -12,7 +12,7 @@ def test_the_lines_of_one_message_become_one_output() -> None:
         user(1, None, "go"),
         assistant(2, 1, thinking, id="m"),
         assistant(3, 2, says("I read it."), id="m"),
-        assistant(4, 3, call("t1", path="a"), id="m"),
+        assistant(4, 3, tool_call("t1", path="a"), id="m"),
     )
     (output,) = outputs(operations)
     assert (output.thoughts, output.text) == ("Hm.", "I read it.")
@@ -33,9 +33,9 @@ def test_redacted_thinking_is_kept_for_replay() -> None:
 
 def test_a_result_between_two_lines_of_a_message_follows_the_whole_output() -> None:
     operations = read(
-        assistant(1, None, call("t1"), id="m"),
+        assistant(1, None, tool_call("t1"), id="m"),
         answer(2, 1, "t1"),
-        assistant(3, 1, call("t2"), id="m"),
+        assistant(3, 1, tool_call("t2"), id="m"),
         answer(4, 3, "t2"),
         assistant(5, 4, says("Done.")),
     )
@@ -45,12 +45,12 @@ def test_a_result_between_two_lines_of_a_message_follows_the_whole_output() -> N
     assert [c.id for c in outputs(operations)[0].tool_calls] == ["t1", "t2"]
 
 
-def test_lines_that_repeat_what_went_before_add_only_what_is_new() -> None:
+def test_lines_that_repeat_earlier_blocks_add_only_new_ones() -> None:
     (output,) = outputs(
         read(
             assistant(1, None, says("a"), id="m"),
             assistant(2, 1, says("a"), says("b"), id="m"),
-            assistant(3, 2, says("a"), says("b"), call("t"), id="m"),
+            assistant(3, 2, says("a"), says("b"), tool_call("t"), id="m"),
         )
     )
     assert (output.text, len(output.tool_calls)) == ("a\n\nb", 1)
@@ -78,7 +78,7 @@ def test_a_late_line_of_a_message_is_kept_without_counting_its_usage_again() -> 
     assert metadata(operations)[2]["continues"] == "m"
 
 
-def test_metadata_says_where_an_entry_comes_from() -> None:
+def test_metadata_has_the_source_of_an_entry() -> None:
     first, second = metadata(
         read(
             user(1, None, "go"),
@@ -108,12 +108,12 @@ def test_an_entry_has_its_record_s_time_and_file_order_is_kept() -> None:
     ]
 
 
-def test_what_the_end_of_the_file_leaves_open_is_provisional() -> None:
-    operations = read(user(1, None, "go"), assistant(2, 1, call("t")), answer(3, 2, "t"))
+def test_entries_that_are_open_at_the_end_of_the_file_are_provisional() -> None:
+    operations = read(user(1, None, "go"), assistant(2, 1, tool_call("t")), answer(3, 2, "t"))
     assert [op.provisional for op in operations if isinstance(op, Append)] == [False, True, True]
 
 
-def test_what_a_person_says_closes_the_message_before_it() -> None:
+def test_an_input_closes_the_message_before_it() -> None:
     operations = read(assistant(1, None, says("a")), user(2, 1, "thanks"))
     assert [op.provisional for op in operations if isinstance(op, Append)] == [False, False]
 

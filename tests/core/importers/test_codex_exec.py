@@ -82,7 +82,7 @@ def test_a_web_search_is_part_of_the_output_and_has_no_result() -> None:
         {"type": "item.completed", "item": {"id": "1", "type": "error", "message": "out of credits"}},
     ],
 )
-def test_a_failure_is_noted(line: dict[str, Any]) -> None:
+def test_a_failure_is_logged(line: dict[str, Any]) -> None:
     assert bodies(read(START, line)) == [DebugLog(category="error", message="out of credits")]
 
 

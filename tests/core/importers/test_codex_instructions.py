@@ -54,7 +54,7 @@ def test_instructions_follow_the_base_instructions() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "", " ", {"a": 1}, 3])
-def test_a_first_line_without_instructions_gives_none(nothing: Any) -> None:
+def test_a_first_line_without_instructions_gives_no_instruction(nothing: Any) -> None:
     assert words_of(meta(instructions=nothing), asks("go")) == ["user: go"]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.core.entries import ModelInput, SystemInstruction, ToolResult
 from historyapp.core.importers.base import Skipped
-from tests.core.importers.codex_lines import asks, call, event, item, output, read, says, thinks
+from tests.core.importers.codex_lines import asks, event, item, output, read, says, thinks, tool_call
 from tests.core.importers.operations import bodies, metadata, outputs, results, starts
 
 
@@ -14,7 +14,7 @@ def test_encrypted_reasoning_is_kept_for_replay() -> None:
     assert (body.thoughts, body.text, body.reasoning) == ("Plan.", "Done.", [reasoning["payload"]])
 
 
-def test_reasoning_in_the_open_is_only_thought() -> None:
+def test_unencrypted_reasoning_becomes_only_thoughts() -> None:
     content = [{"type": "reasoning_text", "text": "Raw."}]
     (body,) = outputs(read(item("reasoning", summary=[], content=content)))
     assert (body.thoughts, body.reasoning) == ("Raw.", [])
@@ -30,7 +30,7 @@ def test_reasoning_in_the_open_is_only_thought() -> None:
     ],
 )
 def test_arguments_are_an_object_or_the_raw_text(given: Any, arguments: Any) -> None:
-    (body,) = outputs(read(call("c", given)))
+    (body,) = outputs(read(tool_call("c", given)))
     assert body.tool_calls[0].arguments == arguments
 
 
@@ -41,7 +41,7 @@ def test_a_custom_tool_s_input_is_free_text() -> None:
 
 
 def test_a_namespace_is_part_of_the_tool_s_name() -> None:
-    (body,) = outputs(read(call("c", namespace="mcp__github__")))
+    (body,) = outputs(read(tool_call("c", namespace="mcp__github__")))
     assert body.tool_calls[0].name == "mcp__github__shell"
 
 
@@ -97,8 +97,8 @@ def test_tools_that_were_searched_for_are_the_result() -> None:
         (None, None),
     ],
 )
-def test_a_success_gives_what_came_back(raw: Any, outputs: Any) -> None:
-    (result,) = results(read(call("c"), output("c", raw)))
+def test_a_successful_result_has_its_output(raw: Any, outputs: Any) -> None:
+    (result,) = results(read(tool_call("c"), output("c", raw)))
     assert (result.status, result.outputs, result.tool_name) == ("success", outputs, "shell")
 
 
@@ -119,28 +119,28 @@ def test_a_success_gives_what_came_back(raw: Any, outputs: Any) -> None:
         ({"content": "refused", "success": False}, "refused"),
     ],
 )
-def test_a_failure_gives_its_reason(raw: Any, reason: str) -> None:
-    (result,) = results(read(call("c"), output("c", raw)))
+def test_a_failed_result_has_its_reason(raw: Any, reason: str) -> None:
+    (result,) = results(read(tool_call("c"), output("c", raw)))
     assert (result.status, result.reason) == ("error", reason)
 
 
 @pytest.mark.parametrize(
     "message", ["aborted by user after 5.2s", "patch rejected by user", "Wall time: 3\naborted by user"]
 )
-def test_what_a_person_stopped_is_interrupted_by_human(message: str) -> None:
-    (result,) = results(read(call("c"), output("c", message)))
+def test_a_call_that_a_person_stopped_is_interrupted_by_human(message: str) -> None:
+    (result,) = results(read(tool_call("c"), output("c", message)))
     assert (result.status, result.feedback) == ("interrupted_by_human", message)
 
 
 @pytest.mark.parametrize("message", ["x" * 400 + "aborted by user", "aborted by user\n" + "x" * 400])
-def test_a_file_that_mentions_an_abort_is_no_interruption(message: str) -> None:
-    (result,) = results(read(call("c"), output("c", message)))
+def test_an_output_that_mentions_an_abort_is_not_an_interruption(message: str) -> None:
+    (result,) = results(read(tool_call("c"), output("c", message)))
     assert result.status == "success"
 
 
 def test_exit_code_and_duration_are_kept_beside_the_result() -> None:
     raw = '{"output":"x","metadata":{"exit_code":3,"duration_seconds":0.5}}'
-    facts = metadata(read(call("c"), output("c", raw)))[1]
+    facts = metadata(read(tool_call("c"), output("c", raw)))[1]
     assert (facts["exit_code"], facts["duration_seconds"]) == (3, 0.5)
 
 
@@ -154,7 +154,7 @@ def test_exit_code_and_duration_are_kept_beside_the_result() -> None:
     ],
 )
 def test_an_event_may_report_that_a_tool_failed(ending: dict[str, Any], reason: str) -> None:
-    (result,) = results(read(call("c"), ending, output("c", "output")))
+    (result,) = results(read(tool_call("c"), ending, output("c", "output")))
     assert (result.status, result.reason) == ("error", reason)
 
 
@@ -168,7 +168,7 @@ def test_an_event_may_report_that_a_tool_failed(ending: dict[str, Any], reason: 
     ],
 )
 def test_an_event_of_success_or_of_another_call_changes_nothing(ending: dict[str, Any]) -> None:
-    assert results(read(call("c"), ending, output("c")))[0].status == "success"
+    assert results(read(tool_call("c"), ending, output("c")))[0].status == "success"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_channel_names_the_sender(message: str, channel: str) -> None:
         "<codex_delegation>\n  <source_thread_id>1f</source_thread_id>\n  <input>Fix the login",
     ],
 )
-def test_the_title_is_the_request_and_not_what_a_program_put_before_it(prompt: str) -> None:
+def test_the_title_is_the_request_without_the_text_that_a_program_put_before_it(prompt: str) -> None:
     (start,) = starts(read(asks("<environment_context>"), asks(prompt))).values()
     assert start.title == "Fix the login"
 
@@ -224,5 +224,5 @@ def test_another_agent_s_message_is_an_input() -> None:
 @pytest.mark.parametrize(
     "line", [item("ghost_snapshot"), item("something_new"), asks(""), item("message", role="user")]
 )
-def test_an_item_that_says_nothing_is_named_and_no_damage(line: dict[str, Any]) -> None:
+def test_an_item_without_content_is_skipped_and_not_counted_as_damaged(line: dict[str, Any]) -> None:
     assert [(op.line, op.damaged) for op in read(line) if isinstance(op, Skipped)] == [(1, False)]

@@ -13,7 +13,6 @@ from historyapp.core.importers.base import Head, Skipped, Source
 from historyapp.core.importers.codex_rollout import CODEX_ROLLOUT
 from tests.core.importers.codex_lines import (
     asks,
-    call,
     event,
     item,
     line,
@@ -23,6 +22,7 @@ from tests.core.importers.codex_lines import (
     says,
     thinks,
     tokens,
+    tool_call,
 )
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, peak_memory
@@ -44,7 +44,7 @@ RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_outpu
         event("token_count"),
         {"id": "old", "timestamp": "2025-08-01T00:00:00Z", "instructions": None},
         {"record_type": "state"},
-        call("c")["payload"],
+        tool_call("c")["payload"],
         {"type": "thread.started", "thread_id": "t"},
     ],
 )
@@ -70,7 +70,7 @@ def test_a_broken_line_is_named_and_loses_nothing_else(broken: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nothing\nof it", '{"a": 1}'])
-def test_a_file_of_which_nothing_can_be_read_is_refused(text: str) -> None:
+def test_an_unreadable_file_is_refused(text: str) -> None:
     with pytest.raises(UnreadableTranscript):
         read(text)
 
@@ -80,7 +80,7 @@ def test_memory_grows_by_no_more_than_the_prompts_positions() -> None:
         turn = [
             asks("x" * 2000),
             thinks("y" * 2000),
-            call("c"),
+            tool_call("c"),
             tokens(1),
             output("c", "z" * 2000),
             says("done"),
@@ -133,7 +133,7 @@ LINES = [
         "message", role="user", content=[{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]
     ),
     thinks("t", encrypted_content="e"),
-    call("c"),
+    tool_call("c"),
     item("web_search_call", status="completed", action={"query": "x"}),
     tokens(1),
     event("exec_command_end", call_id="c", exit_code=1),

@@ -10,7 +10,6 @@ from historyapp.core.importers.base import Append, RewindTo, SessionStart, Skipp
 from tests.core.importers.codex_lines import (
     S,
     asks,
-    call,
     event,
     item,
     line,
@@ -20,6 +19,7 @@ from tests.core.importers.codex_lines import (
     says,
     thinks,
     tokens,
+    tool_call,
 )
 from tests.core.importers.operations import bodies, live, metadata, outputs, results, rewinds, starts
 
@@ -59,7 +59,7 @@ def test_a_session_is_announced_with_what_its_first_lines_say() -> None:
     )
 
 
-def test_a_copied_history_s_session_meta_begins_no_other_session() -> None:
+def test_the_session_meta_of_a_copied_history_begins_no_session() -> None:
     operations = read(meta(), meta(id="older"), asks("go"))
     assert list(starts(operations)) == [S]
     assert Skipped(2, "session_meta of a copied history", damaged=False) in operations
@@ -113,12 +113,12 @@ def test_developer_messages_add_to_the_base_instructions() -> None:
     ]
 
 
-def test_a_developer_message_that_comes_again_counts_where_it_came_last() -> None:
+def test_a_repeated_developer_message_counts_at_its_last_place() -> None:
     operations = read(*(says(text, "developer") for text in ("Plan.", "Code.", "Plan.")), asks("go"))
     assert instructions(operations)[-1] == "Code.\n\nPlan."
 
 
-def test_a_rollback_takes_developer_messages_back() -> None:
+def test_a_rollback_removes_developer_messages() -> None:
     operations = read(
         says("Plan.", "developer"),
         asks("A"),
@@ -146,7 +146,7 @@ def test_a_file_of_2025_with_bare_items_is_read() -> None:
         {"id": "old", "timestamp": "2025-08-01T00:00:00Z", "instructions": "Be brief.", "git": None},
         {"record_type": "state"},
         asks("go")["payload"],
-        call("c")["payload"],
+        tool_call("c")["payload"],
         output("c")["payload"],
     )
     assert list(starts(operations)) == ["old"]
@@ -169,15 +169,15 @@ def test_messages_without_a_type_are_read() -> None:
 
 def test_the_items_of_one_response_become_one_output() -> None:
     operations = read(
-        asks("go"), thinks("Hm."), says("I look."), call("a"), call("b"), output("a"), output("b")
+        asks("go"), thinks("Hm."), says("I look."), tool_call("a"), tool_call("b"), output("a"), output("b")
     )
     assert kinds(operations) == ["model_input", "model_output", "tool_results", "tool_results"]
     (body,) = outputs(operations)
     assert (body.thoughts, body.text, [c.id for c in body.tool_calls]) == ("Hm.", "I look.", ["a", "b"])
 
 
-def test_what_the_model_makes_after_a_result_is_the_next_output() -> None:
-    operations = read(call("a"), output("a"), call("b"), output("b"), says("Done."))
+def test_items_after_a_result_are_the_next_output() -> None:
+    operations = read(tool_call("a"), output("a"), tool_call("b"), output("b"), says("Done."))
     assert kinds(operations) == [
         "model_output",
         "tool_results",
@@ -188,21 +188,21 @@ def test_what_the_model_makes_after_a_result_is_the_next_output() -> None:
 
 
 def test_a_late_result_finds_its_call() -> None:
-    operations = read(call("a"), call("b"), output("b", "B"), says("Meanwhile."), output("a", "A"))
+    operations = read(tool_call("a"), tool_call("b"), output("b", "B"), says("Meanwhile."), output("a", "A"))
     assert [(r.tool_call_id, r.tool_name, r.outputs) for r in results(operations)] == [
         ("b", "shell", "B"),
         ("a", "shell", "A"),
     ]
 
 
-def test_call_ids_that_come_twice_in_one_output_are_made_unique() -> None:
-    operations = read(call("a"), call("a"), output("a", "1"), output("a", "2"))
+def test_repeated_call_ids_in_one_output_are_made_unique() -> None:
+    operations = read(tool_call("a"), tool_call("a"), output("a", "1"), output("a", "2"))
     ids = [c.id for c in outputs(operations)[0].tool_calls]
     assert len(set(ids)) == 2
     assert [r.tool_call_id for r in results(operations)] == ids
 
 
-def test_metadata_says_where_an_entry_comes_from() -> None:
+def test_metadata_has_the_source_of_an_entry() -> None:
     context = line("turn_context", {"model": "gpt-5"})
     operations = read(
         meta(model_provider="azure"), context, item("message", role="assistant", id="msg", content="Hi")
@@ -217,8 +217,8 @@ def test_an_entry_has_its_line_s_time() -> None:
     assert entry.draft.created_at == datetime(2026, 2, 23, 11, 41, 32, 239000, UTC)
 
 
-def test_what_the_end_of_the_file_leaves_open_is_provisional() -> None:
-    operations = read(asks("go"), call("c"), output("c"))
+def test_entries_that_are_open_at_the_end_of_the_file_are_provisional() -> None:
+    operations = read(asks("go"), tool_call("c"), output("c"))
     assert [op.provisional for op in operations if isinstance(op, Append)] == [False, True, True]
 
 
@@ -232,29 +232,28 @@ def test_the_end_of_a_turn_closes_its_last_output() -> None:
 
 def test_usage_after_a_response_belongs_to_it() -> None:
     operations = read(
-        asks("x"), call("a"), tokens(1, 11), output("a"), tokens(1, 11), says("y"), tokens(2, 22)
+        asks("x"), tool_call("a"), tokens(1, 11), output("a"), tokens(1, 11), says("y"), tokens(2, 22)
     )
     assert usages(operations) == [11, 22]
 
 
 def test_usage_before_a_response_belongs_to_it() -> None:
-    operations = read(asks("x"), tokens(1, 11), call("a"), output("a"), tokens(2, 22), says("y"))
+    operations = read(asks("x"), tokens(1, 11), tool_call("a"), output("a"), tokens(2, 22), says("y"))
     assert usages(operations) == [11, 22]
 
 
 def test_usage_after_the_results_belongs_to_its_response() -> None:
-    operations = read(asks("x"), call("a"), output("a"), tokens(1, 11), says("y"), tokens(2, 22))
+    operations = read(asks("x"), tool_call("a"), output("a"), tokens(1, 11), says("y"), tokens(2, 22))
     assert usages(operations) == [11, 22]
 
 
 def test_a_response_without_usage_does_not_take_the_next_one_s() -> None:
-    operations = read(
-        asks("x"), tokens(1, 11), call("a"), output("a"), call("b"), output("b"), tokens(3, 33), says("y")
-    )
+    steps = [tool_call("a"), output("a"), tool_call("b"), output("b")]
+    operations = read(asks("x"), tokens(1, 11), *steps, tokens(3, 33), says("y"))
     assert usages(operations) == [11, None, 33]
 
 
-def test_usage_parts_responses_without_a_result_between_them() -> None:
+def test_usage_separates_responses_without_a_result_between_them() -> None:
     operations = read(asks("x"), says("a"), tokens(1, 11), says("b"), tokens(2, 22))
     assert usages(operations) == [11, 22]
 
@@ -272,7 +271,7 @@ def test_usage_of_a_response_that_was_lost_is_named() -> None:
     assert Skipped(2, "usage of a response that is not in the file", damaged=False) in operations
 
 
-def test_usage_says_that_cached_tokens_are_part_of_the_input() -> None:
+def test_usage_counts_cached_tokens_as_part_of_the_input() -> None:
     assert metadata(read(says("a"), tokens(1)))[0]["usage_convention"] == "openai"
 
 
@@ -280,7 +279,7 @@ def test_usage_says_that_cached_tokens_are_part_of_the_input() -> None:
 def test_every_response_gets_its_own_usage(calls: list[int], order: str) -> None:
     records = [asks("x")]
     for number, count in enumerate(calls, start=1):
-        items = [thinks("t"), *(call(f"{number}-{n}") for n in range(count))]
+        items = [thinks("t"), *(tool_call(f"{number}-{n}") for n in range(count))]
         answers = [output(f"{number}-{n}") for n in range(count)]
         counted = [tokens(number, number)]
         parts = {
@@ -308,7 +307,7 @@ def test_events_that_repeat_items_are_not_imported_again() -> None:
     assert len([op for op in operations if isinstance(op, Skipped) and not op.damaged]) == 3
 
 
-def test_events_are_imported_where_there_is_nothing_else() -> None:
+def test_events_are_imported_if_there_are_no_items() -> None:
     operations = read(
         meta(),
         event("user_message", message="go"),
@@ -321,7 +320,7 @@ def test_events_are_imported_where_there_is_nothing_else() -> None:
     assert all(op.provisional for op in operations if isinstance(op, Append))
 
 
-def test_a_file_of_nothing_but_events_is_read_in_pieces() -> None:
+def test_a_file_with_only_events_is_read_in_pieces() -> None:
     operations = read(*(event("user_message", message=str(n)) for n in range(2500)))
     assert [body.content for body in bodies(operations)] == [str(n) for n in range(2500)]
     assert sum(op.provisional for op in operations if isinstance(op, Append)) == 500
@@ -343,7 +342,7 @@ def test_the_reason_of_an_event_is_its_message() -> None:
         (event("exited_review_mode", review_output={"findings": ["one"]}), "review_mode", "one"),
     ],
 )
-def test_what_a_reader_wants_to_know_is_noted(fields: dict[str, Any], category: str, words: str) -> None:
+def test_informative_events_are_logged(fields: dict[str, Any], category: str, words: str) -> None:
     (body,) = bodies(read(fields))
     assert isinstance(body, DebugLog)
     assert body.category == category
@@ -378,15 +377,15 @@ def test_a_rollback_drops_turns_from_their_prompts_on() -> None:
 
 
 @pytest.mark.parametrize("turns", [0, -1, None, "1"])
-def test_a_rollback_of_nothing_changes_nothing(turns: Any) -> None:
+def test_a_rollback_of_no_turns_changes_nothing(turns: Any) -> None:
     operations = read(asks("A"), event("thread_rolled_back", num_turns=turns))
     assert not [op for op in operations if isinstance(op, RewindTo)]
 
 
 @given(st.data())
-def test_a_grown_file_begins_with_what_the_shorter_one_gave(data: st.DataObject) -> None:
+def test_the_operations_of_a_grown_file_begin_with_those_of_the_shorter_one(data: st.DataObject) -> None:
     choices = st.sampled_from(
-        [asks("x"), thinks("t"), says("y"), call("a"), output("a"), tokens(1), tokens(2), tokens(3),
+        [asks("x"), thinks("t"), says("y"), tool_call("a"), output("a"), tokens(1), tokens(2), tokens(3),
          event("turn_aborted"), event("task_complete"), event("thread_rolled_back", num_turns=1),
          event("agent_message", message="y"), line("compacted", {"message": "z"})]
     )  # fmt: skip

@@ -44,12 +44,12 @@ def named(item: Source) -> str | None:
 
 @needs("corpus")
 @pytest.mark.parametrize("path", EVERY_FILE, ids=lambda path: path.name)
-def test_a_real_file_is_known_by_what_is_in_it(path: Path) -> None:
+def test_a_real_file_is_recognised_by_its_content(path: Path) -> None:
     with path.open("rb") as stream:
         assert named(Source("no-name", stream)) == expected(path)
 
 
-def test_a_file_in_no_format_is_named() -> None:
+def test_the_error_of_a_file_in_no_known_format_names_it() -> None:
     with pytest.raises(UnreadableTranscript) as error:
         detect(source({"hello": "world"}, "hello.json"))
     assert "hello.json" in error.value.detail
@@ -113,7 +113,7 @@ def test_the_shape_of_a_file_identifies_its_format(data: object, name: str | Non
     assert named(source(data)) == name
 
 
-def test_a_pretty_printed_document_is_read_whole_whatever_its_name_says() -> None:
+def test_a_pretty_printed_document_is_read_as_one_under_any_name() -> None:
     import json
 
     assert named(source(json.dumps(CHAT, indent=2), "chat.jsonl")) == "openai_chat"
@@ -134,5 +134,5 @@ def test_broken_lines_do_not_hide_the_format() -> None:
         "messages", "traj", "history", "trajectory", "episodes", "cursor", "role", "content", "request",
         "response", "kind", "action", "observation", "args", "info", "type", "payload", "playhead", "system",
     ]), inner), max_leaves=20))  # fmt: skip
-def test_telling_formats_apart_never_fails(data: object) -> None:
+def test_detecting_a_format_never_fails(data: object) -> None:
     named(source(data))

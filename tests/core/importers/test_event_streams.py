@@ -53,7 +53,7 @@ def stream(events: list[Any], ending: str = "\n\n") -> str:
 
 
 @pytest.mark.parametrize("ending", ["\n\n", "\r\n\r\n"])
-def test_an_anthropic_stream_makes_its_message(ending: str) -> None:
+def test_an_anthropic_stream_becomes_its_message(ending: str) -> None:
     assert streamed_message(stream(ANTHROPIC, ending)) == {
         "id": "m",
         "role": "assistant",
@@ -66,7 +66,7 @@ def test_an_anthropic_stream_makes_its_message(ending: str) -> None:
     }
 
 
-def test_an_openai_stream_makes_its_completion() -> None:
+def test_an_openai_stream_becomes_its_completion() -> None:
     message = streamed_message(stream(OPENAI))
     assert message
     [choice] = message["choices"]
@@ -84,11 +84,11 @@ def test_input_that_was_cut_off_stays_as_text() -> None:
     assert message["content"][1]["input"] == '{"a": '
 
 
-def test_other_text_is_no_stream() -> None:
+def test_other_text_is_not_read_as_a_stream() -> None:
     assert streamed_message("<html>busy</html>") is None
     assert streamed_message(stream([{"type": "response.created"}])) is None
 
 
 @given(damaged(ANTHROPIC) | damaged(OPENAI))
-def test_a_damaged_stream_makes_what_it_can(events: Any) -> None:
+def test_the_readable_events_of_a_damaged_stream_are_used(events: Any) -> None:
     streamed_message(stream(events if isinstance(events, list) else [events]))

@@ -33,7 +33,7 @@ def in_lines(*records: Any) -> list[Any]:
     return read(GEMINI_CLI, lines(GEMINI_FACTS, *records), "session.jsonl")
 
 
-def test_the_file_says_what_the_session_is() -> None:
+def test_a_session_has_the_fields_of_its_file() -> None:
     [start] = starts(read(GEMINI_CLI, DOCUMENT))
     assert (start.session, start.title, start.agent, start.model) == (
         "s", "Fix it", "Gemini CLI", "gemini-2.5-pro",
@@ -42,7 +42,7 @@ def test_the_file_says_what_the_session_is() -> None:
     assert start.spawned_by is None
 
 
-def test_a_sub_agent_lies_in_the_folder_of_its_parent() -> None:
+def test_a_sub_agent_is_in_the_folder_of_its_parent() -> None:
     document = {**DOCUMENT, "kind": "subagent"}
     [start] = starts(read(GEMINI_CLI, document, folder="/home/x/.gemini/tmp/p/chats/parent-id"))
     assert start.spawned_by == "parent-id"
@@ -67,14 +67,14 @@ def test_a_result_has_the_status_of_its_call() -> None:
     assert (cancelled.status, cancelled.feedback) == ("interrupted_by_human", "here")
 
 
-def test_a_response_with_other_fields_is_kept_whole() -> None:
+def test_a_response_with_other_fields_is_kept_completely() -> None:
     response = [{"functionResponse": {"response": {"output": "x", "exit": 1}}}]
     call = {"id": "a", "name": "look", "status": "success", "result": response}
     [result] = results(in_lines(asks("1", "go"), says("2", toolCalls=[call])))
     assert result.outputs == {"output": "x", "exit": 1}
 
 
-def test_usage_is_in_gemini_s_own_words_and_understood() -> None:
+def test_usage_has_the_field_names_of_gemini_and_is_understood() -> None:
     entry_metadata = metadata(read(GEMINI_CLI, DOCUMENT))
     assert (entry_metadata[2]["usage_convention"], entry_metadata[2]["model"]) == ("gemini", "gemini-2.5-pro")
     assert usage_of(entry_metadata[2])._asdict() == {
@@ -133,7 +133,7 @@ def test_a_rewind_to_an_unknown_message_goes_back_to_the_beginning() -> None:
     assert [operation.to_position for operation in operations if isinstance(operation, RewindTo)] == [0]
 
 
-def test_a_replaced_history_says_which_messages_the_model_no_longer_sees() -> None:
+def test_a_replaced_history_names_the_messages_that_the_model_no_longer_sees() -> None:
     kept = [
         asks("9", "summary so far"),
         {"id": "10", "type": "gemini", "content": "Got it."},

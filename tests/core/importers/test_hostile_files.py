@@ -73,7 +73,7 @@ def claude_records(parent: Callable[[int], int | None]) -> Callable[[int], bytes
 
 def claude_answers(n: int) -> bytes:
     """One message with all calls, then the answers from the last to the first."""
-    calls = [claude.call(f"c{i}") for i in range(n)]
+    calls = [claude.tool_call(f"c{i}") for i in range(n)]
     output = claude.assistant(2, 1, *calls)
     answers = [claude.answer(i + 3, 2, f"c{n - 1 - i}") for i in range(n)]
     return lines(claude.user(1, None, "go"), output, *answers).encode()
@@ -113,8 +113,8 @@ LINKED: dict[tuple[str, str], Callable[[int], bytes]] = {
     ("claude_code", "a tree of branches"): claude_records(lambda i: i // 2 + 1 if i else None),
     ("claude_code", "a circle"): claude_records(lambda i: i or 500),
     ("claude_code", "answers in reverse"): claude_answers,
-    ("codex_rollout", "calls without results"): codex_records(lambda i: codex.call(f"c{i}")),
-    ("codex_rollout", "calls of one id"): codex_records(lambda i: codex.call("c")),
+    ("codex_rollout", "calls without results"): codex_records(lambda i: codex.tool_call(f"c{i}")),
+    ("codex_rollout", "calls of one id"): codex_records(lambda i: codex.tool_call("c")),
     ("codex_rollout", "results without calls"): codex_records(lambda i: codex.output(f"c{i}")),
     ("codex_rollout", "rollbacks"): codex_records(
         lambda i: codex.asks("x") if i % 2 else codex.event("thread_rolled_back", num_turns=i)

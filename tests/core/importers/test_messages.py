@@ -17,7 +17,7 @@ def calls(*ids: str | None) -> list[SourceCall]:
     "value",
     [1738046713, 1738046713.0, 1738046713000, "2025-01-28T06:45:13Z", "2025-01-28T07:45:13+01:00"],
 )
-def test_a_time_is_read_in_whatever_way_it_is_written(value: Any) -> None:
+def test_a_time_is_read_in_every_notation(value: Any) -> None:
     assert moment(value) == datetime(2025, 1, 28, 6, 45, 13, tzinfo=UTC)
 
 
@@ -38,7 +38,7 @@ def test_a_time_is_read_in_whatever_way_it_is_written(value: Any) -> None:
         "0001-01-01T00:00:00+23:00",
     ],
 )
-def test_what_is_no_certain_time_is_unknown(value: Any) -> None:
+def test_an_ambiguous_time_is_unknown(value: Any) -> None:
     assert moment(value) is None
 
 
@@ -74,7 +74,7 @@ def test_a_result_without_an_id_goes_to_the_first_open_call_of_its_name() -> Non
     ]  # fmt: skip
 
 
-def test_one_answer_may_be_for_all_that_is_open() -> None:
+def test_one_result_can_answer_all_open_calls() -> None:
     ids = CallMatcher("s")
     ids.add_output(calls("old"))
     ids.add_output(calls("a", "b"))

@@ -69,7 +69,7 @@ def test_a_command_fails_by_its_return_code_or_an_exception(extra: dict[str, Any
     assert (result.status, result.outputs or result.reason, result.tool_name) == (status, "it said", "look")
 
 
-def test_output_that_the_model_was_not_shown_is_kept_beside() -> None:
+def test_output_that_the_model_did_not_see_is_in_the_metadata() -> None:
     operations = run(TASK, CALLS, came_back("(cut)", raw_output="all of it", returncode=0), writes("ls"))
     assert metadata(operations)[-2]["raw_output"] == "all of it"
     operations = run(TASK, CALLS, came_back("<output>short</output>", raw_output="short\n", returncode=0))
@@ -87,7 +87,7 @@ def test_a_fenced_command_is_an_action_and_the_next_user_message_its_result() ->
     assert (result.tool_call_id, result.tool_name, result.status) == (None, "bash", "error")
 
 
-def test_an_answer_without_one_command_waits_for_nothing() -> None:
+def test_an_answer_without_exactly_one_command_has_no_open_call() -> None:
     two = {"role": "assistant", "content": "```bash\na\n```\n```bash\nb\n```"}
     operations = run(TASK, two, {"role": "user", "content": "Give one command."})
     assert kinds(operations) == ["model_input", "model_output", "model_input"]
@@ -100,7 +100,7 @@ def test_several_commands_that_were_run_are_one_action() -> None:
     assert output.use_tool.arguments == {"commands": ["a", "b"]}
 
 
-def test_what_was_submitted_is_what_came_back_last() -> None:
+def test_the_submission_is_the_last_result() -> None:
     operations = run(TASK, CALLS, ended("Submitted"))
     assert [(r.tool_call_id, r.status, r.outputs) for r in results(operations)] == [("a", "success", "diff")]
 
@@ -122,7 +122,7 @@ def test_a_traceback_is_logged_and_may_be_gone_in_a_longer_file() -> None:
     assert operations[-1].provisional
 
 
-def test_a_person_who_interrupts_answers_every_open_call() -> None:
+def test_an_interruption_by_a_person_answers_every_open_call() -> None:
     two = {**CALLS, "tool_calls": [CALL, {**CALL, "id": "b"}]}
     stop = {"role": "user", "content": "No, wait.", "extra": {"interrupt_type": "UserRejection"}}
     answers = results(run(TASK, two, stop))
@@ -132,7 +132,7 @@ def test_a_person_who_interrupts_answers_every_open_call() -> None:
     ]
 
 
-def test_what_the_scaffold_says_is_not_the_users() -> None:
+def test_messages_of_the_scaffold_are_not_inputs_of_the_user() -> None:
     complaint = {"role": "user", "content": "Bad call.", "extra": {"interrupt_type": "FormatError"}}
     operations = run({"role": "system", "content": "You help."}, TASK, complaint)
     assert [message.channel for message in inputs(operations)] == ["user", "environment"]
@@ -147,12 +147,12 @@ def test_the_session_is_named_and_titled() -> None:
     assert (start.metadata["instance_id"], start.metadata["version"]) == ("x-1", "2.2")
 
 
-def test_broken_messages_are_named_and_the_rest_is_read() -> None:
+def test_broken_messages_are_named_and_the_others_are_read() -> None:
     operations = run(TASK, None, {"content": "no role"}, writes("ls"))
     assert [item.line for item in skipped(operations)] == [2, 3]
     assert kinds(operations) == ["model_input", "model_output"]
 
 
-def test_a_file_of_nothing_is_refused() -> None:
+def test_an_empty_file_is_refused() -> None:
     with pytest.raises(UnreadableTranscript):
         run()

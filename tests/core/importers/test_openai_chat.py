@@ -23,7 +23,7 @@ from tests.core.importers.reading import (
 from tests.shared import SHARED, needs
 
 
-def call(id: str | None, name: str = "look", arguments: Any = '{"at": 1}') -> dict[str, Any]:
+def tool_call(id: str | None, name: str = "look", arguments: Any = '{"at": 1}') -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -53,7 +53,7 @@ def recorded(messages: list[Any], response: Any) -> dict[str, Any]:
 CHAT = [
     {"role": "system", "content": "Be brief."},
     asks(),
-    says("I look.", call("a"), call("b", "find")),
+    says("I look.", tool_call("a"), tool_call("b", "find")),
     tool_result("a"),
     tool_result("b", "there", name="find"),
     says("It is here."),
@@ -77,7 +77,7 @@ def test_messages_become_entries_in_their_order() -> None:
     ]
 
 
-def test_each_entry_says_where_in_the_file_it_stood() -> None:
+def test_each_entry_has_its_place_in_the_file() -> None:
     assert [m["source"].get("index") for m in metadata(read(OPENAI_CHAT, CHAT))] == [None, 2, 3, 4, 5, 6]
 
 
@@ -86,7 +86,7 @@ def test_the_file_names_the_session_and_the_first_question_titles_it() -> None:
     assert (start.session, start.title) == ("chat.json", "Where is it?")
 
 
-def test_instructions_at_the_head_are_one_and_later_ones_do_not_replace_it() -> None:
+def test_leading_instructions_are_joined_and_later_ones_do_not_replace_them() -> None:
     chat = [{"role": "system", "content": "A"}, {"role": "developer", "content": "B"}, asks(), says("c")]
     operations = read(OPENAI_CHAT, [*chat, {"role": "system", "content": "D"}])
     assert kinds(operations) == ["system_instruction", "model_input", "model_output", "model_input"]
@@ -96,7 +96,8 @@ def test_instructions_at_the_head_are_one_and_later_ones_do_not_replace_it() -> 
 
 def test_a_call_without_an_id_gets_one_and_its_result_finds_it() -> None:
     operations = read(
-        OPENAI_CHAT, [asks(), says(None, call(None), call("")), tool_result(None, "1"), tool_result("", "2")]
+        OPENAI_CHAT,
+        [asks(), says(None, tool_call(None), tool_call("")), tool_result(None, "1"), tool_result("", "2")],
     )
     assert [c.id for c in outputs(operations)[0].tool_calls] == ["run.json-1-1", "run.json-1-2"]
     assert [(r.tool_call_id, r.outputs) for r in results(operations)] == [
@@ -105,17 +106,18 @@ def test_a_call_without_an_id_gets_one_and_its_result_finds_it() -> None:
     ]
 
 
-def test_an_id_given_twice_in_one_answer_is_made_unique_and_kept_beside() -> None:
+def test_a_repeated_id_in_one_output_is_made_unique_and_the_original_is_kept() -> None:
     operations = read(
-        OPENAI_CHAT, [asks(), says(None, call("a"), call("a")), tool_result("a", "1"), tool_result("a", "2")]
+        OPENAI_CHAT,
+        [asks(), says(None, tool_call("a"), tool_call("a")), tool_result("a", "1"), tool_result("a", "2")],
     )
     assert [c.id for c in outputs(operations)[0].tool_calls] == ["a", "run.json-1-2"]
     assert [r.tool_call_id for r in results(operations)] == ["a", "run.json-1-2"]
     assert metadata(operations)[1]["source"]["call_ids"] == {"run.json-1-2": "a"}
 
 
-def test_an_id_that_comes_again_later_stays_and_results_go_to_the_newest() -> None:
-    chat = [asks(), says(None, call("a", "old")), says(None, call("a", "new")), tool_result("a")]
+def test_an_id_that_occurs_again_later_stays_and_results_go_to_the_newest_call() -> None:
+    chat = [asks(), says(None, tool_call("a", "old")), says(None, tool_call("a", "new")), tool_result("a")]
     assert [(r.tool_call_id, r.tool_name) for r in results(read(OPENAI_CHAT, chat))] == [("a", "new")]
 
 
@@ -136,7 +138,7 @@ def test_a_result_of_an_unknown_call_is_kept() -> None:
     ],
 )
 def test_arguments_are_an_object_or_the_unchanged_text(raw: Any, arguments: Any) -> None:
-    [output] = outputs(read(OPENAI_CHAT, [asks(), says(None, call("a", arguments=raw))]))
+    [output] = outputs(read(OPENAI_CHAT, [asks(), says(None, tool_call("a", arguments=raw))]))
     assert output.tool_calls[0].arguments == arguments
 
 
@@ -195,7 +197,7 @@ def test_a_call_written_as_text_is_an_action_and_the_next_user_message_its_resul
     assert [(r.tool_call_id, r.tool_name) for r in results(operations)] == [(None, "bash")]
 
 
-def test_a_log_of_a_call_ends_with_its_answer_and_what_it_cost() -> None:
+def test_a_log_of_a_call_ends_with_its_response_and_its_cost() -> None:
     log = {
         "messages": CHAT[:2],
         "response": completion(says("Here.")),
@@ -216,10 +218,10 @@ def test_a_log_of_a_call_ends_with_its_answer_and_what_it_cost() -> None:
 def without_tool_calling(**fields: Any) -> dict[str, Any]:
     """A log of a model that is given calls and results as text."""
     written = "I list.\n<function=bash>\n<parameter=command>ls</parameter>\n</function>"
-    answer = {**completion(says(None, call("b"))), "usage": {"prompt_tokens": 7, "cached": 5}}
+    answer = {**completion(says(None, tool_call("b"))), "usage": {"prompt_tokens": 7, "cached": 5}}
     return {
         "messages": [asks("Example. The task"), says(written), asks("EXECUTION RESULT of [bash]:\na.py")],
-        "raw_messages": [asks("The task"), says("I list.", call("a")), tool_result("a", "a.py")],
+        "raw_messages": [asks("The task"), says("I list.", tool_call("a")), tool_result("a", "a.py")],
         "response": answer,
         "raw_response": {"choices": completion(says(written))["choices"]},
     } | fields
@@ -235,13 +237,13 @@ def test_calls_of_a_model_without_tool_calling_keep_their_ids() -> None:
     assert starts(operations)[0].title == "The task"
 
 
-def test_the_answer_of_a_model_without_tool_calling_keeps_its_usage_and_its_words() -> None:
+def test_the_response_of_a_model_without_tool_calling_keeps_its_usage_and_its_text() -> None:
     entry_metadata = metadata(read(OPENAI_CHAT, without_tool_calling()))[-1]
     assert entry_metadata["usage"] == {"prompt_tokens": 7, "cached": 5}
     assert entry_metadata["as_written"].startswith("I list.\n<function=bash>")
 
 
-def test_without_a_response_the_written_answer_is_taken() -> None:
+def test_without_a_response_the_written_answer_is_used() -> None:
     log = without_tool_calling(response=None, raw_messages=[asks("The task")])
     first, second = outputs(read(OPENAI_CHAT, log))
     assert [output.use_tool and output.use_tool.name for output in (first, second)] == ["bash", "bash"]
@@ -258,9 +260,9 @@ def test_a_log_of_the_corpus_without_tool_calling_keeps_ids_and_cached_tokens() 
     assert (usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]) == (9204, 9024)
 
 
-def test_of_recorded_calls_only_what_is_new_is_taken() -> None:
-    first = recorded([asks()], completion(says(None, call("a"))))
-    second = recorded([asks(), says("", call("a")), tool_result("a")], completion(says("Done.")))
+def test_only_new_messages_of_recorded_calls_are_read() -> None:
+    first = recorded([asks()], completion(says(None, tool_call("a"))))
+    second = recorded([asks(), says("", tool_call("a")), tool_result("a")], completion(says("Done.")))
     operations = read(OPENAI_CHAT, [first, second])
     assert kinds(operations) == ["model_input", "model_output", "tool_results", "model_output"]
     assert sum("usage" in m for m in metadata(operations)) == 2
@@ -268,8 +270,8 @@ def test_of_recorded_calls_only_what_is_new_is_taken() -> None:
 
 
 def test_a_client_that_gives_calls_its_own_ids_does_not_lose_their_results() -> None:
-    first = recorded([asks()], completion(says(None, call(""), call("x"))))
-    again = says(None, call("mine-1"), call("mine-2"))
+    first = recorded([asks()], completion(says(None, tool_call(""), tool_call("x"))))
+    again = says(None, tool_call("mine-1"), tool_call("mine-2"))
     second = recorded(
         [asks(), again, tool_result("mine-2", "2"), tool_result("mine-1", "1")], completion(says("Done."))
     )
@@ -308,7 +310,7 @@ def test_a_failed_call_is_logged_and_its_retry_continues() -> None:
     assert "busy" in logs(operations)[0].message
 
 
-def test_a_streamed_answer_is_put_together() -> None:
+def test_a_streamed_response_is_assembled() -> None:
     parts = [
         {"choices": [{"delta": {"role": "assistant", "content": "He"}}], "id": "c", "model": "gpt-4o"},
         {"choices": [{"delta": {"content": "re"}}]},
@@ -328,7 +330,7 @@ def test_runs_of_tau_bench_are_sessions_by_task_and_trial() -> None:
         "trial": 1,
         "reward": 1.0,
         "info": {"x": 1},
-        "traj": [asks(), says(None, call("a")), tool_result("a", "Error: no")],
+        "traj": [asks(), says(None, tool_call("a")), tool_result("a", "Error: no")],
     }
     operations = read(OPENAI_CHAT, [{**run, "task_id": 3}, {**run, "task_id": 4}, {**run, "task_id": 4}])
     assert [start.session for start in starts(operations)] == [
@@ -344,13 +346,13 @@ def test_lines_of_conversations_are_sessions_by_line() -> None:
     assert [item.line for item in skipped(operations)] == [3]
 
 
-def test_a_broken_message_is_named_and_the_rest_is_read() -> None:
+def test_a_broken_message_is_named_and_the_others_are_read() -> None:
     operations = read(OPENAI_CHAT, [asks(), 7, {"content": "no role"}, says("a")])
     assert [(item.line, item.damaged) for item in skipped(operations)] == [(2, True), (3, True)]
     assert kinds(operations) == ["model_input", "model_output"]
 
 
-def test_a_message_nested_too_deep_is_named_and_the_rest_is_read() -> None:
+def test_a_message_nested_too_deep_is_named_and_the_others_are_read() -> None:
     deep: Any = "x"
     for _ in range(250):
         deep = [deep]
@@ -359,10 +361,11 @@ def test_a_message_nested_too_deep_is_named_and_the_rest_is_read() -> None:
     assert kinds(operations) == ["model_input", "model_output"]
 
 
-def test_any_text_survives() -> None:
+def test_any_text_is_read_unchanged() -> None:
     odd = "\ud800 \x00 <script>alert(1)</script> \u2028"
     operations = read(
-        OPENAI_CHAT, [asks(odd), says(odd, call("a", odd, json.dumps({odd: odd}))), tool_result("a", odd)]
+        OPENAI_CHAT,
+        [asks(odd), says(odd, tool_call("a", odd, json.dumps({odd: odd}))), tool_result("a", odd)],
     )
     [output] = outputs(operations)
     assert (output.text, output.tool_calls[0].name, output.tool_calls[0].arguments) == (odd, odd, {odd: odd})
@@ -370,12 +373,12 @@ def test_any_text_survives() -> None:
 
 
 @pytest.mark.parametrize("data", [[], {"messages": []}, [7], "no json", {"messages": [{"no": "role"}]}])
-def test_a_file_of_nothing_is_refused_by_its_name(data: Any) -> None:
+def test_a_file_without_messages_is_refused_with_its_name(data: Any) -> None:
     with pytest.raises(UnreadableTranscript, match=r"run\.json"):
         read(OPENAI_CHAT, data)
 
 
-def test_a_call_of_another_provider_is_left_without_complaint() -> None:
+def test_a_call_of_another_provider_is_skipped_and_not_counted_as_damaged() -> None:
     other: dict[str, Any] = {"request": {"contents": []}, "response": {}}
     operations = read(OPENAI_CHAT, [other, recorded([asks()], completion(says("a")))])
     assert [(item.line, item.damaged) for item in skipped(operations)] == [(1, False)]

@@ -26,7 +26,7 @@ TASK = {"source": "user", "action": "message", "args": {"content": "Rename it"}}
 
 
 def answer(id: str, *calls: str) -> dict[str, Any]:
-    """What the model answered, with calls of these ids."""
+    """A response of the model with calls of these ids."""
     message = {
         "role": "assistant",
         "content": "I look.",
@@ -58,7 +58,7 @@ def came_back(call: str, response: dict[str, Any], text: str = "here", **fields:
 
 
 class TestV0:
-    def test_a_condensation_names_what_the_model_no_longer_saw(self) -> None:
+    def test_a_condensation_names_the_events_that_the_model_no_longer_saw(self) -> None:
         def condensed(**args: Any) -> dict[str, Any]:
             return {"id": 9, "action": "condensation", "source": "agent", "args": args}
 
@@ -133,7 +133,7 @@ class TestV0:
         back = came_back("a", response, "", message="Command executed.")
         assert [r.outputs for r in results(read(OPENHANDS, [TASK, acts("a", response), back]))] == [""]
 
-    def test_what_is_about_the_agent_is_logged(self) -> None:
+    def test_events_about_the_agent_are_logged(self) -> None:
         events = [
             {
                 "source": "environment",
@@ -147,7 +147,7 @@ class TestV0:
         assert [log.category for log in logs(operations)] == ["agent_state_changed", "recall"]
         assert [log.message for log in logs(operations)] == ['{"state":"x"}', "Retrieving"]
 
-    def test_times_are_brought_to_utc_by_the_times_of_the_models_answers(self) -> None:
+    def test_times_are_converted_to_utc_by_the_times_of_model_responses(self) -> None:
         response = answer("r", "a") | {"created": 1738046713}
         events = [
             {**TASK, "timestamp": "2025-01-27T22:44:56.900854"},
@@ -213,7 +213,7 @@ class TestV1:
         assert (output.thoughts, output.text) == ("hm", "I look.")
         assert output.reasoning == [{"type": "thinking", "thinking": "hm", "signature": "s"}]
 
-    def test_usage_is_what_the_totals_grew_by(self) -> None:
+    def test_usage_is_the_growth_of_the_totals(self) -> None:
         def totals(prompt: int, cost: float) -> dict[str, Any]:
             usage = {"accumulated_token_usage": {"prompt_tokens": prompt}, "accumulated_cost": cost}
             value = {"usage_to_metrics": {"default": usage, "condenser": usage}}
@@ -229,7 +229,7 @@ class TestV1:
         assert [entry.get("usage", {}).get("prompt_tokens") for entry in entry_metadata] == [10, 5, None]
         assert [entry.get("cost") for entry in entry_metadata] == [0.5, 0.25, None]
 
-    def test_a_condensation_names_what_the_model_no_longer_saw(self) -> None:
+    def test_a_condensation_names_the_events_that_the_model_no_longer_saw(self) -> None:
         condensed = event(
             "Condensation", "environment", forgotten_event_ids=["a", "b"], summary="Done so far."
         )
@@ -248,7 +248,7 @@ class TestV1:
         [result] = results(read(OPENHANDS, lines(lost, lost | {"id": "f"}))[:2])
         assert (result.tool_call_id, result.tool_name, result.outputs) == ("gone", "t", "late")
 
-    def test_what_a_skill_adds_to_a_message_belongs_to_it(self) -> None:
+    def test_text_that_a_skill_adds_to_a_message_belongs_to_it(self) -> None:
         task = event(
             "MessageEvent",
             "user",
@@ -280,13 +280,15 @@ class TestFolderOfEvents:
     def import_file(self, folder: Path, name: str) -> list[Operation]:
         return read(OPENHANDS, (folder / name).read_text(), name, str(folder))
 
-    def test_the_first_is_read_with_all_others_in_the_order_of_their_numbers(self, folder: Path) -> None:
+    def test_the_first_event_file_is_read_with_all_others_in_the_order_of_their_numbers(
+        self, folder: Path
+    ) -> None:
         operations = self.import_file(folder, "0.json")
         assert kinds(operations) == ["model_input", "model_output", "tool_results"]
         assert [start.session for start in starts(operations)] == ["conversation-7"]
         assert "11.json" in skipped(operations)[0].reason
 
-    def test_the_others_point_to_the_first(self, folder: Path) -> None:
+    def test_other_event_files_refer_to_the_first(self, folder: Path) -> None:
         [item] = self.import_file(folder, "2.json")
         assert item == skipped([item])[0]
         assert (item.damaged, "0.json" in item.reason) == (False, True)
@@ -296,7 +298,7 @@ class TestFolderOfEvents:
 
 
 class TestRowsOfAnEvaluation:
-    def test_each_is_a_session_by_its_instance(self) -> None:
+    def test_each_row_is_a_session_named_by_its_instance(self) -> None:
         operations = read(
             OPENHANDS, lines(OUTPUT_ROW, {**OUTPUT_ROW, "instance_id": "x-2"}, OUTPUT_ROW), "out.jsonl"
         )
@@ -314,12 +316,12 @@ class TestRowsOfAnEvaluation:
         assert [item.line for item in skipped(read(OPENHANDS, lines(OUTPUT_ROW, row)))] == [2]
 
 
-def test_a_broken_event_is_named_and_the_rest_is_read() -> None:
+def test_a_broken_event_is_named_and_the_others_are_read() -> None:
     operations = read(OPENHANDS, [TASK, None, TASK])
     assert [item.line for item in skipped(operations)] == [2]
     assert kinds(operations) == ["model_input", "model_input"]
 
 
-def test_a_file_of_nothing_is_refused() -> None:
+def test_an_empty_file_is_refused() -> None:
     with pytest.raises(UnreadableTranscript):
         read(OPENHANDS, [])

@@ -74,7 +74,7 @@ def test_a_summary_covers_its_positions() -> None:
     assert summary == AddSummary("p", 2, 3, "tried", key_points=("k",))
 
 
-def test_positions_close_up_where_lines_were_lost() -> None:
+def test_positions_have_no_gap_where_lines_are_missing() -> None:
     records = [header(), asks(1), "torn", asks(3), rewind(4, 3), asks(5), rewind(6, 2), asks(7)]
     summary = {"session": "p", "kind": "summary", "first_position": 2, "last_position": 5, "text": "s"}
     operations = load(*records, summary)
@@ -83,7 +83,7 @@ def test_positions_close_up_where_lines_were_lost() -> None:
     assert (added.first_position, added.last_position) == (1, 4)
 
 
-def test_a_fork_counts_on_from_its_parent_also_where_lines_were_lost() -> None:
+def test_a_fork_continues_the_positions_of_its_parent_also_where_lines_are_missing() -> None:
     records = [header("p"), asks(1), asks(3), asks(4), header("q", forked_from=["p", 3])]
     operations = load(
         *records, asks(4, session="q"), asks(6, session="q"), rewind(7, 4, "q"), rewind(8, 1, "q")
@@ -92,7 +92,7 @@ def test_a_fork_counts_on_from_its_parent_also_where_lines_were_lost() -> None:
     assert rewinds(operations) == [("q", 3), ("q", 1)]
 
 
-def test_a_fork_whose_parent_is_not_in_the_file_begins_anew() -> None:
+def test_a_fork_whose_parent_is_not_in_the_file_begins_at_position_1() -> None:
     operations = load(header("q", forked_from=["gone", 40]), asks(41, session="q"), rewind(42, 41, "q"))
     assert starts(operations)[0].forked_from is None
     assert rewinds(operations) == [("q", 1)]
@@ -115,13 +115,13 @@ def test_a_fork_whose_parent_is_not_in_the_file_begins_anew() -> None:
         [1],
     ],
 )
-def test_a_broken_line_is_named_and_the_rest_is_read(record: Any) -> None:
+def test_a_broken_line_is_named_and_the_others_are_read(record: Any) -> None:
     operations = load(header(), asks(1), record, asks(2, "after"))
     assert [(item.line, item.damaged) for item in skipped(operations)] == [(3, True)]
     assert "after" in str(bodies(operations)[-1])
 
 
-def test_any_text_survives() -> None:
+def test_any_text_is_read_unchanged() -> None:
     odd = "\ud800 \x00 \u2028 </script>"
     assert bodies(load(header(), asks(1, odd))) == [ModelInput(content=odd)]
 
@@ -131,7 +131,7 @@ def test_an_export_of_a_newer_version_is_refused() -> None:
         load({**header(), "playhead": 2})
 
 
-def test_a_session_may_be_empty() -> None:
+def test_a_session_can_be_empty() -> None:
     assert starts(load(header())) == load(header())
 
 
@@ -163,5 +163,5 @@ def test_a_file_is_read_line_by_line() -> None:
     assert stream.given == 3
 
 
-def test_kinds_are_read_back() -> None:
+def test_every_kind_is_read() -> None:
     assert kinds(load(*EXPORT)) == ["model_input", "model_output", "tool_results", "model_output", "review"]

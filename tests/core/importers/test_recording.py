@@ -48,7 +48,7 @@ def test_a_fallback_title_is_used_if_there_is_no_other() -> None:
     assert list(session_recording.release_held()) == [SessionStart("s", title="/init", agent="a")]
 
 
-def test_ids_that_had_to_change_are_noted_with_the_source_s() -> None:
+def test_changed_ids_are_stored_with_those_of_the_source() -> None:
     source: dict[str, object] = {}
     parts = OutputParts(calls=[SourceCall("c", "f", {}), SourceCall("c", "g", {})])
     body = parts.body(CallMatcher("s"), source)

@@ -32,7 +32,7 @@ def test_each_object_comes_with_its_line() -> None:
     assert read('{"a": 1}', '{"b": 2}') == [SourceRecord(1, {"a": 1}), SourceRecord(2, {"b": 2})]
 
 
-def test_blank_lines_count_but_say_nothing() -> None:
+def test_blank_lines_are_counted_and_give_no_record() -> None:
     assert read("", '{"a": 1}', "  \t\r", '{"b": 2}\r', "") == [
         SourceRecord(2, {"a": 1}),
         SourceRecord(4, {"b": 2}),
@@ -45,7 +45,7 @@ def test_a_stream_is_read_from_its_start() -> None:
     assert list(read_lines(stream)) == [SourceRecord(1, {"a": 1})]
 
 
-def test_a_byte_order_mark_is_no_damage() -> None:
+def test_a_byte_order_mark_is_not_damage() -> None:
     assert read(b'\xef\xbb\xbf{"a": 1}') == [SourceRecord(1, {"a": 1})]
 
 
@@ -89,7 +89,7 @@ def test_rubbish_after_a_record_does_not_lose_it() -> None:
     assert len(skipped(items)) == 1
 
 
-def test_bytes_that_are_not_utf8_can_be_had_back() -> None:
+def test_bytes_that_are_not_utf8_can_be_restored() -> None:
     (record,) = objects(read(b'{"path": "caf\xe9\xff"}'))
     assert record["path"].encode("utf-8", "surrogateescape") == b"caf\xe9\xff"
 
@@ -102,13 +102,13 @@ def test_bare_control_characters_in_a_string_are_kept() -> None:
     assert objects(read(b'{"a": "\x1b[31m\tred"}')) == [{"a": "\x1b[31m\tred"}]
 
 
-def test_numbers_that_json_has_no_word_for_become_null() -> None:
+def test_numbers_not_representable_in_json_become_null() -> None:
     assert objects(read('{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5}')) == [
         {"a": None, "b": None, "c": None, "d": 1.5}
     ]
 
 
-def test_an_endless_number_is_damage() -> None:
+def test_a_number_of_thousands_of_digits_is_damage() -> None:
     assert len(skipped(read('{"a": ' + "9" * 5000 + "}"))) == 1
 
 
@@ -118,7 +118,7 @@ def test_nesting_that_is_too_deep_is_damage(depth: int) -> None:
     assert items == [Skipped(1, f"nested deeper than {MAX_RECORD_DEPTH} levels"), SourceRecord(2, {"b": 2})]
 
 
-def test_a_caller_may_allow_deeper_nesting() -> None:
+def test_a_caller_can_allow_deeper_nesting() -> None:
     depth = MAX_RECORD_DEPTH  # and the record itself around it
     deep = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
     assert [type(item) for item in read_lines(io.BytesIO(deep))] == [Skipped]
@@ -127,11 +127,11 @@ def test_a_caller_may_allow_deeper_nesting() -> None:
     ]
 
 
-def test_many_brackets_side_by_side_are_not_deep() -> None:
+def test_many_adjacent_brackets_are_not_nesting() -> None:
     assert len(objects(read('{"a": [' + ",".join(["[]"] * 1000) + "]}"))) == 1
 
 
-def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> None:
+def test_a_line_beyond_the_limit_is_skipped_without_being_read_completely() -> None:
     class Watched(io.BytesIO):
         longest_read = 0
 
@@ -208,7 +208,7 @@ def _as_text(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     ),
     st.sampled_from([b"", b"\xff", b"\xed\xa0\x80"]),
 )
-def test_the_fast_way_reads_as_the_lenient_one(text: str, frame: str, junk: bytes) -> None:
+def test_the_fast_parser_gives_the_results_of_the_lenient_one(text: str, frame: str, junk: bytes) -> None:
     line = frame.format(text).encode("utf-8", "surrogatepass").replace(b'"a"', b'"a' + junk + b'"')
     fast = read(line)
     with pytest.MonkeyPatch.context() as patch:
@@ -217,7 +217,7 @@ def test_the_fast_way_reads_as_the_lenient_one(text: str, frame: str, junk: byte
 
 
 @pytest.mark.parametrize("depth", [MAX_RECORD_DEPTH, MAX_RECORD_DEPTH + 1])
-def test_brackets_in_a_text_are_no_nesting(depth: int) -> None:
+def test_brackets_in_a_text_are_not_nesting(depth: int) -> None:
     levels = depth - 1
     line = f'{{"code": "{"{[" * 1000}", "value": {"[" * levels}1{"]" * levels}}}'
     assert bool(objects(read(line))) == (depth <= MAX_RECORD_DEPTH)
@@ -246,7 +246,7 @@ def test_a_document_is_read_from_its_start() -> None:
         (b'["line\nbreak\x1b"]', ["line\nbreak\x1b"]),
     ],
 )
-def test_what_agents_write_is_read(raw: bytes, value: Any) -> None:
+def test_a_document_with_invalid_characters_and_numbers_is_read(raw: bytes, value: Any) -> None:
     read = read_document(source(raw))
     assert read == value
     dump_json(read)
@@ -255,7 +255,7 @@ def test_what_agents_write_is_read(raw: bytes, value: Any) -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"[1,]", b"\x00", b"[" * 100_000, b"[" + b"9" * 5000 + b"]", b"{} {}"]
 )
-def test_what_is_no_document_is_refused_by_its_name(raw: bytes) -> None:
+def test_a_file_that_is_not_a_document_is_refused_with_its_name(raw: bytes) -> None:
     with pytest.raises(UnreadableTranscript, match=r"run\.json"):
         read_document(source(raw))
 
@@ -266,7 +266,7 @@ def test_records_that_cannot_be_stored_are_named_by_their_place() -> None:
     assert [item.line for item in items if isinstance(item, Skipped)] == [2, 3]
 
 
-def test_metadata_holds_what_says_something_and_can_be_stored() -> None:
+def test_metadata_holds_only_storable_values_that_are_not_empty() -> None:
     assert present_fields(a=1, b=None, c="", d=[], e={}, f=0, g=False, h=nested(300)) == {
         "a": 1,
         "f": 0,

@@ -38,7 +38,7 @@ def test_an_episode_is_an_output_and_a_result_for_the_whole_action() -> None:
     assert [(r.tool_call_id, r.tool_name, r.outputs) for r in results(operations)] == [(None, "ls", ["a", 1])]
 
 
-def test_structured_thoughts_are_kept_whole_with_their_text_as_summary() -> None:
+def test_structured_thoughts_are_kept_with_their_text_as_summary() -> None:
     thoughts = {"observations": "o", "text": "I list.", "plan": ["p"]}
     [output] = outputs(state(episode(done(), thoughts=thoughts)))
     assert output.thoughts == Thoughts.model_validate({**thoughts, "summary": "I list."})
@@ -92,34 +92,34 @@ def test_an_episode_in_flight_at_the_cursor_is_live() -> None:
     assert not [op for op in state(episode(done()), episode(), cursor=1) if isinstance(op, RewindTo)]
 
 
-def test_what_lies_beyond_the_cursor_is_a_take() -> None:
+def test_episodes_beyond_the_cursor_are_a_take() -> None:
     operations = state(episode(done()), episode(done()), episode(done()), cursor=1)
     assert [op.to_position for op in operations if isinstance(op, RewindTo)] == [3]
     assert len(results(operations)) == 3
 
 
-def test_feedback_that_waits_is_the_newest_input_until_the_agent_has_taken_it() -> None:
+def test_pending_feedback_is_the_newest_input_until_the_agent_reads_it() -> None:
     operations = state(episode(done()), pending_user_feedback=["hurry"])
     assert [message.content for message in inputs(operations)] == ["Fix it", "hurry"]
     assert [isinstance(op, Append) and op.provisional for op in operations[-2:]] == [False, True]
 
 
-def test_the_agent_names_the_session_or_else_its_folder_does() -> None:
+def test_a_session_is_named_after_its_agent_or_else_its_folder() -> None:
     [start] = starts(read(STATE_JSON, STATE, "state.json"))
     assert (start.session, start.title, start.agent) == ("Helper-1", "Fix it", "Helper")
     assert starts(state(episode(done())))[0].session == "helper/state.json"
 
 
-def test_the_file_may_be_the_history_alone() -> None:
+def test_the_file_can_contain_only_the_history() -> None:
     assert kinds(read(STATE_JSON, STATE["history"])) == kinds(read(STATE_JSON, STATE))[1:]
 
 
-def test_broken_episodes_are_named_and_the_rest_is_read() -> None:
+def test_broken_episodes_are_named_and_the_others_are_read() -> None:
     operations = state(7, {"action": None}, episode("odd"), episode(done()))
     assert [item.line for item in skipped(operations)] == [1, 2, 3]
     assert kinds(operations) == ["model_input", "model_output", "model_output", "tool_results"]
 
 
-def test_a_file_of_nothing_is_refused() -> None:
+def test_an_empty_file_is_refused() -> None:
     with pytest.raises(UnreadableTranscript):
         read(STATE_JSON, {"history": {"episodes": [], "cursor": 0}})

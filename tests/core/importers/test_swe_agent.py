@@ -69,14 +69,14 @@ def test_thinking_is_unchanged() -> None:
     assert output.reasoning == blocks
 
 
-def test_what_came_back_last_is_in_the_trajectory_alone() -> None:
+def test_the_last_result_is_read_from_the_trajectory() -> None:
     operations = run(asks(), acts("submit"), trajectory=[step("submit", "the diff")])
     assert [r.outputs for r in results(operations)] == ["the diff"]
     assert isinstance(operations[-1], Append)
     assert operations[-1].provisional
 
 
-def test_steps_that_only_the_trajectory_has_are_read_where_they_happened() -> None:
+def test_steps_that_only_the_trajectory_has_are_read_in_order() -> None:
     trajectory = [step("ls", "a"), step("edit", "refused"), step("cat a", "x"), step("submit", "diff")]
     operations = run(asks(), acts("ls"), asks("a $"), acts("cat a"), asks("x $"), trajectory=trajectory)
     commands = [output.use_tool.arguments["command"] for output in outputs(operations) if output.use_tool]
@@ -84,7 +84,7 @@ def test_steps_that_only_the_trajectory_has_are_read_where_they_happened() -> No
     assert [r.outputs for r in results(operations)] == ["a $", "refused", "x $", "diff"]
 
 
-def test_a_step_is_found_by_its_action_where_the_texts_differ() -> None:
+def test_a_step_is_found_by_its_action_if_the_texts_differ() -> None:
     edited = {**acts("ls"), "content": "edited by hand"}
     operations = run(asks(), edited, asks("a $"), trajectory=[step("ls", "a")])
     assert len(outputs(operations)) == 1
@@ -97,7 +97,7 @@ def test_the_trajectory_adds_time_and_state_to_results() -> None:
     assert "observation" not in entry_metadata
 
 
-def test_what_came_back_is_kept_beside_what_the_model_was_shown() -> None:
+def test_the_full_output_is_kept_beside_the_one_that_the_model_saw() -> None:
     operations = run(asks(), acts("ls"), asks("(cut)"), trajectory=[step("ls", "all of it")])
     assert (results(operations)[0].outputs, metadata(operations)[-1]["observation"]) == ("(cut)", "all of it")
 
@@ -107,7 +107,7 @@ def test_a_trajectory_without_history_is_read() -> None:
     assert kinds(operations) == ["model_output", "tool_results"] * 2
 
 
-def test_a_demonstration_is_no_history() -> None:
+def test_a_demonstration_is_not_history() -> None:
     operations = run({**asks("watch"), "is_demo": True}, {**acts("x"), "is_demo": True}, asks(), acts("ls"))
     assert kinds(operations) == ["debug_log", "debug_log", "model_input", "model_output"]
     assert [log.category for log in logs(operations)] == ["demonstration", "demonstration"]
@@ -128,13 +128,13 @@ def test_a_prompt_without_a_heading_is_its_own_title() -> None:
     assert len(start.title) == 80
 
 
-def test_an_answer_without_a_command_waits_for_nothing() -> None:
+def test_an_answer_without_a_command_has_no_open_call() -> None:
     operations = run(asks(), acts(""), asks("Say it again."))
     assert kinds(operations) == ["model_input", "model_output", "model_input"]
     assert inputs(operations)[-1].content == "Say it again."
 
 
-def test_broken_records_are_named_and_the_rest_is_read() -> None:
+def test_broken_records_are_named_and_the_others_are_read() -> None:
     operations = run(
         asks(), 7, {"role": "narrator", "content": "x"}, acts("ls"), trajectory=[8, step("ls", "a")]
     )
@@ -142,6 +142,6 @@ def test_broken_records_are_named_and_the_rest_is_read() -> None:
     assert kinds(operations) == ["model_input", "model_output", "tool_results"]
 
 
-def test_a_file_of_nothing_is_refused() -> None:
+def test_an_empty_file_is_refused() -> None:
     with pytest.raises(UnreadableTranscript):
         run()

@@ -17,7 +17,7 @@ from tests.core.entries import LIVE
 from tests.core.overview.runs import Run
 
 
-def test_time_is_the_models_the_tools_or_a_persons() -> None:
+def test_time_belongs_to_the_model_the_tools_or_a_person() -> None:
     run = Run().ask().call(after=5).ok(after=30).answer(after=2).ask(after=600).answer(after=4)
     figures = run.figures
     assert (figures.model_time, figures.tool_time, figures.waiting_time) == (11_000, 30_000, 600_000)
@@ -25,7 +25,7 @@ def test_time_is_the_models_the_tools_or_a_persons() -> None:
     assert figures.waits == [(600_000, 3)]
 
 
-def test_an_input_while_a_call_is_open_is_no_waiting() -> None:
+def test_an_input_during_an_open_call_is_not_waiting_time() -> None:
     figures = Run().ask().call(after=1).ask(after=20).ok(after=10).figures
     assert (figures.tool_time, figures.waiting_time) == (30_000, 0)
 
@@ -35,7 +35,7 @@ def test_notes_take_no_time_of_their_own() -> None:
     assert figures.tool_time == 3000
 
 
-def test_a_clock_that_goes_back_takes_nothing_away() -> None:
+def test_a_clock_that_goes_back_subtracts_no_time() -> None:
     figures = Run().ask().call(after=10).ok(after=-5).answer(after=6).figures
     assert (figures.model_time, figures.tool_time) == (11_000, 0)
 
@@ -116,7 +116,7 @@ def test_a_condensation_of_openhands_is_a_compaction_of_a_part() -> None:
     assert estimated.points == [(1, 10), (2, 30), (3, 50)]
 
 
-def test_a_step_of_2000_calls_is_counted_whole() -> None:
+def test_all_calls_of_a_step_of_2000_calls_are_counted() -> None:
     calls = tuple(ToolCall(id=str(n), name="Read", arguments={"path": f"{n}.py"}) for n in range(2000))
     results = tuple(ToolResult(tool_call_id=str(n), status="success", outputs="x") for n in range(2000))
     figures = Run().add(ModelOutput(tool_calls=calls)).add(ToolResults(results=results), 1).figures
@@ -149,7 +149,7 @@ def test_figures_are_loaded_as_stored_and_counting_continues(entries) -> None:  
     assert json.loads(dump_figures(whole))["steps"] == sum(isinstance(e.body, ModelOutput) for e in entries)
 
 
-def test_likely_failures_are_counted_apart_from_reported_ones() -> None:
+def test_likely_failures_are_counted_separately_from_reported_ones() -> None:
     run = Run().call("Bash", command="pytest").ok("F\n==== 1 failed, 2 passed in 0.10s ====").call().failed()
     figures = run.figures
     tool = figures.tools["Bash"]
@@ -159,7 +159,7 @@ def test_likely_failures_are_counted_apart_from_reported_ones() -> None:
     assert (figures.first_failure.step, figures.first_failure.rule) == (1, "failed_tests")
 
 
-def test_an_edit_without_a_file_changes_the_one_that_was_opened() -> None:
+def test_an_edit_without_a_file_changes_the_open_file() -> None:
     run = Run().call("create", filename="a.py").ok().call("edit", replacement_text="x\ny").ok()
     run.call("shell", command="open b.py 12").ok().call("shell", command="edit 1:1\nx\nend_of_edit").ok()
     files = run.figures.files

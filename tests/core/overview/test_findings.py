@@ -23,7 +23,7 @@ CALLED = Run().ask().call(command="go test")
         (Run().call(command="x").failed().call(command="x").ok().answer(), False, "answered", (3,)),
     ],
 )
-def test_the_newest_step_says_how_a_run_ended(
+def test_the_newest_step_determines_how_a_run_ended(
     run: Run, *, is_live: bool, kind: str, steps: tuple[int, ...]
 ) -> None:
     ending = ending_of(run.figures, is_live=is_live)
@@ -59,7 +59,7 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     ]
 
 
-def test_where_a_person_interrupted_is_a_finding_of_its_own() -> None:
+def test_an_interruption_by_a_person_is_a_finding() -> None:
     run = Run().ask().call(command="git add .").stopped().ask().call(command="rm x").stopped().ask()
     notices = choose_notices(run.answer().figures, ending_of(run.figures, is_live=False))
     assert [(notice.kind, notice.steps) for notice in notices] == [("interrupted_steps", (1, 2))]
@@ -73,7 +73,7 @@ def test_a_run_without_trouble_has_no_finding() -> None:
     assert choose_notices(figures, ending_of(figures, is_live=False)) == []
 
 
-def test_an_answer_after_failed_tests_says_so_also_where_nobody_reported_them() -> None:
+def test_an_answer_after_failed_tests_is_a_failed_end_also_if_no_error_was_reported() -> None:
     run = Run().call(command="pytest").ok("F\n==== 1 failed, 2 passed in 0.10s ====").answer()
     ending = ending_of(run.figures, is_live=False)
     assert (ending.kind, ending.text, ending.steps) == (

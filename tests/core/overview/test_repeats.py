@@ -13,16 +13,16 @@ def test_the_same_call_with_the_same_result_is_repeated_work() -> None:
     assert findings(run) == [("same_call_same_result", 2, [1, 3])]
 
 
-def test_another_argument_or_another_tool_is_no_repetition() -> None:
+def test_another_argument_or_another_tool_is_not_a_repetition() -> None:
     run = Run().call(command="ls").ok().call(command="pwd").ok().call("Other", command="ls").ok()
     assert findings(run) == []
 
 
-def test_a_call_without_a_result_is_no_repetition() -> None:
+def test_a_call_without_a_result_is_not_a_repetition() -> None:
     assert findings(Run().call(command="ls").call(command="ls")) == []
 
 
-def test_two_calls_that_take_turns_are_found_from_the_sixth_step_on() -> None:
+def test_two_alternating_calls_are_found_from_the_sixth_step() -> None:
     def turns(steps: int) -> Run:
         run = Run()
         for n in range(steps):
@@ -34,14 +34,14 @@ def test_two_calls_that_take_turns_are_found_from_the_sixth_step_on() -> None:
     assert findings(turns(9))[0][:2] == ("alternating_calls", 9)
 
 
-def test_one_call_again_and_again_takes_no_turns() -> None:
+def test_one_repeated_call_does_not_count_as_alternating() -> None:
     run = Run()
     for n in range(8):
         run.call(command="ls").ok(str(n))
     assert findings(run) == []
 
 
-def test_two_series_of_turns_are_two_findings() -> None:
+def test_two_series_of_alternating_calls_are_two_findings() -> None:
     run = Run()
     for n in range(13):
         run.call(command="pause" if n == 6 else f"command {n % 2}").ok(str(n))

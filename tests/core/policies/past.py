@@ -85,7 +85,7 @@ class MemoryPast:
         return iter(sorted(ended, key=lambda s: (s.last_position, s.level, s.id), reverse=True))
 
     def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
-        """No request was recorded: each output was made of everything before it."""
+        """No request was recorded: each output was made from everything before it."""
         changed = max(
             (e.position for e in self._entries if isinstance(e.body, (SystemInstruction, MemoryNotebook))),
             default=0,

@@ -159,8 +159,8 @@ def block_of(format: str, mark: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A context that was asked for."""
+class ContextRequest:
+    """The options of a context."""
 
     policy: str
     format: str
@@ -178,8 +178,8 @@ class Asked:
         return context, FORMATS[self.format].request(context, extras.tools)
 
 
-ASKED = st.builds(
-    Asked,
+CONTEXT_REQUESTS = st.builds(
+    ContextRequest,
     policy=st.sampled_from(["live", "live", *POLICIES]),
     format=st.sampled_from(BINDING),
     max_tokens=st.none() | st.none() | st.integers(100, 600),
@@ -191,7 +191,7 @@ ASKED = st.builds(
 def runs(draw: st.DrawFn) -> Run:
     """Answers to contexts of any policy and to an agent's own requests, between inputs, rewinds and forks."""
     run = Run()
-    usual = draw(ASKED)
+    usual = draw(CONTEXT_REQUESTS)
     kinds = [
         *["usual"] * 6,
         *["asked", "own", "own", "person", "person"],
@@ -204,7 +204,7 @@ def runs(draw: st.DrawFn) -> Run:
     for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=12)):
         match kind:
             case "usual" | "asked" | "own":
-                asked = usual if kind == "usual" else draw(ASKED)
+                asked = usual if kind == "usual" else draw(CONTEXT_REQUESTS)
                 built = asked.build(run) if kind != "own" else None
                 request = prefix_bytes(built[1]) if built else run.full_request(asked.format)
                 run.answer(

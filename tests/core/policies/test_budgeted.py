@@ -1,4 +1,4 @@
-"""The budget is never exceeded, nothing that is pinned is lost, and the beginning stays as it is."""
+"""The budget is never exceeded, no pinned part is lost, and the beginning stays unchanged."""
 
 import re
 from collections.abc import Iterator
@@ -130,21 +130,21 @@ def test_every_step_is_in_the_manifest_once_or_more(budget: int | None) -> None:
 
 
 @pytest.mark.parametrize("budget", [150, 200, 400, 1000, 2048, 8192])
-def test_steps_that_are_left_out_are_named_to_the_model(budget: int) -> None:
+def test_the_model_gets_the_numbers_of_left_out_steps(budget: int) -> None:
     chosen = context(LONG, budget)
     steps = [segment.step for segment in chosen.manifest.segments if segment.step and not segment.last_step]
     assert re.search(rf"teps (\d+) to {min(steps) - 1}\b", text_of(chosen))
     assert "can be fetched in full by its number." in text_of(chosen)
 
 
-def test_while_everything_fits_everything_is_there_in_full() -> None:
+def test_while_everything_fits_everything_is_in_full() -> None:
     chosen = context(session(["one", "two", "three"]), 2048)
     assert [message["role"] for message in messages_of(chosen)] == ["user", *["assistant", "tool"] * 3]
     assert {segment.form for segment in chosen.manifest.segments} == {"full"}
     assert not chosen.manifest.left_out
 
 
-def test_without_a_budget_the_looked_at_steps_are_there_in_full() -> None:
+def test_without_a_budget_the_examined_steps_are_in_full() -> None:
     chosen = context(session(["fine"] * 40), None)
     assert sum(message["role"] == "tool" for message in messages_of(chosen)) == 40
     assert context(LONG, None).manifest.max_tokens is None
@@ -171,7 +171,7 @@ def test_inputs_that_are_too_large_are_clipped_and_a_note_says_so() -> None:
     assert forms == ["clipped", "full"]
 
 
-def test_the_newest_step_is_in_full_where_it_can_be() -> None:
+def test_the_newest_step_is_in_full_if_it_fits() -> None:
     chosen = context(LONG, 2048)
     assert messages_of(chosen)[-1]["content"] == lines(150)
     call, answer = messages_of(chosen)[-2:]
@@ -199,7 +199,7 @@ def test_every_call_is_followed_by_its_result() -> None:
         )
 
 
-def test_what_the_agent_works_with_is_noted_before_what_it_only_read() -> None:
+def test_lines_about_the_files_in_use_are_noted_before_other_lines() -> None:
     results = [lines(number) for number in range(1, 61)]
     results[4] = f"{lines(5)}\nthe secret is in src/module_40.py\n{lines(5)}"
     chosen = context(session(results), 1200, 46)
@@ -209,7 +209,7 @@ def test_what_the_agent_works_with_is_noted_before_what_it_only_read() -> None:
 @pytest.mark.parametrize(
     ("mended", "first"), [(False, "KeyError: lookup_table"), (True, "Found: other_table")]
 )
-def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> None:
+def test_a_failure_has_more_weight_until_it_is_fixed(mended: bool, first: str) -> None:
     failed = Excerpt(
         "run: a_b",
         3,
@@ -231,17 +231,17 @@ def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> N
 
 
 @pytest.mark.parametrize("budget", [600, 1200, 1280, 2048])
-def test_most_of_the_budget_is_used_where_not_everything_fits(budget: int) -> None:
+def test_most_of_the_budget_is_used_if_not_everything_fits(budget: int) -> None:
     assert 0.8 * budget < total(context(BRISK, budget)) <= budget
 
 
-def test_where_nothing_is_cached_what_fits_is_there_in_full_all_the_same() -> None:
+def test_everything_that_fits_is_in_full_even_if_no_cache_is_used() -> None:
     chosen = context(session(["fine"] * 4, {1: "word " * 780}), 1200)
     assert {segment.form for segment in chosen.manifest.segments} == {"full"}
 
 
 @pytest.mark.parametrize("budget", [1000, 2048])
-def test_names_that_clipping_took_from_the_newest_step_are_listed_before_it(budget: int) -> None:
+def test_names_clipped_from_the_newest_step_are_listed_before_it(budget: int) -> None:
     patch = "\n".join(f"some plain words of a patch, line {n}" for n in range(90))
     recorded = session([lines(number) for number in range(1, 31)])
     call = ToolCall(id="call_31", name="edit", arguments={"patch": f"{patch} lib/hidden_part.py {patch}"})
@@ -290,7 +290,7 @@ def test_most_of_a_context_begins_the_next_one_too() -> None:
     assert shared / sent > 0.6
 
 
-def test_what_is_called_stable_begins_the_next_context_unless_it_is_cut() -> None:
+def test_the_stable_part_begins_the_next_context_unless_it_is_cut() -> None:
     kept = 0
     for step in range(64, 114):
         now, following = context(BRISK, 4096, step), context(BRISK, 4096, step + 1)
@@ -298,7 +298,7 @@ def test_what_is_called_stable_begins_the_next_context_unless_it_is_cut() -> Non
     assert kept > 35
 
 
-def test_a_budget_that_cannot_work_names_the_smallest_that_does() -> None:
+def test_the_error_of_a_budget_that_is_too_small_names_the_smallest_that_works() -> None:
     with pytest.raises(Invalid) as caught:
         context(LONG, 20)
     smallest = caught.value.fields["smallest"]
@@ -326,7 +326,7 @@ def test_a_session_without_steps_is_its_inputs() -> None:
     assert [message["content"] for message in messages_of(context(empty, 100, 1))] == ["Hello."]
 
 
-def test_an_unanswered_call_costs_what_formats_say_of_it() -> None:
+def test_the_tokens_of_an_unanswered_call_are_counted() -> None:
     recorded = session(["fine"] * 3)
     entry = Entry(90, ModelOutput(tool_calls=(ToolCall(id="open", name="read", arguments={}),)), NOW)
     open_ended = Recorded(
@@ -345,7 +345,7 @@ def test_hostile_text_is_only_text(text: str, budget: int) -> None:
         assert total(context(recorded, budget)) <= budget
 
 
-def test_what_is_looked_at_is_bounded_and_stays_the_same_for_long() -> None:
+def test_the_examined_steps_are_bounded_and_their_first_one_changes_rarely() -> None:
     firsts = [first_outlined(newest) for newest in range(1, 1000)]
     looked_at = [newest - first + 1 for newest, first in enumerate(firsts, 1)]
     assert max(looked_at) < 2 * PERIOD
@@ -365,7 +365,7 @@ def summarised(*ranges: tuple[int, int], text: str = "Moved load_all to src/old_
     return BUDGETED.choose(MemoryPast(entries, stood), SessionSettings(max_tokens=1500), METER)
 
 
-def test_summaries_stand_for_steps_that_are_too_old_to_be_looked_at() -> None:
+def test_summaries_replace_steps_that_are_too_old_to_be_examined() -> None:
     chosen = summarised((1, 20), (31, 60), (40, 50))
     assert [m["content"] for m in messages_of(chosen)[1:3]] == [
         "Summary of steps 1 to 20:\nMoved load_all to src/old_home.py.",
@@ -384,7 +384,7 @@ def test_summaries_take_no_more_than_their_share() -> None:
     assert summaries[-1].last_step == 60
 
 
-def test_a_summary_of_several_looked_at_steps_is_noted_before_their_lines() -> None:
+def test_a_summary_of_several_examined_steps_is_noted_before_their_lines() -> None:
     chosen = summarised((70, 130), text="All is quiet.")
     assert "steps 70 to 130: All is quiet." in text_of(chosen)
     left = [(out.first_step, out.last_step) for out in chosen.manifest.left_out if out.last_step]

@@ -73,7 +73,7 @@ def test_a_step_with_many_calls_fills_much_of_its_room() -> None:
         assert tokens / 2 < clipped_step(step, tokens, METER)[1].tokens <= tokens
 
 
-def test_small_texts_stay_whole_and_large_ones_share_what_is_left() -> None:
+def test_small_texts_stay_complete_and_large_ones_share_the_remaining_room() -> None:
     assert fair_share([5, 100, 10, 100], 75) == 30
     assert fair_share([5, 10], 75) == 10
     assert fair_share([7, 7], 5) == 2

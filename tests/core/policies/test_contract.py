@@ -79,7 +79,7 @@ def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget
 @EVERY
 @settings(max_examples=examples(40))
 @given(past=summarised(), budget=BUDGETS)
-def test_every_step_is_in_the_manifest_and_what_is_left_out_has_its_reason(
+def test_every_step_is_in_the_manifest_and_left_out_steps_have_a_reason(
     name: str, past: MemoryPast, budget: int | None
 ) -> None:
     try:
@@ -90,7 +90,7 @@ def test_every_step_is_in_the_manifest_and_what_is_left_out_has_its_reason(
     spans = [(out.first_step, out.last_step) for out in manifest.left_out if out.first_step]
     left = {n for first, last in spans if first and last for n in range(first, last + 1)}
     assert listed | left == set(range(1, past.steps + 1))
-    # What stands for several steps, as notes do, may tell of some of them only.
+    # A part for several steps, such as notes, may mention only some of them.
     shown = {segment.step for segment in manifest.segments if segment.last_step is None}
     assert not shown & left
     assert all(out.reason for out in manifest.left_out)
@@ -99,13 +99,13 @@ def test_every_step_is_in_the_manifest_and_what_is_left_out_has_its_reason(
 @EVERY
 @settings(max_examples=examples(30))
 @given(past=summarised(), budget=BUDGETS)
-def test_the_smallest_budget_that_is_named_works(name: str, past: MemoryPast, budget: int | None) -> None:
+def test_the_smallest_budget_named_by_an_error_works(name: str, past: MemoryPast, budget: int | None) -> None:
     try:
         choose(name, past, budget)
     except Invalid as refusal:
         smallest = refusal.fields["smallest"]
         assert choose(name, past, smallest).manifest.tokens <= smallest
-        if name != "budgeted":  # whose shortened parts may be dearer than whole ones that are tiny
+        if name != "budgeted":  # where shortened parts may cost more than tiny complete ones
             with pytest.raises(Invalid):
                 choose(name, past, smallest - 1)
 
@@ -125,7 +125,7 @@ def test_the_same_past_gives_the_same_context(name: str, past: MemoryPast, budge
 
 
 @EVERY
-def test_a_context_as_of_a_position_knows_nothing_later(name: str) -> None:
+def test_a_context_as_of_a_position_contains_nothing_later(name: str) -> None:
     entries = session(calls("a"), result("a", "early"), calls("b"), result("b", "late"))
     assert b"late" in render_bytes(request_of(choose(name, MemoryPast(entries))))
     earlier = choose(name, MemoryPast(entries, as_of=2))
@@ -180,7 +180,7 @@ def test_an_empty_history_gives_a_request(name: str, format: str) -> None:
 
 
 @EVERY
-def test_no_budget_is_no_limit_and_zero_is_zero(name: str) -> None:
+def test_no_budget_means_no_limit_and_zero_means_zero(name: str) -> None:
     past = MemoryPast(session(calls("a"), result("a", "long " * 5000)))
     assert choose(name, past).manifest.tokens > 5000
     with pytest.raises(Invalid, match="max_tokens is 0"):

@@ -30,7 +30,7 @@ def test_the_first_input_and_the_newest_stay() -> None:
     assert {TINY[step] for step in range(396, 401)} <= set(contents)
 
 
-def test_what_is_left_out_is_listed() -> None:
+def test_left_out_inputs_are_listed() -> None:
     manifest = context(MANY, 2048).manifest
     positions = {segment.position for segment in manifest.segments if segment.source == "input"}
     ranges = [out for out in manifest.left_out if out.reason == TOO_MANY]
@@ -40,6 +40,6 @@ def test_what_is_left_out_is_listed() -> None:
         assert any(out.position <= position <= (out.last_position or 0) for out in ranges if out.position)
 
 
-def test_not_every_further_input_changes_the_beginning() -> None:
+def test_the_beginning_does_not_change_with_every_new_input() -> None:
     second = [users(2048, step)[1] for step in range(340, 380)]
     assert len(set(second)) <= 10

@@ -23,14 +23,14 @@ def choose(
     return LIVE.choose(MemoryPast(session(*bodies)), SessionSettings(max_tokens=max_tokens), METER, extras)
 
 
-def test_everything_is_there_in_order_and_expected_to_stay() -> None:
+def test_everything_is_sent_in_order_and_counts_as_stable() -> None:
     context = choose(None)
     assert [message["role"] for message in messages_of(context)] == ["user"] + ["assistant", "tool"] * 20
     assert context.stable == len(context.parts)
     assert context.manifest.left_out == []
 
 
-def test_over_the_budget_the_oldest_turns_go_whole_and_are_listed() -> None:
+def test_over_the_budget_whole_turns_are_removed_from_the_oldest_and_listed() -> None:
     context = choose(150)
     steps = [segment.step for segment in context.manifest.segments if segment.step]
     assert steps == list(range(steps[0], 21))

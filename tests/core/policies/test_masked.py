@@ -36,7 +36,7 @@ def test_a_result_that_is_shorter_than_its_placeholder_stays() -> None:
     assert "ok" in [message["content"] for message in messages_of(choose(bodies))]
 
 
-def test_parallel_results_count_one_each() -> None:
+def test_parallel_results_count_separately() -> None:
     bodies: list[Body] = [
         calls("x"),
         result("x", LONG),
@@ -57,7 +57,7 @@ def test_masked_parts_are_unchanged_at_the_next_step() -> None:
     assert prefix_bytes(FORMATS["openai_chat"].request(after)).startswith(beginning[:-2])
 
 
-def test_over_the_budget_the_oldest_go() -> None:
+def test_over_the_budget_the_oldest_steps_are_removed() -> None:
     context = choose(steps(12), 300)
     assert context.manifest.tokens <= 300
     assert 1 in [out.first_step for out in context.manifest.left_out]

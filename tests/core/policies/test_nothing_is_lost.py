@@ -136,7 +136,7 @@ def call_marks(format: str, request: dict[str, Any]) -> list[str]:
 
 @THOROUGH
 @given(log=sessions(), budget=BUDGETS, full=st.integers(0, 4))
-def test_messages_lose_nothing_either(log: Session, budget: int | None, full: int) -> None:
+def test_messages_lose_nothing(log: Session, budget: int | None, full: int) -> None:
     """``/messages`` gives the inherited texts: it may exceed its budget and shows older steps in one line."""
     chosen = SessionSettings(max_tokens=budget, full_message_count=full)
     made_of = episodic_messages(MemoryPast(log.live), chosen, count_tokens)

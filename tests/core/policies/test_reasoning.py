@@ -1,4 +1,4 @@
-"""Signed and encrypted reasoning is sent as it was made, after what it was made from, or not at all."""
+"""Signed and encrypted reasoning is sent unchanged after the request that it was made from, or not at all."""
 
 import json
 
@@ -15,7 +15,7 @@ from historyapp.core.formats.reasoning import own_blocks
 from historyapp.core.json import compact_json
 from historyapp.core.policies import POLICIES
 from tests.core.formats.validators import validate
-from tests.core.policies.signed_runs import BINDING, Asked, Run, runs
+from tests.core.policies.signed_runs import BINDING, ContextRequest, Run, runs
 from tests.examples import examples
 
 EVERY = pytest.mark.parametrize("policy", POLICIES)
@@ -24,7 +24,7 @@ SEPARATORS = {"anthropic_messages": ']},{"role":"assistant","content":[', "opena
 
 
 def kept_steps(run: Run, format: str, request: bytes) -> set[int]:
-    """The numbers of the steps whose reasoning is in a request; of each, all of it is."""
+    """The numbers of the steps whose reasoning is in a request. Checks that it is complete for each."""
     kept = set()
     for episode in group_episodes(run.live):
         are_kept = [
@@ -42,7 +42,7 @@ def without_tools(request: bytes) -> bytes:
 
 
 def check_bytes(run: Run, format: str, request: bytes) -> None:
-    """Each block is as it was recorded, and before it stands the request in which it was made."""
+    """Each block is as it was recorded, and follows the request in which it was made."""
     closing = len(FORMATS[format].closing)
     kept = kept_steps(run, format, request)
     for episode in group_episodes(run.live):
@@ -95,7 +95,7 @@ def check_account(run: Run, context: Context, format: str, kept: set[int]) -> No
 def test_sent_reasoning_and_everything_before_it_is_unchanged(
     policy: str, format: str, run: Run, budget: int | None, with_tools: bool
 ) -> None:
-    built = Asked(policy, format, budget, with_tools).build(run)
+    built = ContextRequest(policy, format, budget, with_tools).build(run)
     if built is None:
         return
     context, request = built
@@ -136,12 +136,12 @@ def test_a_history_in_full_keeps_all_reasoning(
         run.add(person(run))
         for place, (blocks, calls, words) in enumerate(turn):
             goes_on = place < len(turn) - 1  # an answer without calls is followed by an input
-            built = Asked(policy, format).build(run)
+            built = ContextRequest(policy, format).build(run)
             assert built
             request = prefix_bytes(built[1]) if is_served else run.full_request(format)
             calls = max(1, calls) if goes_on else calls
             run.answer(format, request, is_snapshot=is_served, blocks=blocks, calls=calls, words=words)
-    built = Asked(policy, format).build(run)
+    built = ContextRequest(policy, format).build(run)
     assert built
     assert kept_steps(run, format, prefix_bytes(built[1])) == set(answers_of(run, format))
     assert not built[0].manifest.reasoning_left_out
@@ -155,11 +155,11 @@ def test_an_answer_keeps_its_reasoning_if_the_next_request_continues_its_own(
     policy: str, format: str, run: Run
 ) -> None:
     run.add(person(run))
-    built = Asked(policy, format).build(run)
+    built = ContextRequest(policy, format).build(run)
     assert built
     request_bytes = prefix_bytes(built[1])
     run.answer(format, request_bytes, is_snapshot=True, blocks=1, calls=0, words=3)
-    again = Asked(policy, format).build(run)
+    again = ContextRequest(policy, format).build(run)
     assert again
     written = prefix_bytes(again[1])
     goes_on = written.startswith(request_bytes[: -len(FORMATS[format].closing)] + SEPARATORS[format].encode())
@@ -171,8 +171,8 @@ def person(run: Run) -> ModelInput:
 
 
 def sent_after(run: Run, policy: str = "live", max_tokens: int | None = None) -> tuple[set[int], list[str]]:
-    """The steps whose thinking the next request has, and why that of others is left out."""
-    built = Asked(policy, "anthropic_messages", max_tokens).build(run)
+    """The steps whose thinking the next request has, and the reasons why that of other steps is left out."""
+    built = ContextRequest(policy, "anthropic_messages", max_tokens).build(run)
     assert built
     left_out = [blocks.reason for blocks in built[0].manifest.reasoning_left_out]
     return kept_steps(run, "anthropic_messages", prefix_bytes(built[1])), left_out
@@ -184,7 +184,7 @@ def act(run: Run, *, blocks: int = 1, calls: int = 1, words: int = 3) -> None:
     run.answer("anthropic_messages", request, is_snapshot=False, blocks=blocks, calls=calls, words=words)
 
 
-def test_a_turn_of_which_a_step_is_left_out_loses_all_of_it() -> None:
+def test_a_turn_with_a_left_out_step_loses_all_its_reasoning() -> None:
     run = Run()
     run.add(person(run))
     act(run)
@@ -194,7 +194,7 @@ def test_a_turn_of_which_a_step_is_left_out_loses_all_of_it() -> None:
     assert (kept, reasons) == (set(), ["another step of its turn is left out"])
 
 
-def test_a_clipped_step_takes_its_whole_turn_with_it_and_all_later_ones() -> None:
+def test_a_clipped_step_removes_the_reasoning_of_its_turn_and_of_all_later_ones() -> None:
     run = Run()
     run.add(person(run))
     act(run, calls=0)
@@ -206,7 +206,7 @@ def test_a_clipped_step_takes_its_whole_turn_with_it_and_all_later_ones() -> Non
     assert reasons[-1] == "a step of its turn is clipped"
 
 
-def test_the_first_mask_ends_it_at_a_turn() -> None:
+def test_the_first_mask_ends_reasoning_at_a_turn() -> None:
     run = Run()
     for _ in range(4):
         run.add(person(run))
@@ -230,13 +230,13 @@ def test_reasoning_fills_what_the_history_leaves_of_the_budget() -> None:
     for _ in range(3):
         run.add(person(run))
         act(run, blocks=8, calls=0)
-    built = Asked("live", "anthropic_messages").build(run)
+    built = ContextRequest("live", "anthropic_messages").build(run)
     assert built
     budget = built[0].manifest.tokens - 1
     assert sent_after(run, max_tokens=budget) == ({1, 2}, ["it does not fit the budget"])
 
 
-def test_an_input_that_is_left_out_ends_it() -> None:
+def test_a_left_out_input_ends_reasoning() -> None:
     run = Run()
     run.add(person(run))
     act(run, calls=0)
@@ -248,7 +248,7 @@ def test_an_input_that_is_left_out_ends_it() -> None:
     assert sent_after(run, "sliding_window", 200)[0] == {1}
 
 
-def test_a_step_that_is_left_out_ends_it() -> None:
+def test_a_left_out_step_ends_reasoning() -> None:
     run = Run()
     for blocks, words in ((1, 3), (0, 300), (0, 3), (1, 3)):
         run.add(person(run))

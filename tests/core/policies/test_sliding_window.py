@@ -60,7 +60,7 @@ def test_a_digest_replaces_the_summaries_below_it() -> None:
     ]
 
 
-def test_what_a_digest_covers_is_not_read_however_much_it_is() -> None:
+def test_summaries_that_a_digest_covers_are_not_read() -> None:
     read = []
 
     class Counted(MemoryPast):
@@ -85,7 +85,7 @@ def test_summaries_far_back_are_found() -> None:
     ]
 
 
-def test_what_does_not_fit_is_listed_and_looked_past() -> None:
+def test_a_summary_that_does_not_fit_is_listed_and_skipped() -> None:
     context = choose(7, summary(1, 2), summary(3, 4, "long " * 200), max_tokens=200)
     assert shown_steps(context) == [None, (1, 2), 5, 6, 7]
     assert [(out.first_step, out.last_step) for out in context.manifest.left_out] == [(3, 4)]
@@ -103,7 +103,7 @@ def test_inputs_within_a_summary_that_does_not_fit_are_listed() -> None:
     assert any(out.position and out.position <= 6 <= (out.last_position or out.position) for out in outs)
 
 
-def test_the_first_input_stays_before_older_steps_do() -> None:
+def test_the_first_input_has_priority_over_older_steps() -> None:
     context = choose(40, max_tokens=120)
     assert messages_of(context)[0]["content"] == "go"
     assert context.manifest.left_out[0].first_step == 1

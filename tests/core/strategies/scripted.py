@@ -1,4 +1,4 @@
-"""Steps to summarise, and a model that answers from a script and keeps what it was asked."""
+"""Steps to summarise, and a model that responds from a script and keeps its prompts."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

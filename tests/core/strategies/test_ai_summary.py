@@ -60,7 +60,7 @@ def test_only_the_summary_is_required() -> None:
     assert written.text == "It went on.\n- Error (not solved): e"
 
 
-def test_the_users_words_come_first_whatever_the_model_says() -> None:
+def test_the_users_words_come_first_for_any_response() -> None:
     written, _ = write(ANSWER, ('Use "tabs".', "Now\nplease"))
     assert written.text.startswith(
         'The user said: "Use "tabs"."\nThe user said: ```\nNow\nplease\n```\nIt mended the parser.'
@@ -96,7 +96,7 @@ def test_the_default_instruction_stays_byte_for_byte() -> None:
     )
 
 
-def test_an_instruction_of_one_s_own_replaces_the_task_and_nothing_else() -> None:
+def test_a_custom_instruction_replaces_only_the_task() -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
     for own in ("", "Keep every path."):
         AI_SUMMARY.write(Material(steps(called())), resources(model, instruction=own))

@@ -79,7 +79,9 @@ def test_a_summary_is_never_too_long_or_empty_and_always_the_same(
 @each
 @settings(max_examples=examples(60))
 @given(LIVE, st.lists(TEXT, max_size=3), st.integers(1, 600))
-def test_it_takes_any_steps(strategy: Strategy, entries: list[Entry], inputs: list[str], length: int) -> None:
+def test_a_strategy_accepts_any_steps(
+    strategy: Strategy, entries: list[Entry], inputs: list[str], length: int
+) -> None:
     episodes = tuple(group_episodes(entries))
     if episodes:
         check(strategy, Material(episodes, tuple(inputs), "task"), length)
@@ -103,7 +105,9 @@ def test_an_extract_is_never_larger_than_the_steps(strategy: Strategy, entries: 
 
 @settings(max_examples=examples(300))
 @given(LIVE, st.integers(MIN_TOKENS, 200), st.integers(1, 600))
-def test_an_extract_keeps_to_its_share_of_each_step(entries: list[Entry], tokens: int, length: int) -> None:
+def test_an_extract_stays_within_its_share_of_each_step(
+    entries: list[Entry], tokens: int, length: int
+) -> None:
     available = resources(options=ExtractOptions(max_tokens=tokens), max_length=length)
     for episode in group_episodes(entries):
         _, body = split_words(STRATEGIES["simple_extract"].write(Material((episode,)), available).text)
@@ -145,7 +149,7 @@ def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(
 
 
 @each
-def test_it_quotes_inputs_and_feedback_word_for_word(strategy: Strategy) -> None:
+def test_a_strategy_quotes_inputs_and_feedback_word_for_word(strategy: Strategy) -> None:
     stopped = called("No! Use x_y instead.", status="interrupted_by_human")
     written = check(strategy, Material(steps(called(), stopped), (INPUT, "And hurry.")), 8_000)
     for words in (INPUT, "And hurry.", "No! Use x_y instead."):
@@ -153,7 +157,7 @@ def test_it_quotes_inputs_and_feedback_word_for_word(strategy: Strategy) -> None
 
 
 @each
-def test_it_quotes_the_user_also_beside_huge_results(strategy: Strategy) -> None:
+def test_a_strategy_quotes_the_user_also_beside_huge_results(strategy: Strategy) -> None:
     huge = called("\n".join(f"name_{n} = {n}" for n in range(1_000)))
     written = check(strategy, Material(steps(*[huge] * 12), (INPUT,)), 1_000)
     assert INPUT in user_words(written)
@@ -183,7 +187,7 @@ def test_options_have_defaults_and_refuse_unknown_fields(strategy: Strategy) -> 
 
 
 @each
-def test_only_strategies_that_say_so_call_the_model(strategy: Strategy) -> None:
+def test_only_strategies_that_declare_it_call_the_model(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
     strategy.write(Material(steps(called())), resources(model))
     assert bool(model.prompts) is strategy.uses_model
@@ -191,7 +195,7 @@ def test_only_strategies_that_say_so_call_the_model(strategy: Strategy) -> None:
 
 
 @each
-def test_its_estimate_of_the_instruction_is_near(strategy: Strategy) -> None:
+def test_the_estimated_length_of_the_instruction_is_close(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
     strategy.write(Material(steps(called())), resources(model))
     for prompt in model.prompts:

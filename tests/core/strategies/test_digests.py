@@ -68,7 +68,7 @@ def test_a_digest_is_never_too_long_and_never_empty(max_length: int) -> None:
         assert 0 < len(write_digest(texts, resources(max_length=max_length)).text) <= max_length
 
 
-def test_the_summary_of_a_step_gets_its_number_behind_the_user_s_words() -> None:
+def test_the_number_of_a_step_follows_the_user_s_words_in_its_summary() -> None:
     assert numbered("Read it.", 3) == "Step 3: Read it."
     text = numbered(summary("Use tabs,\nplease"), 3)
     assert text.startswith("The user said: ```\nUse tabs,\nplease\n```\nStep 3: read_file:")

@@ -30,17 +30,17 @@ def test_a_clipped_text_never_exceeds_its_room(room: int) -> None:
 
 
 @given(st.lists(TEXT | st.just("a_b.py\n"), max_size=30).map("".join), st.integers(0, 200))
-def test_it_never_exceeds_its_room(text: str, room: int) -> None:
+def test_a_shortened_text_never_exceeds_its_room(text: str, room: int) -> None:
     shortened = shorten(text, room)
     assert len(shortened) <= room
     assert shortened == clean(shortened)
     assert bool(shortened) is bool(clean(text).strip() and room)
 
 
-def test_five_megabytes_are_read_to_their_end() -> None:
+def test_a_text_of_five_megabytes_is_read_to_its_end() -> None:
     assert "the_last_name" in shorten("plain words only\n" * 300_000 + "the_last_name", 500)
 
 
-def test_lines_that_are_not_ranked_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unranked_lines_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortening, "MAX_LINES", 10)
     assert shorten("plain words\n" * 100, 60).endswith("[98 less telling lines left out]")

@@ -37,28 +37,28 @@ def test_paths_symbols_versions_numbers_urls_and_outcomes_are_kept_among_plain_w
     assert count_tokens(text) <= 100
 
 
-def test_it_begins_with_the_call_and_its_outcome() -> None:
+def test_an_extract_begins_with_the_call_and_its_outcome() -> None:
     assert write(called("done", path="a/b.py")).text == "read_file: a/b.py → success\ndone"
     assert write(called("no", status="error")).text.startswith("read_file: src/a_b.py → error\n")
 
 
-def test_a_thought_fills_the_room_that_is_left() -> None:
+def test_a_thought_fills_the_remaining_room() -> None:
     text = write(called("done", thoughts="I must look first. Then I see.")).text
     assert text.endswith("done\nThought: I must look first.")
 
 
-def test_names_go_before_lines_where_room_is_short() -> None:
+def test_names_have_priority_over_lines_if_room_is_short() -> None:
     lines = [f"    self.value_{n} = compute_{n}(self, with_a_very_long_argument)" for n in range(6)]
     text = write(called("\n".join(lines))).text
     assert all(f"compute_{n}" in text for n in range(6))
     assert lines[5].strip() not in text
 
 
-def test_lines_replace_their_names_where_there_is_room() -> None:
+def test_lines_replace_their_names_if_there_is_room() -> None:
     assert write(called("value_1 is what\nvalue_2 was")).text.endswith("value_1 is what\nvalue_2 was")
 
 
-def test_of_an_answer_sentences_with_facts_are_kept() -> None:
+def test_the_extract_of_an_answer_keeps_sentences_with_facts() -> None:
     plain = "We are very glad about all that was said here today. " * 20
     text = write([ModelOutput(text=f"{plain}The fix is in src/a_b.py. {plain}")], 40).text
     assert text.startswith("Answered")
@@ -115,11 +115,11 @@ def test_steps_that_share_a_summary_have_numbers() -> None:
     assert second.startswith("read_file: src/a_b.py → success\nb")
 
 
-def test_the_outcome_stays_where_even_the_tool_call_has_no_room() -> None:
+def test_the_outcome_is_kept_even_if_the_tool_call_has_no_room() -> None:
     assert write(called("ok", name="🦄🦇🦖🦕🐉" * 9), 10).text == "success"
 
 
-def test_names_fill_the_room_that_lines_leave() -> None:
+def test_names_fill_the_room_after_the_lines() -> None:
     text = write(called(" ".join(f"name_{n}" for n in range(200))), 60).text
     assert 55 <= count_tokens(text) <= 60
     assert text.split()[-1].startswith("name_")
@@ -131,7 +131,7 @@ def test_the_numbers_that_viewers_put_before_lines_and_empty_results_take_no_roo
     assert write(called("")).text == "read_file: src/a_b.py → success"
 
 
-def test_a_judged_step_is_extracted_into_less_than_it_is() -> None:
+def test_the_extract_of_a_judged_step_is_shorter_than_the_step() -> None:
     bodies = judged("Look at it.", "Found 3 files.", "Good.", score=0.9, passed=True)
     assert write(bodies).text == "Look at it. execute_step {} Found 3 files. Look at it. Good."
     long = judged(

@@ -37,7 +37,7 @@ def test_every_strategy_takes_any_steps(strategy: Strategy, entries: list[Entry]
         assert written == strategy.write(Material(episodes), Resources(STATISTICAL, max_length=length))
 
 
-def test_long_texts_are_cut_at_the_sentence_ends_that_it_finds() -> None:
+def test_long_texts_are_cut_at_the_sentence_ends_that_the_model_finds() -> None:
     text = "Dr. Smith met Mrs. Jones at 5 p.m. in Paris. She paid 3.50 dollars for tea. " * 60
     chunks = list(split(text, 200, Segmentation(STATISTICAL.sentences)))
     assert len(chunks) > 5
@@ -46,7 +46,7 @@ def test_long_texts_are_cut_at_the_sentence_ends_that_it_finds() -> None:
     assert set(ends) <= {"Paris.", "r tea."}
 
 
-def test_a_result_is_extracted_as_without_it() -> None:
+def test_a_result_is_extracted_as_without_the_model() -> None:
     material = Material(steps(called("def load_all(): pass\n" * 9, path="src/a_b.py")))
     write = STRATEGIES["simple_extract"].write
     assert write(material, Resources(STATISTICAL)) == write(material, resources())

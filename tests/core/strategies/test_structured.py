@@ -70,7 +70,7 @@ def test_review_fields_are_facts() -> None:
 
 
 @pytest.mark.parametrize("style", ["json", "table"])
-def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> None:
+def test_facts_are_left_out_first_then_the_oldest_steps_which_are_counted(style: str) -> None:
     names = [" ".join(f"name_{n}_{m}" for m in range(12)) for n in range(30)]
     bodies = [called(text, path=f"f_{n}.py", thoughts=PLAIN) for n, text in enumerate(names)]
     whole = text_of(*bodies, style=style, length=100_000)

@@ -14,7 +14,7 @@ WORDS = st.lists((TEXT | st.sampled_from(['a"b', "x\n```\ny", 'The user said: "z
 
 
 @given(WORDS, TEXT)
-def test_quoted_words_are_split_off_again(words: list[str], body: str) -> None:
+def test_quoted_words_can_be_split_off(words: list[str], body: str) -> None:
     listed = [text for text in words if text]
     found, rest = split_words(quote_words(listed, 100_000) + "\n-" + body if listed else "-" + body)
     assert (found, rest) == (listed, "-" + body)
@@ -29,7 +29,7 @@ def test_feedback_of_an_interruption_is_quoted_and_an_error_is_not() -> None:
     assert user_words(Material(listed)) == ["Stop it"]
 
 
-def test_only_the_longest_is_clipped_with_its_length() -> None:
+def test_only_the_longest_quote_is_clipped_with_its_length() -> None:
     quoted = quote_words(["Short words", "long " * 1_000], 600)
     assert 'The user said: "Short words"' in quoted
     assert "of 5,000 characters): " in quoted
@@ -37,7 +37,7 @@ def test_only_the_longest_is_clipped_with_its_length() -> None:
     assert len(quoted) <= 600
 
 
-def test_of_too_many_the_first_and_the_newest_are_kept_and_the_others_counted() -> None:
+def test_the_first_and_the_newest_of_many_quotes_are_kept_and_the_others_counted() -> None:
     quoted = quote_words([f"Do number {n} of all the things that I want" for n in range(500)], 1_000)
     assert "number 0 " in quoted
     assert "number 499 " in quoted
@@ -46,7 +46,7 @@ def test_of_too_many_the_first_and_the_newest_are_kept_and_the_others_counted() 
 
 
 @pytest.mark.parametrize("room", [0, 10, 59])
-def test_without_room_nothing_is_quoted(room: int) -> None:
+def test_no_quote_is_made_without_room(room: int) -> None:
     assert quote_words(["words"], room) == ""
 
 

@@ -43,7 +43,7 @@ def test_a_session_is_due_when_a_batch_stands_outside_the_newest_steps(project: 
     assert due_sessions() == [session.pk]
 
 
-def test_what_is_due_is_compressed_once(project: Project) -> None:
+def test_a_due_session_is_compressed_once(project: Project) -> None:
     session = create_session(project)
     step(project, session, 8)
     run = carry_out(session)
@@ -112,7 +112,7 @@ def test_a_share_of_the_budget_makes_few_long_steps_due(project: Project) -> Non
     assert run.to_step == 5
 
 
-def test_a_rewind_sets_the_thresholds_back(project: Project) -> None:
+def test_a_rewind_resets_the_thresholds(project: Project) -> None:
     session = create_session(project)
     step(project, session, 8)
     carry_out(session)
@@ -169,7 +169,7 @@ def test_failed_steps_are_retried_with_the_next_steps(
     step(project, session, 8)
     run = compress_if_due(session.pk)
     assert run is not None
-    CompressionRun.objects.filter(pk=run.pk).update(model="openai:gpt-5-mini")  # its key is gone meanwhile
+    CompressionRun.objects.filter(pk=run.pk).update(model="openai:gpt-5-mini")  # its key is removed meanwhile
     process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "failed"

@@ -1,4 +1,4 @@
-"""Whatever the strategy, summaries together keep to ``max_summary_length``."""
+"""With every strategy, all visible summaries together are within ``max_summary_length``."""
 
 from random import Random
 
@@ -33,7 +33,7 @@ def visible(session: Session) -> list[Summary]:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("seed", [1, *map(thorough, range(2, 12))])
-def test_they_keep_to_it_in_any_session_and_cover_every_step(
+def test_summaries_are_within_the_limit_in_any_session_and_cover_every_step(
     project: Project, strategy: str, seed: int
 ) -> None:
     random = Random(seed)
@@ -63,7 +63,7 @@ def test_they_keep_to_it_in_any_session_and_cover_every_step(
         assert covered == list(range(1, steps + 1))
 
 
-def test_they_keep_to_it_when_there_have_been_more_digests_than_levels(
+def test_summaries_are_within_the_limit_with_more_digests_than_levels(
     record: Record, project: Project
 ) -> None:
     session = record(40)

@@ -38,7 +38,7 @@ def record_and_work(project: Project, **settings: object) -> Session:
 
 
 def automatic_run(project: Project) -> CompressionRun:
-    """A run that is due and that no worker has begun."""
+    """A run that is due and that no worker has started."""
     session = create_session(project)
     for _ in range(8):
         append(project, session.pk, [act("read", path="a.py"), ok()])
@@ -49,7 +49,7 @@ def automatic_run(project: Project) -> CompressionRun:
 
 @pytest.mark.parametrize("model", ["gpt-5-mini", "gpt-5.2", "claude-opus-4-5", "openai:qwen2.5:7b"])
 @pytest.mark.parametrize("strategy", ["episode_summary", "ai_summary"])
-def test_an_agent_that_only_records_causes_no_call_of_a_provider(
+def test_an_agent_that_only_records_causes_no_model_call(
     project: Project, loopback: Loopback, model: str, strategy: str
 ) -> None:
     session = record_and_work(project, llm_name=model, compression_strategy=strategy)
@@ -87,7 +87,7 @@ def test_a_run_that_a_person_starts_still_uses_the_model(
     assert (run.model, run.calls) == ("openai:gpt-5-mini", 2)
 
 
-def test_paid_runs_that_an_earlier_version_started_go_on_with_the_local_summariser(
+def test_paid_runs_that_an_earlier_version_started_continue_with_the_local_summariser(
     project: Project, record: Record, loopback: Loopback
 ) -> None:
     automatic = automatic_run(project)

@@ -44,7 +44,7 @@ def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
     cancel_run(run)
     for worker in workers:
         worker.join(30)
-    # Those under way, and those begun within the second in which the workers look: of 32 in hand.
+    # Of 32 claimed items: those in progress, and those started within the second between two checks.
     assert len(loopback.requests) <= 16
     cancelled = CompressionRun.objects.get(pk=run.pk)
     assert cancelled.state == "cancelled"
@@ -99,7 +99,7 @@ def test_a_run_that_was_deleted_meanwhile_ends_without_an_error(
     assert not Summary.objects.exists()
 
 
-def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
+def test_a_run_that_cannot_continue_gives_the_reason_and_can_be_retried(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, record(8).pk, RunRequest("simple_extract")).run
@@ -119,7 +119,7 @@ def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
     assert "KeyError" not in run.note
 
 
-def test_a_run_is_not_broken_off_while_another_worker_holds_items(
+def test_a_run_is_not_ended_while_another_worker_holds_items(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, record(8).pk, RunRequest("simple_extract")).run

@@ -1,4 +1,4 @@
-"""How strategies call a model, and what happens when it does not respond as it should."""
+"""How strategies call a model, and the handling of its faults."""
 
 import time
 from collections.abc import Iterator
@@ -101,13 +101,13 @@ def test_a_configured_rate_limit_holds(loopback: Loopback, settings: Any) -> Non
     assert time.monotonic() - started > 1.5
 
 
-def test_without_redis_calls_go_on(loopback: Loopback, settings: Any) -> None:
+def test_without_redis_model_calls_continue(loopback: Loopback, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
     assert MeteredModel("gpt-5-mini", None).complete(PROMPT) == "All is well."
 
 
-def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
+def test_a_refusal_is_not_a_summary(loopback: Loopback) -> None:
     loopback.default = lambda _: Answer(refusal="I cannot help with that.")
     with pytest.raises(NotSummarised, match="refused"):
         MeteredModel("gpt-5-mini", None).complete(PROMPT)
@@ -126,7 +126,7 @@ def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
     ],
 )
 @pytest.mark.django_db(transaction=True)
-def test_the_run_ends_with_a_reason_whatever_the_model_does(
+def test_the_run_ends_with_a_reason_for_any_fault_of_the_model(
     step: Any, says: str, record: Record, compress: Compress, loopback: Loopback, waits: list[float]
 ) -> None:
     loopback.default = lambda _: step
@@ -219,7 +219,7 @@ def test_a_provider_that_never_answers_is_not_called_for_every_step(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_silence_among_answers_costs_one_step(
+def test_one_timeout_among_responses_loses_one_step(
     record: Record,
     compress: Compress,
     loopback: Loopback,

@@ -1,4 +1,4 @@
-"""What runs did is added to the totals of /metrics in the transaction that stores it."""
+"""The results of runs are added to the totals of /metrics in the transaction that stores them."""
 
 import pytest
 

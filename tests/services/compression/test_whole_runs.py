@@ -36,7 +36,7 @@ MODEL = RunRequest(strategy="episode_summary", model="gpt-5-mini")
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def own(session: Session) -> dict[int, str]:
+def summaries_by_step(session: Session) -> dict[int, str]:
     """Summaries of single steps, by step."""
     return {summary.first_step: summary.text for summary in Summary.objects.filter(session=session)}
 
@@ -46,7 +46,7 @@ def test_every_older_step_gets_exactly_one_summary(
 ) -> None:
     session = record(10)
     run = compress(session)
-    assert sorted(own(session)) == [1, 2, 3, 4, 5, 6]
+    assert sorted(summaries_by_step(session)) == [1, 2, 3, 4, 5, 6]
     assert (run.state, run.total, run.done, run.failed, run.calls) == ("succeeded", 6, 6, 0, 6)
     assert len(loopback.requests) == 6
 
@@ -77,7 +77,7 @@ def test_a_second_run_pays_for_no_step_twice(record: Record, compress: Compress,
     assert (again.total, len(loopback.requests)) == (2, 6)
 
 
-def test_again_summarises_steps_that_have_a_summary(
+def test_the_option_again_summarises_steps_that_have_a_summary(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     session = record(8)
@@ -92,20 +92,18 @@ def test_a_step_in_flight_is_not_summarised(
     session = record(3)
     append(project, session.pk, [act("sleep")])
     run = compress(Session.objects.get(pk=session.pk), from_step=1, to_step=4)
-    assert sorted(own(session)) == [1, 2, 3]
+    assert sorted(summaries_by_step(session)) == [1, 2, 3]
     assert run.to_step == 3
 
 
-def test_one_failure_costs_no_other_step_its_summary(
-    record: Record, compress: Compress, loopback: Loopback
-) -> None:
+def test_one_failure_affects_no_other_step(record: Record, compress: Compress, loopback: Loopback) -> None:
     session = record(9)
     refused = Refusal(400, "This content is not for me.", "invalid_request_error")
     loopback.default = lambda request: (
         refused if "module_3." in str(request.body) else Answer(text="Read it.")
     )
     run = compress(session)
-    assert sorted(own(session)) == [1, 2, 4, 5]
+    assert sorted(summaries_by_step(session)) == [1, 2, 4, 5]
     assert (run.state, run.done, run.failed) == ("partly_failed", 4, 1)
     assert "This content is not for me." in run.note
     (item,) = run.items.filter(state="failed")
@@ -126,7 +124,7 @@ def test_a_retry_makes_only_the_failed_items(record: Record, compress: Compress,
     run.refresh_from_db()
     assert (run.state, run.done, run.failed, run.total) == ("succeeded", 5, 0, 5)
     assert len(loopback.requests) == asked + 1
-    assert own(session)[3] == "Read it at last."
+    assert summaries_by_step(session)[3] == "Read it at last."
 
 
 def test_a_wrong_key_ends_the_run_after_the_first_answers(
@@ -157,7 +155,7 @@ def test_without_a_key_the_local_summariser_replaces_the_settings_model(
     run.refresh_from_db()
     assert (run.state, run.model, run.done, run.calls) == ("succeeded", "local", 2, 0)
     assert "OPENAI_API_KEY" in run.note
-    assert "module_1.py" in own(session)[1]
+    assert "module_1.py" in summaries_by_step(session)[1]
 
 
 def test_a_session_without_steps_has_nothing_to_compress(project: Project) -> None:
@@ -226,7 +224,7 @@ def test_a_worker_whose_claim_expired_stores_no_second_summary(
     run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
     process_run(run.pk)
     store_results(run.pk, slow, [ItemResult(item.pk, SummaryDraft("too late"), usage=ItemUsage(1, 10, 5, 3))])
-    assert "too late" not in own(session)[1]
+    assert "too late" not in summaries_by_step(session)[1]
     run.refresh_from_db()
     assert (run.done, run.calls) == (1, 2)
 
@@ -252,7 +250,7 @@ def test_planning_in_pages_skips_no_step(
     assert ranges == [(1, 4), (5, 8), (9, 12), (13, 16), (17, 20), (21, 23)]
 
 
-def test_cancelling_keeps_paid_summaries_and_begins_no_more(
+def test_cancelling_keeps_paid_summaries_and_starts_no_more(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = start_run(project, record(60).pk, MODEL).run
@@ -285,7 +283,7 @@ def test_a_step_rewound_during_the_run_has_its_summary_in_the_take(
     rewind(project, session.pk, Target(to_step=2))
     process_run(run.pk)
     session.refresh_from_db()
-    assert sorted(own(session)) == [1, 2, 3, 4]
+    assert sorted(summaries_by_step(session)) == [1, 2, 3, 4]
     now, before = History(session), History(session, run.head)
     assert [summary.first_step for summary in now.summaries()] == [1, 2]
     assert len(Summary.objects.live(session, before.lineage, (1, run.head))) == 4

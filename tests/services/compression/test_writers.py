@@ -1,4 +1,4 @@
-"""Summaries are written in a process that ends when one takes too long; the others lose and pay nothing."""
+"""A process that writes summaries is ended when one takes too long. The others are not lost or paid twice."""
 
 import logging
 from collections.abc import Iterator
@@ -102,7 +102,7 @@ def test_a_summary_that_waits_for_its_model_is_not_paid_twice(spinning: ProcessW
     assert len(calls) == 1
 
 
-def test_a_process_that_ends_again_and_again_is_no_endless_loop() -> None:
+def test_a_process_that_ends_repeatedly_causes_no_endless_loop() -> None:
     with pytest.raises(NotSummarised, match="keeps ending"):
         ProcessWriter("platform").write(STEPS, None)  # it ends at once
 

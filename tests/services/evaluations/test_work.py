@@ -1,4 +1,4 @@
-"""Carrying out evaluations: what is measured, stored, continued and cancelled."""
+"""Evaluations are measured, stored, continued and cancelled."""
 
 from datetime import timedelta
 from typing import Any
@@ -60,7 +60,9 @@ def test_a_larger_budget_holds_more_of_what_the_next_step_needs(project: Project
     assert [item.steps for item in progress.items] == [3, 6]
 
 
-def test_nothing_is_written_into_sessions_and_the_same_figures_come_again(project: Project) -> None:
+def test_an_evaluation_writes_nothing_into_sessions_and_can_be_repeated_with_equal_figures(
+    project: Project,
+) -> None:
     session = record_lookups(project)
     once, twice = (carried_out(started(project, session)).results for _ in range(2))
     assert once == twice
@@ -69,7 +71,7 @@ def test_nothing_is_written_into_sessions_and_the_same_figures_come_again(projec
     assert Session.objects.get(pk=session.pk).head == session.head
 
 
-def test_contexts_are_those_of_the_time_before_each_step(project: Project) -> None:
+def test_contexts_are_as_of_the_time_before_each_step(project: Project) -> None:
     session = record_lookups(project)
     append(
         project, session.pk, [ask("data/part_99.json is later"), act("look", path="data/part_8.json"), ok()]
@@ -122,7 +124,7 @@ def test_a_claim_is_renewed_while_one_step_takes_long(
     assert EvaluatedSession.objects.get().claimed_until == later
 
 
-def test_work_is_done_in_turns(project: Project) -> None:
+def test_an_evaluation_measures_one_step_in_each_turn(project: Project) -> None:
     evaluation = started(project, record_lookups(project), record_lookups(project))
     turns = 1
     while process_evaluation(evaluation.pk, lambda: True):
@@ -146,7 +148,7 @@ def test_the_task_works_until_the_end(project: Project, monkeypatch: pytest.Monk
     assert evaluation_progress(Evaluation.objects.get()).results
 
 
-def test_cancelling_keeps_what_was_measured(project: Project) -> None:
+def test_cancelling_keeps_measured_steps(project: Project) -> None:
     evaluation = started(project, record_lookups(project), record_lookups(project))
     for _ in range(4):
         assert process_evaluation(evaluation.pk, lambda: True)

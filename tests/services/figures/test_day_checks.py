@@ -29,7 +29,7 @@ def test_sound_figures_are_rebuilt_with_equal_rows(project: Project, counted: Se
     assert rebuild_days(project) == 0
 
 
-def test_wrong_figures_are_named_and_mended(project: Project, counted: Session) -> None:
+def test_wrong_figures_are_reported_and_repaired(project: Project, counted: Session) -> None:
     before = all_rows()
     SessionDay.objects.filter(tool="b").update(errors=7)
     assert rebuild_days(project, check_only=True) == 1

@@ -51,7 +51,7 @@ def all_rows() -> list[set[Any]]:
     return [rows_of(ProjectDay), rows_of(SessionDay)]
 
 
-def at(day: date, draft: EntryDraft, hour: int = 12, **metadata: Any) -> EntryDraft:
+def dated(day: date, draft: EntryDraft, hour: int = 12, **metadata: Any) -> EntryDraft:
     moment = datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
     return EntryDraft(draft.body, moment, metadata)
 
@@ -66,12 +66,12 @@ def counted(project: Project, session: Session) -> Session:
     change_session(project, session.pk, {"agent": "fixer", "model": "base"})
     Session.objects.filter(pk=session.pk).update(created_at=datetime(2026, 3, 2, tzinfo=UTC))
     drafts = [
-        at(MONDAY, ask("go")),
-        at(MONDAY, act("bash", command="make"), 12, **reported("big", 100, 10)),
-        at(MONDAY, ok(None, TRACEBACK), 13),
-        at(TUESDAY, act("edit"), 12, **reported("small", 20, 2, 0.5)),
-        at(TUESDAY, failed(), 14),
-        at(TUESDAY, answer(), 15),
+        dated(MONDAY, ask("go")),
+        dated(MONDAY, act("bash", command="make"), 12, **reported("big", 100, 10)),
+        dated(MONDAY, ok(None, TRACEBACK), 13),
+        dated(TUESDAY, act("edit"), 12, **reported("small", 20, 2, 0.5)),
+        dated(TUESDAY, failed(), 14),
+        dated(TUESDAY, answer(), 15),
     ]
     append(project, session.pk, drafts)
     count_all(project)
@@ -103,7 +103,7 @@ def test_counting_again_changes_nothing_and_reads_no_entries(
     assert all_rows() == before
 
 
-def test_what_a_rewind_cuts_off_is_counted_apart_until_it_is_undone(
+def test_steps_cut_off_by_a_rewind_are_counted_separately_until_it_is_undone(
     project: Project, counted: Session
 ) -> None:
     before = all_rows()
@@ -117,7 +117,7 @@ def test_what_a_rewind_cuts_off_is_counted_apart_until_it_is_undone(
     assert all_rows() == before
 
 
-def test_a_step_in_flight_is_counted_once_more_when_its_result_is_here(
+def test_a_step_in_flight_is_counted_again_when_its_result_arrives(
     project: Project, session: Session
 ) -> None:
     append(project, session.pk, [act("bash")])
@@ -155,7 +155,7 @@ def test_a_deleted_session_leaves_no_figures(project: Project, counted: Session)
     assert [*all_rows(), rows_of(CountedSession)] == [set(), set(), set()]
 
 
-def test_what_has_no_time_is_on_no_day(project: Project, session: Session) -> None:
+def test_entries_without_a_time_belong_to_no_day(project: Project, session: Session) -> None:
     Session.objects.update(created_at=UNDATED)
     append(project, session.pk, [EntryDraft(act("bash").body, UNDATED), EntryDraft(ok().body, UNDATED)])
     count_all(project)
@@ -213,7 +213,7 @@ results = st.builds(
 @pytest.mark.django_db
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.floats(0, 1), moves, st.lists(outputs | results)), min_size=1, max_size=10))
-def test_parts_add_up_to_what_is_live_and_to_what_is_counted_at_once(
+def test_parts_add_up_to_the_live_totals_and_equal_a_single_count(
     db: None, monkeypatch: pytest.MonkeyPatch, script: list[tuple[float, Any, list[EntryDraft]]]
 ) -> None:
     project = Project.objects.create(name="random")

@@ -31,9 +31,7 @@ def follow() -> None:
     assert follow_changes(lambda: False) is False
 
 
-def test_sessions_that_were_there_before_are_counted_and_then_what_changes(
-    project: Project, session: Session
-) -> None:
+def test_existing_sessions_are_counted_first_and_then_changes(project: Project, session: Session) -> None:
     append(project, session.pk, [act(), ok()])
     follow()
     assert steps(project) == 1
@@ -47,14 +45,14 @@ def test_sessions_that_were_there_before_are_counted_and_then_what_changes(
 def test_progress_that_another_worker_stores_at_the_same_time_is_kept(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def let_the_other_be_first(project_id: UUID) -> Cursor:
+    def count_in_another_worker(project_id: UUID) -> Cursor:
         cursor = newest_cursor(project_id)
         FiguresProgress.objects.create(
             project=project, transaction_id=cursor.transaction_id, change_id=cursor.id, is_complete=True
         )
         return cursor
 
-    monkeypatch.setattr(feed, "newest_cursor", let_the_other_be_first)
+    monkeypatch.setattr(feed, "newest_cursor", count_in_another_worker)
     follow()
     assert not CountedSession.objects.filter(pk=session.pk).exists()  # the other one has counted it
 
@@ -67,7 +65,7 @@ def test_nothing_is_read_of_projects_without_changes(
         follow()
 
 
-def test_what_was_stopped_goes_on_where_it_stopped(
+def test_counting_continues_where_it_stopped(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(day_figures, "BATCH_SIZE", 2)
@@ -81,7 +79,7 @@ def test_what_was_stopped_goes_on_where_it_stopped(
     assert steps(project) == 4
 
 
-def test_a_session_that_cannot_be_counted_keeps_no_other_waiting(
+def test_a_session_that_cannot_be_counted_delays_no_other(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     others = [create_session(project) for _ in range(3)]
@@ -100,9 +98,7 @@ def test_a_session_that_cannot_be_counted_keeps_no_other_waiting(
     assert str(others[1].pk) in caplog.text
 
 
-def test_a_project_whose_changes_are_no_longer_kept_is_counted_anew(
-    project: Project, session: Session
-) -> None:
+def test_a_project_whose_changes_were_deleted_is_counted_again(project: Project, session: Session) -> None:
     follow()
     append(project, session.pk, [act(), ok()])
     change_session(project, session.pk, {"title": "x"})
@@ -130,7 +126,7 @@ def test_a_session_with_the_id_of_a_deleted_one_is_counted_from_its_beginning(
     assert set(ProjectDay.objects.exclude(tool="").values_list("tool", "steps")) == {("new", 2)}
 
 
-def test_a_restored_database_goes_on_where_the_figures_were(project: Project, session: Session) -> None:
+def test_counting_continues_after_a_restore_of_the_database(project: Project, session: Session) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("SQLite counts no transactions")
     follow()

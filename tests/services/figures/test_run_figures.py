@@ -1,4 +1,4 @@
-"""Figures are computed from checkpoints on, and are the same as if they were computed at once."""
+"""Figures are computed from checkpoints, and equal those computed without them."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -35,7 +35,7 @@ def work(project: Project, session: Session, steps: int, name: str = "bash") -> 
     return Session.objects.get(pk=session.pk)
 
 
-def at_once(session: Session, as_of: int | None = None) -> RunFigures:
+def without_checkpoints(session: Session, as_of: int | None = None) -> RunFigures:
     """The figures without any checkpoint."""
     stored = list(FiguresCheckpoint.objects.all())
     FiguresCheckpoint.objects.all().delete()
@@ -58,11 +58,11 @@ def test_a_checkpoint_is_stored_each_time_enough_steps_were_added(project: Proje
     session = work(project, session, 6)
     counted = count_run(History(session))
     assert counted.is_complete
-    assert counted.figures == at_once(session)
+    assert counted.figures == without_checkpoints(session)
     assert steps_stored(session) == [5, 10, 15]
 
 
-def test_what_is_stored_is_not_read_again(project: Project, session: Session) -> None:
+def test_steps_before_a_checkpoint_are_not_read_again(project: Project, session: Session) -> None:
     session = work(project, session, 200)
     count_run(History(session))
 
@@ -89,8 +89,8 @@ def test_a_take_has_figures_of_its_own_and_does_not_disturb_the_live_ones(
     live = count_run(History(session))
     assert live.is_complete
     assert (live.figures.tools["bash"].calls, live.figures.tools["other"].calls) == (3, 9)
-    assert live.figures == at_once(session)
-    assert count_run(History(session, head)).figures == at_once(session, head)
+    assert live.figures == without_checkpoints(session)
+    assert count_run(History(session, head)).figures == without_checkpoints(session, head)
     assert "other" not in count_run(History(session, head)).figures.tools
 
 
@@ -104,13 +104,13 @@ def test_a_restored_take_is_counted_from_its_checkpoints(project: Project, sessi
     assert steps_stored(session) == [5, 10]
 
 
-def test_a_fork_goes_on_from_its_parents_checkpoints(project: Project, session: Session) -> None:
+def test_a_fork_continues_from_its_parents_checkpoints(project: Project, session: Session) -> None:
     session = work(project, session, 12)
     count_run(History(session))
     child = fork(project, session.pk, at_step=11)
     child = work(project, child, 6, "other")
     counted = count_run(History(child))
-    assert counted.figures == at_once(child)
+    assert counted.figures == without_checkpoints(child)
     assert (counted.figures.tools["bash"].calls, counted.figures.tools["other"].calls) == (11, 6)
     assert steps_stored(child) == [15]
 
@@ -120,7 +120,7 @@ def test_figures_as_of_a_position_do_not_see_what_came_later(project: Project, s
     count_run(History(session))
     for as_of in range(session.head + 1):
         counted = count_run(History(session, as_of))
-        assert counted.figures == at_once(session, as_of)
+        assert counted.figures == without_checkpoints(session, as_of)
         assert counted.figures.steps == History(session, as_of).steps
 
 
@@ -136,7 +136,7 @@ def test_a_long_run_is_counted_in_parts(
             break
     assert parts == sorted(set(parts))
     assert len(parts) > 2
-    assert counted.figures == at_once(session)
+    assert counted.figures == without_checkpoints(session)
 
 
 def test_a_late_result_of_the_newest_step_is_counted(project: Project, session: Session) -> None:
@@ -159,14 +159,14 @@ def test_rebuilding_gives_equal_checkpoints(project: Project, session: Session) 
     assert list(FiguresCheckpoint.objects.order_by("position").values()) == before
 
 
-def test_a_wrong_checkpoint_is_named_and_mended(project: Project, session: Session) -> None:
+def test_a_wrong_checkpoint_is_reported_and_repaired(project: Project, session: Session) -> None:
     session = work(project, session, 7)
     count_run(History(session))
     FiguresCheckpoint.objects.update(state=dump_figures(RunFigures(steps=5)))
     position = FiguresCheckpoint.objects.get().position
     assert rebuild(session).differences == [f"figures before position {position} differed"]
     assert rebuild(session).differences == []
-    assert count_run(History(session)).figures == at_once(session)
+    assert count_run(History(session)).figures == without_checkpoints(session)
 
 
 def test_checkpoints_of_another_version_are_replaced(project: Project, session: Session) -> None:
@@ -177,7 +177,7 @@ def test_checkpoints_of_another_version_are_replaced(project: Project, session: 
     assert FiguresCheckpoint.objects.get().version == VERSION
 
 
-def test_figures_are_shown_where_they_cannot_be_stored(
+def test_figures_that_cannot_be_stored_are_still_shown(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -188,7 +188,7 @@ def test_figures_are_shown_where_they_cannot_be_stored(
     assert count_run(History(session)).is_complete
 
 
-def test_a_worker_gives_up_where_figures_cannot_be_stored(
+def test_a_worker_gives_up_if_figures_cannot_be_stored(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -242,7 +242,7 @@ def test_a_fork_is_counted_from_the_checkpoints_that_it_shares(
     assert run_figures.sessions_to_count() == []
 
 
-def test_sessions_that_rest_are_not_looked_at(
+def test_idle_sessions_are_not_examined(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 10)

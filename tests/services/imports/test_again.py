@@ -1,4 +1,4 @@
-"""A transcript that is imported again in another form becomes the same session: only content counts."""
+"""A transcript that is imported again in another form is the same session: only its content counts."""
 
 import io
 import json
@@ -17,12 +17,17 @@ from historyapp.services.imports.reports import FileReport
 from historyapp.services.imports.writer import earlier_digest
 from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
-from tests.core.importers.claude_lines import S, answer, assistant, call, record, says, user
+from tests.core.importers.claude_lines import S, answer, assistant, record, says, tool_call, user
 from tests.core.importers.samples import OPENHANDS_V1, event
 from tests.services.drafts import ask
 from tests.services.scripts import Script, live_texts, read, texts
 
-MAIN = (user(1, None, "go"), assistant(2, 1, call("t")), answer(3, 2, "t"), assistant(4, 3, says("done")))
+MAIN = (
+    user(1, None, "go"),
+    assistant(2, 1, tool_call("t")),
+    answer(3, 2, "t"),
+    assistant(4, 3, says("done")),
+)
 AGENT = "agent-a1.jsonl"
 
 
@@ -37,7 +42,7 @@ def of_agent(*lines: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**line, "isSidechain": True, "agentId": "a1"} for line in lines]
 
 
-SUB = of_agent(user(11, None, "find it"), assistant(12, 11, call("u")), answer(13, 12, "u", "found"))
+SUB = of_agent(user(11, None, "find it"), assistant(12, 11, tool_call("u")), answer(13, 12, "u", "found"))
 
 
 def echoes(*lines: dict[str, Any]) -> list[dict[str, Any]]:
@@ -49,7 +54,7 @@ def echoes(*lines: dict[str, Any]) -> list[dict[str, Any]]:
     return records_of_task
 
 
-PARTIAL = echoes(user(11, None, "find it"), assistant(12, 11, call("u")), answer(13, 12, "u", "f…"))
+PARTIAL = echoes(user(11, None, "find it"), assistant(12, 11, tool_call("u")), answer(13, 12, "u", "f…"))
 
 
 def kinds(title: str) -> list[str]:
@@ -62,7 +67,7 @@ def sound() -> None:
 
 
 @pytest.mark.parametrize("noise", ["", '{"broken', '{"type": "mode", "mode": "normal"}', "[1]"])
-def test_a_line_in_front_of_a_known_file_makes_no_second_session(project: Project, noise: str) -> None:
+def test_a_line_before_a_known_file_makes_no_second_session(project: Project, noise: str) -> None:
     imported(project, *MAIN)
     again = imported(project, noise, *MAIN)
     assert (again.total("added"), Session.objects.count()) == (0, 1)
@@ -71,7 +76,7 @@ def test_a_line_in_front_of_a_known_file_makes_no_second_session(project: Projec
 
 
 def test_a_line_within_a_known_file_makes_no_second_session(project: Project) -> None:
-    lines = (codex_lines.meta(), codex_lines.asks("go"), codex_lines.call("c"), codex_lines.output("c"))
+    lines = (codex_lines.meta(), codex_lines.asks("go"), codex_lines.tool_call("c"), codex_lines.output("c"))
     name = f"rollout-2026-02-23T12-41-04-{codex_lines.S}.jsonl"
     imported(project, *lines, name=name)
     again = imported(project, *lines[:2], "", '{"broken', *lines[2:], name=name)
@@ -127,7 +132,7 @@ def entry(text: str, line: int) -> Append:
     return Append("s", draft._replace(metadata={"source": {"format": "script", "line": line}}))
 
 
-def test_what_an_earlier_version_imported_is_known_and_grows(
+def test_a_session_imported_by_an_earlier_version_is_recognised_and_grows(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
@@ -144,7 +149,7 @@ def test_what_an_earlier_version_imported_is_known_and_grows(
     assert Session.objects.count() == 1
 
 
-def test_what_an_earlier_version_imported_otherwise_is_another_session(
+def test_a_session_that_an_earlier_version_imported_differently_is_another_session(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
@@ -154,7 +159,7 @@ def test_what_an_earlier_version_imported_otherwise_is_another_session(
     assert Session.objects.count() == 2
 
 
-def test_a_condensation_that_an_earlier_version_did_not_read_makes_no_other_session(
+def test_a_condensation_that_an_earlier_version_did_not_read_makes_no_second_session(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fields_then(**facts: Any) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def test_a_range_of_times_holds_no_undated_step(project: Project, script: Script
     assert StepFilter(status="success").matches(Episode.objects.get())
 
 
-def test_an_export_of_an_undated_session_is_undated_again(project: Project, script: Script) -> None:
+def test_the_import_of_an_exported_undated_session_is_undated(project: Project, script: Script) -> None:
     read(project, script, *run_at(None))
     export = "".join(export_session(only_session(), "playhead_jsonl").chunks)
     assert export.count('"created_at":null') == 3

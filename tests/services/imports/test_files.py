@@ -21,7 +21,7 @@ from historyapp.services.imports import files, writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import open_parser
 from historyapp.services.projections import parents_first, rebuild
-from tests.services.drafts import act, answer, ask, call, ok
+from tests.services.drafts import act, answer, ask, ok, tool_calls
 from tests.services.scripts import SOURCE, Script, live_texts, read, texts
 
 
@@ -53,7 +53,7 @@ def test_a_shorter_copy_that_ends_in_the_middle_of_a_message_adds_nothing(
     assert live_texts() == ["a", "b", "c"]
 
 
-def test_what_was_only_read_because_the_file_ended_is_read_again(project: Project, script: Script) -> None:
+def test_a_provisional_end_is_read_again(project: Project, script: Script) -> None:
     read(project, script, *texts("a"), *texts("half a sen", provisional=True))
     grown = read(project, script, *texts("a", "half a sentence", "c"))
     assert grown.total("added") == 3
@@ -61,7 +61,7 @@ def test_what_was_only_read_because_the_file_ended_is_read_again(project: Projec
     assert Entry.objects.filter(kind="rewind").count() == 1
 
 
-def test_a_provisional_end_that_proves_right_stays(project: Project, script: Script) -> None:
+def test_a_provisional_end_that_is_confirmed_stays(project: Project, script: Script) -> None:
     read(project, script, *texts("a"), *texts("b", "c", provisional=True))
     assert read(project, script, *texts("a"), *texts("b", "c", provisional=True)).total("added") == 0
     assert read(project, script, *texts("a", "b", "c", "d")).total("added") == 1
@@ -92,7 +92,7 @@ def test_a_provisional_end_may_be_longer_than_a_batch(
     assert live_texts() == ["a", "b", "c", "d", "x", "y"]
 
 
-def test_of_two_imports_at_once_one_is_refused(project: Project, script: Script) -> None:
+def test_one_of_two_concurrent_imports_is_refused(project: Project, script: Script) -> None:
     file = [SessionStart("s"), *texts("a", provisional=True)]
 
     def overtaken() -> Iterator[Operation]:
@@ -159,7 +159,7 @@ def test_no_session_becomes_its_own_ancestor(
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
-def test_a_session_that_gets_a_relative_is_not_what_its_readers_have(
+def test_a_new_relative_changes_the_revision_of_a_session(
     project: Project, script: Script, first: str
 ) -> None:
     def imported(id: str) -> None:
@@ -217,7 +217,7 @@ def test_a_rewind_without_a_time_gets_that_of_the_entry_before_it(project: Proje
     assert (rewind.created_at, rewind.body["reason"], rewind.body["actor"]) == (moment, "went back", "user")
 
 
-def test_what_is_readable_before_the_noise_is_kept(project: Project, script: Script) -> None:
+def test_entries_before_unreadable_bytes_are_kept(project: Project, script: Script) -> None:
     script.breaks_off = True
     report = read(project, script, *texts("a"), Skipped(2, "torn"), *texts("b"))
     assert report.error == "the rest is noise"
@@ -225,7 +225,7 @@ def test_what_is_readable_before_the_noise_is_kept(project: Project, script: Scr
     assert live_texts() == ["a", "b"]
 
 
-def test_a_file_with_another_beginning_may_break_off_too(project: Project, script: Script) -> None:
+def test_a_file_with_another_beginning_can_break_off_too(project: Project, script: Script) -> None:
     read(project, script, *texts("a", "b", "c"))
     script.breaks_off = True
     assert read(project, script, *texts("x")).error == "the rest is noise"
@@ -252,7 +252,7 @@ def test_a_file_is_not_read_again_for_each_session_that_begins_differently(
     assert Session.objects.count() == 12
 
 
-def test_a_session_has_a_most_of_beginnings(
+def test_the_number_of_beginnings_of_a_session_is_limited(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MAX_VARIANTS", 2)
@@ -279,15 +279,15 @@ def test_few_rewinds_are_written_in_one_transaction(
     assert Entry.objects.count() == 120
 
 
-def test_the_report_counts_calls_and_results_and_what_is_unpaired(project: Project, script: Script) -> None:
-    file = [Append("s", d) for d in (call("a", "b"), ok("a"), ok("zzz"), act(), ok(), answer())]
+def test_the_report_counts_calls_results_and_unpaired_ones(project: Project, script: Script) -> None:
+    file = [Append("s", d) for d in (tool_calls("a", "b"), ok("a"), ok("zzz"), act(), ok(), answer())]
     report = read(project, script, *file)
     figures = ("entries", "steps", "calls", "results", "unpaired_calls", "unpaired_results")
     assert [report.total(name) for name in figures] == [6, 3, 3, 3, 1, 1]
     assert Session.objects.get().status == "finished"
 
 
-def test_a_kill_between_two_batches_costs_nothing(
+def test_a_kill_between_two_batches_loses_nothing(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_ENTRIES", 3)
@@ -309,12 +309,12 @@ def test_a_kill_between_two_batches_costs_nothing(
     assert live_texts() == words
 
 
-def test_an_unknown_format_names_those_there_are(project: Project) -> None:
+def test_the_error_of_an_unknown_format_lists_the_known_ones(project: Project) -> None:
     with pytest.raises(Invalid, match="claude_code"):
         import_file(project, SOURCE, format="wordperfect")
 
 
-def test_imported_sessions_can_be_made_again_from_the_log(project: Project, script: Script) -> None:
+def test_imported_sessions_can_be_rebuilt_from_the_log(project: Project, script: Script) -> None:
     read(project, script, *[Append("s", d) for d in (act(), ok())], RewindTo("s", 1), Append("s", answer()))
     for session in parents_first():
         assert rebuild(session, check_only=True).differences == []

@@ -132,7 +132,7 @@ def test_the_process_gives_what_comes_before_an_error(tmp_path: Path, parsers: P
     assert len(parsed) == 150
 
 
-def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, parsers: ParserProcess) -> None:
+def test_a_process_that_died_between_files_is_started_again(tmp_path: Path, parsers: ParserProcess) -> None:
     for _ in range(2):
         with open_parser(PLAYHEAD, transcript(tmp_path, 3), process=parsers) as parser:
             assert sum(one.prepared is not None for one in parser) == 3
@@ -168,7 +168,7 @@ def test_a_process_that_cannot_be_started_leaves_nothing_behind(
             assert sum(one.prepared is not None for one in parser) == 3
 
 
-def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
+def test_a_file_that_is_abandoned_does_not_affect_the_next_one(
     tmp_path: Path, parsers: ParserProcess
 ) -> None:
     with open_parser(PLAYHEAD, transcript(tmp_path, BATCH_OPERATIONS * 20), process=parsers) as parser:
@@ -177,7 +177,7 @@ def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
         assert sum(one.prepared is not None for one in parser) == 7
 
 
-def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, parsers: ParserProcess) -> None:
+def test_large_entries_are_sent_in_small_batches(tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, 10, length=BATCH_BYTES // 4)
     with open_parser(PLAYHEAD, source, process=parsers) as parser:
         entries = (one for one in parser if one.prepared)
@@ -225,7 +225,7 @@ def sender() -> Iterator[tuple[BatchSender, Connection]]:
         ours.close()
 
 
-def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connection]) -> None:
+def test_unsent_messages_wait_up_to_a_limit(sender: tuple[BatchSender, Connection]) -> None:
     def send(messages: int) -> None:
         for _ in range(messages):
             sender[0].send("batch", 0, b"x" * (MAX_UNSENT_BYTES // 4))

@@ -37,7 +37,7 @@ def test_a_wrong_format_is_named_with_the_right_one(project: Project) -> None:
     )
 
 
-def test_an_empty_session_of_playhead_s_own_export_stays_one(project: Project) -> None:
+def test_an_empty_session_of_playhead_s_own_export_stays_a_session(project: Project) -> None:
     header = {**EXPORT[0], "id": "p"}
     report = import_file(project, source(lines(header), "run.jsonl"))
     assert (report.error, Session.objects.get().head) == ("", 0)
@@ -78,7 +78,7 @@ def test_a_session_that_is_forked_from_itself_is_imported_without_a_parent(
     assert Session.objects.filter(forked_from=None).count() == 1
 
 
-def test_a_session_has_a_most_of_tags_wherever_it_comes_from(project: Project, script: Script) -> None:
+def test_the_number_of_tags_of_an_imported_session_is_limited(project: Project, script: Script) -> None:
     script.operations = [SessionStart("s", tags=tuple(f"tag {n}" for n in range(60))), *texts("a")]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
     assert Session.objects.get().tags == [f"tag {n}" for n in range(50)]

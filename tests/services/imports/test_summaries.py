@@ -17,7 +17,7 @@ from tests.services.drafts import act, answer, ask, ok
 from tests.services.scripts import SOURCE, Script, read, texts
 
 
-def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
+def test_summaries_in_the_file_cover_their_steps(project: Project, script: Script) -> None:
     steps = [Append("s", act()), Append("s", ok()), Append("s", answer())]
     file: list[Operation] = [*steps, AddSummary("s", 1, 2, "looked")]
     read(project, script, *file)
@@ -59,7 +59,7 @@ def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Proj
     assert History(session, 4).summaries() == []
 
 
-def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Script) -> None:
+def test_the_last_of_two_summaries_wins(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     read(project, script, *steps)
     session = Session.objects.get()
@@ -70,7 +70,7 @@ def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Sc
     assert History(session).episodes(1, 1)[0].summary == newest.text == "read later"
 
 
-def test_names_of_a_summary_are_cut_to_what_the_database_takes(project: Project, script: Script) -> None:
+def test_names_of_a_summary_are_cut_to_the_limit_of_the_database(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     odd = AddSummary("s", 1, 2, "looked", strategy="\ud800\0" + "x" * 60, model="m" * 300)
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_names_of_a_summary_are_cut_to_what_the_database_takes(project: Project,
     assert (len(summary.strategy), len(summary.model)) == (50, 200)
 
 
-def test_summaries_cost_the_same_few_queries_however_many_they_are(
+def test_any_number_of_summaries_takes_the_same_few_queries(
     project: Project, script: Script, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     steps = [Append("s", act()), Append("s", ok())]
@@ -90,7 +90,7 @@ def test_summaries_cost_the_same_few_queries_however_many_they_are(
     assert Summary.objects.count() == 60
 
 
-def test_many_summaries_are_written_as_they_come(
+def test_many_summaries_are_written_while_the_file_is_read(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_ENTRIES", 3)
@@ -111,7 +111,7 @@ def test_many_summaries_are_written_as_they_come(
     assert Entry.objects.count() == 2
 
 
-def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Project, script: Script) -> None:
+def test_a_summary_made_later_is_added_to_an_imported_session(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     more: list[Operation] = [Append("s", act()), Append("s", ok())]
     read(project, script, *steps, *more, AddSummary("s", 3, 4, "second"))

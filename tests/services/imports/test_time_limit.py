@@ -48,7 +48,7 @@ def test_an_inspection_has_the_same_limit(slow_importer: Any) -> None:
     assert "processor time" in inspect_file(source(), format="openai_chat").error
 
 
-def test_the_time_of_whoever_takes_the_operations_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_the_reader_of_operations_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.1)
     operations = list[Operation]()
     for operation in with_time_limit(IMPORTERS["openai_chat"].read(source()), source()):
@@ -59,6 +59,6 @@ def test_the_time_of_whoever_takes_the_operations_does_not_count(monkeypatch: py
     assert len(operations) == 3
 
 
-def test_a_longer_file_may_take_longer(monkeypatch: pytest.MonkeyPatch, slow_importer: Any) -> None:
+def test_a_longer_file_has_a_longer_limit(monkeypatch: pytest.MonkeyPatch, slow_importer: Any) -> None:
     monkeypatch.setattr(time_limit, "SECONDS_PER_MB", 1e6)
     assert inspect_file(source(), format="openai_chat").error == ""

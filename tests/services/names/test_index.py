@@ -1,4 +1,4 @@
-"""The index of names follows the log in pieces and leads each name of an action to where it stood."""
+"""The index of names follows the log in pieces and gives the first place of each name of an action."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ def origin(session: Session, number: int) -> NameOrigin:
     return name
 
 
-def test_a_name_leads_to_the_line_that_first_had_it(project: Project, session: Session) -> None:
+def test_the_origin_of_a_name_is_the_line_that_first_had_it(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), act(), ok(outputs="a.txt\nsrc/app.py"), read("src/app.py")])
     found = origin(session, 2)
     assert (found.origin, found.match, found.in_view) == ("given", "whole", True)
@@ -58,7 +58,9 @@ def test_a_name_leads_to_the_line_that_first_had_it(project: Project, session: S
     assert (found.first.step, found.first.role) == (1, "result")
 
 
-def test_what_stood_nowhere_is_from_nowhere_once(project: Project, session: Session) -> None:
+def test_a_name_without_an_earlier_place_is_from_nowhere_only_at_first(
+    project: Project, session: Session
+) -> None:
     append(project, session.pk, [ask("go"), read("src/guess.py"), ok(), read("src/guess.py")])
     assert origin(session, 1).origin == "nowhere"
     again = origin(session, 2)
@@ -67,12 +69,14 @@ def test_what_stood_nowhere_is_from_nowhere_once(project: Project, session: Sess
     assert (step.number, step.unseen) == (1, 1)
 
 
-def test_a_thought_of_the_same_step_is_no_origin(project: Project, session: Session) -> None:
+def test_a_thought_of_the_same_step_is_not_an_origin(project: Project, session: Session) -> None:
     append(project, session.pk, [act("read_file", path="let_me.py")])
     assert origin(session, 1).origin == "nowhere"
 
 
-def test_what_the_agent_said_first_and_was_given_later_shows_both(project: Project, session: Session) -> None:
+def test_a_name_of_the_agent_that_a_result_repeats_has_both_places(
+    project: Project, session: Session
+) -> None:
     append(project, session.pk, [read("a/b.py"), ok(outputs="a/b.py has 3 lines"), read("a/b.py")])
     found = origin(session, 2)
     assert found.first is not None
@@ -80,7 +84,7 @@ def test_what_the_agent_said_first_and_was_given_later_shows_both(project: Proje
     assert (found.origin, found.first.position, found.first_given.position) == ("given", 1, 2)
 
 
-def test_what_a_compaction_took_away_is_not_in_view(project: Project, session: Session) -> None:
+def test_a_name_that_a_compaction_removed_is_not_in_view(project: Project, session: Session) -> None:
     summary = draft(ModelInput(channel="compaction", content="Working on b/kept.py."))
     before = [act(), ok(outputs="a/lost.py\nb/kept.py")]
     append(project, session.pk, [*before, summary, read("a/lost.py"), ok(), read("b/kept.py")])
@@ -92,7 +96,7 @@ def test_what_a_compaction_took_away_is_not_in_view(project: Project, session: S
     assert (step.number, step.gone) == (2, 1)
 
 
-def test_a_rewound_take_is_no_origin(project: Project, session: Session) -> None:
+def test_a_rewound_take_is_not_an_origin(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), act(), ok(outputs="fine"), act(), ok(outputs="only/here.py")])
     rewind(project, session.pk, Target(to_step=1))
     append(project, session.pk, [read("only/here.py")])
@@ -100,7 +104,7 @@ def test_a_rewound_take_is_no_origin(project: Project, session: Session) -> None
     assert [step.number for step in StepNames.objects.all()] == [2]
 
 
-def test_a_fork_finds_what_its_parent_had(project: Project, session: Session) -> None:
+def test_a_fork_finds_the_names_of_its_parent(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), act(), ok(outputs="src/app.py"), act(), ok()])
     forked = fork(project, session.pk, at_step=1)
     append(project, forked.pk, [read("src/app.py"), ok(), read("src/none.py")])
@@ -181,7 +185,7 @@ def test_a_purged_session_leaves_no_names(project: Project, session: Session) ->
     assert not NameIndex.objects.exists()
 
 
-def test_a_file_that_an_instruction_names_is_never_gone(project: Project, session: Session) -> None:
+def test_a_file_that_an_instruction_names_never_counts_as_removed(project: Project, session: Session) -> None:
     rule = draft(SystemInstruction(text="Keep to a/rules.py."))
     summary = draft(ModelInput(channel="compaction", content="Working."))
     append(project, session.pk, [rule, act(), ok(outputs="a/rules.py"), summary, read("a/rules.py")])
@@ -200,7 +204,7 @@ def in_runs(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch,
     return NameIndex.objects.get()
 
 
-def test_runs_of_like_size_become_one_and_lose_nothing(
+def test_runs_of_similar_size_are_merged_without_loss(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = in_runs(project, session, monkeypatch, 9)
@@ -229,7 +233,7 @@ def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
     assert [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")] == before
 
 
-def test_a_small_merge_does_nothing_where_another_process_was_quicker(
+def test_a_small_merge_does_nothing_if_another_process_was_quicker(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = in_runs(project, session, monkeypatch, 3)
@@ -267,7 +271,7 @@ def test_many_rewinds_are_stored_in_few_transactions(
     assert rebuild(Session.objects.get()).differences == []
 
 
-def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, session: Session) -> None:
+def test_rows_left_by_a_stopped_merge_are_deleted_after_an_hour(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("see src/a.py")])
     catch_up(History(Session.objects.get()).lineage)
     index = NameIndex.objects.get()
@@ -280,7 +284,7 @@ def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, se
     assert not NameRun.objects.filter(pk=left.pk).exists()
 
 
-def test_a_reader_goes_without_what_cannot_be_stored(
+def test_a_read_succeeds_if_the_index_cannot_be_stored(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -293,7 +297,7 @@ def test_a_reader_goes_without_what_cannot_be_stored(
     assert [name.origin for name in origins_of(history, 1).names] == ["unknown"]
 
 
-def test_an_index_of_other_rules_is_not_read_and_made_again(project: Project, session: Session) -> None:
+def test_an_index_of_other_rules_is_not_read_and_is_rebuilt(project: Project, session: Session) -> None:
     append(
         project, session.pk, [act(), ok(outputs="src/app.py"), read("src/app.py"), ok(), read("src/no.py")]
     )

@@ -1,4 +1,4 @@
-"""What the model saw before a step: the snapshot that was sent, else what the log holds of the request."""
+"""The request before a step: the snapshot that was sent, or else the part of the request that the log has."""
 
 import json
 from collections.abc import Iterator
@@ -80,20 +80,20 @@ def test_a_request_holds_what_was_live_before_its_step(session: Session) -> None
     assert (request.first_step, request.source, request.model) == (1, "transcript", MODEL)
 
 
-def test_what_came_after_the_step_was_not_seen(session: Session) -> None:
+def test_entries_after_the_step_are_not_in_the_request(session: Session) -> None:
     record(session, ask("go"), *steps(None, None), ask("stop"), step(3))
     assert 6 not in positions(seen(session, 2))
     assert 6 in positions(seen(session, 3))
 
 
-def test_a_take_was_not_seen(session: Session) -> None:
+def test_a_take_is_not_in_the_request(session: Session) -> None:
     record(session, ask("go"), *steps(None, None))
     rewind(session.project, session.pk, Target(to_step=1))
     record(session, step(9))
     assert positions(seen(session, 2)) == [1, 2, 3]
 
 
-def test_a_fork_saw_what_its_parent_had(session: Session) -> None:
+def test_the_request_of_a_fork_has_the_entries_of_its_parent(session: Session) -> None:
     record(session, ask("go"), *steps(None, None, None))
     made = fork(session.project, session.pk, at_step=2)
     made.refresh_from_db()
@@ -118,7 +118,7 @@ def test_a_step_that_does_not_exist_has_no_request(session: Session) -> None:
         recorded_request(History(session), 7)
 
 
-def test_the_reported_input_stands_beside_our_count(session: Session) -> None:
+def test_the_reported_input_is_shown_with_our_count(session: Session) -> None:
     record(session, ask("go"), *steps(12_500, 12_520))
     first, second = seen(session, 1), seen(session, 2)
     assert (first.total, second.total) == (12_500, 12_520)
@@ -127,14 +127,14 @@ def test_the_reported_input_stands_beside_our_count(session: Session) -> None:
     assert "tokens of the request are not in the transcript: tools and system prompt" in notes(first, None)[1]
 
 
-def test_what_is_unknown_is_said_to_be_unknown(session: Session) -> None:
+def test_unknown_figures_are_reported_as_unknown(session: Session) -> None:
     record(session, ask("go"), *steps(None))
     request = seen(session, 1)
     assert request.reported is None
     assert "unknown" in " ".join(notes(request, request_changes(request)))
 
 
-def test_a_request_that_goes_on_shares_all_of_the_one_before(session: Session) -> None:
+def test_a_request_that_continues_shares_all_of_the_previous_one(session: Session) -> None:
     record(session, ask("go"), *steps(12_500, 12_520))
     changes = compared(seen(session, 2))
     assert (changes.place, changes.first_byte, changes.shared) == ("end", None, 12_500)
@@ -160,7 +160,7 @@ def condensed(*ids: int) -> EntryDraft:
     return draft(DebugLog(category="condensation", message=""), source=facts)
 
 
-def test_a_condensation_differs_where_the_first_forgotten_entry_stood(session: Session) -> None:
+def test_a_condensation_differs_at_the_place_of_the_first_forgotten_entry(session: Session) -> None:
     record(session, draft(SystemInstruction(text="You répair.")), ask("go"))
     for number in (1, 2, 3):
         record(session, step(number, 12_500 + number, source={"id": number}), ok(f"call_{number}"))
@@ -192,7 +192,7 @@ def test_preserved_messages_do_not_hide_a_compaction(session: Session) -> None:
     assert (changes.place, changes.first_byte, changes.part) == ("history", 0, ("summary", 6, None))
 
 
-def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_shared(
+def test_an_unrecorded_removal_is_reported_and_the_cache_shows_the_shared_part(
     session: Session,
 ) -> None:
     record(session, ask("go"), step(1, 50_000), ok("call_1", "x" * 8_000), step(2, 51_100))
@@ -207,7 +207,7 @@ def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_
     assert "Nothing was removed" not in words
 
 
-def test_the_cost_with_a_cache_stands_beside_what_was_billed(session: Session) -> None:
+def test_the_cost_with_a_cache_is_shown_with_the_bill(session: Session) -> None:
     record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=10_000))
     request = seen(session, 2)
     changes = compared(request)
@@ -222,7 +222,7 @@ def test_without_a_price_the_cost_with_a_cache_is_unknown(session: Session) -> N
     assert compared(seen(session, 2)).cached_cost is None
 
 
-def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Session) -> None:
+def test_a_cache_miss_without_a_known_reason_is_reported_as_unknown(session: Session) -> None:
     later = AT + timedelta(minutes=12)
     record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, at=later))
     request = seen(session, 2)
@@ -231,7 +231,7 @@ def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Ses
     assert "The reason is unknown; 12 min 0 s had passed" in " ".join(notes(request, changes))
 
 
-def test_a_cache_that_was_read_needs_no_word(session: Session) -> None:
+def test_a_cache_hit_gets_no_note(session: Session) -> None:
     record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=49_920))
     request = seen(session, 2)
     assert not compared(request).is_missed
@@ -249,7 +249,7 @@ def test_the_snapshot_that_the_output_names_is_the_request(session: Session) -> 
     assert messages(request, 1, 1)[0].content["content"] == "go"
 
 
-def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
+def test_the_request_is_otherwise_the_newest_snapshot_served_at_the_head(session: Session) -> None:
     record(session, ask("go"))
     record_snapshot(serve_context(session, RequestedContext(policy="masked")))
     newest = record_snapshot(serve_context(session, RequestedContext(policy="live")))
@@ -259,7 +259,7 @@ def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
     assert (request.snapshot, request.source) == (newest, "served")
 
 
-def test_a_context_that_somebody_looked_at_later_was_not_sent(session: Session) -> None:
+def test_a_context_served_later_is_not_the_request(session: Session) -> None:
     record(session, ask("go"), step(1))
     record_snapshot(serve_context(session, RequestedContext(as_of=1)))
     assert seen(session, 1).snapshot is None
@@ -277,7 +277,7 @@ def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
     assert f"the end of the previous request (byte {changes.first_byte:,}). Nothing was removed." in words
 
 
-def test_two_snapshots_with_other_instructions_differ_where_the_instructions_do(session: Session) -> None:
+def test_two_snapshots_with_other_instructions_differ_in_the_instructions(session: Session) -> None:
     for number, instruction in ((1, "You repair."), (2, "You read.")):
         record(session, draft(SystemInstruction(text=instruction)))
         snapshot = record_snapshot(serve_context(session, RequestedContext()))
@@ -287,7 +287,7 @@ def test_two_snapshots_with_other_instructions_differ_where_the_instructions_do(
     assert (changes.place, changes.part) == ("instruction", ("instruction", 4, None))
 
 
-def test_messages_come_in_the_order_of_the_request_with_their_steps(session: Session) -> None:
+def test_messages_are_in_the_order_of_the_request_with_their_steps(session: Session) -> None:
     record(session, draft(SystemInstruction(text="You repair.")), ask("go"), *steps(None, None), step(3))
     request = seen(session, 3)
     found = messages(request, 0, 50)
@@ -311,7 +311,7 @@ def test_the_items_of_codex_are_messages_of_the_request(session: Session) -> Non
     assert request.tokens.parts == {"summary": 1}
 
 
-def test_a_long_session_costs_no_more_queries_and_rows_than_its_window(session: Session) -> None:
+def test_a_long_session_takes_no_more_queries_and_rows_than_its_window(session: Session) -> None:
     record(session, ask("go"), *steps(*[None] * 300), *summary(), *steps(None, None, None))
     with CaptureQueriesContext(connection) as queries:
         request = seen(session, 303)

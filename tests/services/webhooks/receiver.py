@@ -32,7 +32,7 @@ class Arrived:
 
 
 @dataclass
-class Told:
+class Reply:
     """The response to send."""
 
     status: int = 204
@@ -48,7 +48,7 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.arrived: list[Arrived] = []
-        self.answer: Callable[[Arrived], Told] = lambda _: Told()
+        self.answer: Callable[[Arrived], Reply] = lambda _: Reply()
         self.sent = 0
         """Bytes of endless bodies."""
         self.url = f"http://127.0.0.1:{self.server_port}/hook"

@@ -1,4 +1,4 @@
-"""What happens reaches a target in order, with the same id at every attempt, until it has arrived."""
+"""Events reach a target in order, with the same id at every attempt, until the target accepts them."""
 
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -18,7 +18,7 @@ from historyapp.services.webhooks.endpoints import change_webhook, prune_deliver
 from historyapp.services.webhooks.sending import Attempt
 from tests.services.drafts import act, ask, failed
 from tests.services.webhooks.conftest import Work
-from tests.services.webhooks.receiver import Arrived, Receiver, Told
+from tests.services.webhooks.receiver import Arrived, Receiver, Reply
 
 
 def run_once(project: Project, title: str = "") -> Session:
@@ -32,7 +32,7 @@ def run_once(project: Project, title: str = "") -> Session:
 RUN = ["session.started", "session.error", "session.ended"]
 
 
-def test_what_happened_arrives_once(project: Project, receiver: Receiver, work: Work) -> None:
+def test_each_event_arrives_once(project: Project, receiver: Receiver, work: Work) -> None:
     run_once(project)
     work()
     work()
@@ -40,21 +40,21 @@ def test_what_happened_arrives_once(project: Project, receiver: Receiver, work: 
     assert set(WebhookDelivery.objects.values_list("state", "attempts")) == {("succeeded", 1)}
 
 
-def test_what_happened_before_a_webhook_was_made_is_not_sent(
+def test_events_before_the_creation_of_a_webhook_are_not_sent(
     project: Project, session: Session, receiver: Receiver, work: Work
 ) -> None:
     work()
     assert receiver.types() == []
 
 
-def test_deliveries_of_a_session_wait_for_one_that_fails_and_others_do_not(
+def test_deliveries_of_a_session_wait_for_a_failed_one_and_other_sessions_do_not(
     project: Project, receiver: Receiver, work: Work
 ) -> None:
     bad, good = run_once(project, "bad"), run_once(project, "good")
     refused = [True]
 
-    def answer(request: Arrived) -> Told:
-        return Told(500) if request.session == str(bad.pk) and refused[0] else Told()
+    def answer(request: Arrived) -> Reply:
+        return Reply(500) if request.session == str(bad.pk) and refused[0] else Reply()
 
     receiver.answer = answer
     for _ in range(3):
@@ -70,12 +70,12 @@ def test_deliveries_of_a_session_wait_for_one_that_fails_and_others_do_not(
     assert arrived[len(of_bad) :] == RUN
 
 
-def test_a_delivery_is_retried_for_a_day_and_then_lets_the_next_ones_pass(
+def test_a_delivery_is_retried_for_a_day_and_then_the_next_ones_are_sent(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
     assert timedelta(days=1) <= timedelta(seconds=sum(RETRY_SECONDS)) < timedelta(days=1.1)
     run_once(project)
-    receiver.answer = lambda request: Told(500 if request.type == "session.started" else 204)
+    receiver.answer = lambda request: Reply(500 if request.type == "session.started" else 204)
     for _ in RETRY_SECONDS:
         work()
     assert set(receiver.types()) == {"session.started"}
@@ -88,10 +88,10 @@ def test_a_delivery_is_retried_for_a_day_and_then_lets_the_next_ones_pass(
     assert first.log[-1]["status"] == 500
 
 
-def test_a_target_that_fails_gets_longer_and_longer_pauses(
+def test_the_pauses_of_a_target_that_fails_grow(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
-    receiver.answer = lambda _: Told(503)
+    receiver.answer = lambda _: Reply(503)
     send_test(project, webhook.pk)
     pauses = []
     for _ in range(4):
@@ -103,10 +103,10 @@ def test_a_target_that_fails_gets_longer_and_longer_pauses(
     assert pauses == [1, 2, 4, 8]
 
 
-def test_a_target_says_how_long_to_wait(
+def test_a_target_can_set_the_pause(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
-    receiver.answer = lambda _: Told(429, headers={"Retry-After": "900"})
+    receiver.answer = lambda _: Reply(429, headers={"Retry-After": "900"})
     made = send_test(project, webhook.pk)
     work()
     made.refresh_from_db()
@@ -117,7 +117,7 @@ def test_a_target_that_needs_a_pause_gets_no_other_delivery_while_the_feed_is_re
     project: Project, receiver: Receiver, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fan_out, "PAGE_SIZE", 1)
-    receiver.answer = lambda _: Told(503)
+    receiver.answer = lambda _: Reply(503)
     for _ in range(4):
         create_session(project)
     work()
@@ -185,7 +185,7 @@ def _killed(*_: object, **__: object) -> bool:
     raise KeyboardInterrupt
 
 
-def test_a_webhook_that_another_worker_took_over_is_left_alone(
+def test_a_webhook_that_another_worker_took_over_is_skipped(
     project: Project, webhook: Webhook, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_once(project)
@@ -200,10 +200,10 @@ def test_a_webhook_that_another_worker_took_over_is_left_alone(
     assert Webhook.objects.get().claim == webhook.pk
 
 
-def test_410_switches_a_webhook_off_and_says_so(
+def test_a_410_disables_a_webhook_and_gives_the_reason(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
-    receiver.answer = lambda _: Told(410)
+    receiver.answer = lambda _: Reply(410)
     run_once(project)
     work()
     webhook.refresh_from_db()
@@ -213,10 +213,10 @@ def test_410_switches_a_webhook_off_and_says_so(
     assert webhook.pk not in Webhook.objects.due(timezone.now())
 
 
-def test_three_days_of_failures_switch_a_webhook_off(
+def test_three_days_of_failures_disable_a_webhook(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
-    receiver.answer = lambda _: Told(500)
+    receiver.answer = lambda _: Reply(500)
     send_test(project, webhook.pk)
     work()
     Webhook.objects.update(failing_since=timezone.now() - timedelta(days=2.9), failures=20)
@@ -228,7 +228,7 @@ def test_three_days_of_failures_switch_a_webhook_off(
     assert "three days failed" in Webhook.objects.get().note
 
 
-def test_a_webhook_that_is_resumed_sends_what_happened_meanwhile(
+def test_a_resumed_webhook_sends_the_events_of_the_pause(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
     change_webhook(project, webhook.pk, {"state": "paused"})
@@ -253,7 +253,7 @@ def test_a_delivery_that_is_sent_again_keeps_its_id_and_body(
     assert [entry["status"] for entry in WebhookDelivery.objects.get().log] == [204, 204]
 
 
-def test_a_webhook_gets_only_the_events_that_it_wants(
+def test_a_webhook_gets_only_its_chosen_events(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
     change_webhook(project, webhook.pk, {"events": ["session.ended"]})
@@ -262,7 +262,7 @@ def test_a_webhook_gets_only_the_events_that_it_wants(
     assert receiver.types() == ["session.ended"]
 
 
-def test_a_webhook_is_due_while_there_is_something_to_read_or_send(
+def test_a_webhook_is_due_while_it_has_changes_to_read_or_deliveries_to_send(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
     def due() -> bool:
@@ -277,7 +277,7 @@ def test_a_webhook_is_due_while_there_is_something_to_read_or_send(
     assert not due()
 
 
-def test_a_webhook_that_missed_changes_says_so_and_goes_on(
+def test_a_webhook_that_missed_changes_reports_it_and_continues(
     project: Project, receiver: Receiver, webhook: Webhook, work: Work
 ) -> None:
     create_session(project)

@@ -19,24 +19,24 @@ from historyapp.wire.problems import CapReached
 from tests.services.drafts import act, ask, failed, ok
 
 
-def found(project: Project) -> list[WebhookEvent]:
+def found_events(project: Project) -> list[WebhookEvent]:
     return find_events(project.pk, changes_since(project.pk, START, limit=1000).changes)
 
 
 def names(project: Project) -> list[str]:
-    return [event.event for event in found(project)]
+    return [event.event for event in found_events(project)]
 
 
 def test_a_failed_step_is_an_event_with_what_failed(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), act("make"), failed(reason="no rule"), act("ls"), ok()])
-    (event,) = [event for event in found(project) if event.event == "session.error"]
+    (event,) = [event for event in found_events(project) if event.event == "session.error"]
     assert event.data["failed_steps"] == [{"number": 1, "tool": "make", "target": "", "error": "no rule"}]
     assert event.data["count"] == 1
 
 
 def test_a_result_that_comes_later_counts_for_the_step_before_it(project: Project, session: Session) -> None:
     append(project, session.pk, [act("make")])
-    first = found(project)
+    first = found_events(project)
     append(project, session.pk, [failed()])
     assert [event.event for event in first] == ["session.started"]
     assert names(project) == ["session.started", "session.error"]
@@ -45,17 +45,17 @@ def test_a_result_that_comes_later_counts_for_the_step_before_it(project: Projec
 def test_a_session_ends_once_until_it_ends_again(project: Project, session: Session) -> None:
     for changes in ({"status": "finished"}, {"title": "named"}, {"status": "live"}, {"status": "finished"}):
         change_session(project, session.pk, changes)
-    keys = {event.key for event in found(project) if event.event == "session.ended"}
+    keys = {event.key for event in found_events(project) if event.event == "session.ended"}
     assert len(keys) == 2
 
 
-def test_a_loop_is_one_event_while_it_goes_on(project: Project, session: Session) -> None:
+def test_a_loop_is_one_event_while_it_continues(project: Project, session: Session) -> None:
     keys = set[str]()
     for _ in range(9):
         append(project, session.pk, [act("check", job=7), ok(outputs="still running")])
-        keys |= {event.key for event in found(project) if event.event == "session.loop"}
+        keys |= {event.key for event in found_events(project) if event.event == "session.loop"}
     assert len(keys) == 1
-    (event,) = {event.key: event for event in found(project) if event.event == "session.loop"}.values()
+    (event,) = {event.key: event for event in found_events(project) if event.event == "session.loop"}.values()
     assert event.data["loop"]["rule"] == "same_call_same_result"
     assert event.data["loop"]["tool"] == "check"
 
@@ -65,12 +65,12 @@ def test_a_cap_that_refuses_calls_is_one_event_a_period(project: Project, sessio
     for _ in range(3):
         with pytest.raises(CapReached):
             reserve(Payer(project.pk, session.pk, None), "gpt-5", 1000, 500)
-    events = [event for event in found(project) if event.event == "budget.reached"]
+    events = [event for event in found_events(project) if event.event == "budget.reached"]
     assert [event.data["cap"]["period"] for event in events] == ["day"]
     set_caps(project, {"day": 2})
     with pytest.raises(CapReached):
         reserve(Payer(project.pk, session.pk, None), "gpt-5", 1000, 500)
-    later = [event for event in found(project) if event.event == "budget.reached"]
+    later = [event for event in found_events(project) if event.event == "budget.reached"]
     assert events[0].key != later[0].key
 
 
@@ -79,11 +79,11 @@ def test_a_compression_is_an_event_when_it_has_ended(project: Project, session: 
     run = start_run(project, session.pk, RunRequest("simple_extract"))
     assert "compression.finished" not in names(project)
     cancel_run(run.run)
-    (event,) = [event for event in found(project) if event.event == "compression.finished"]
+    (event,) = [event for event in found_events(project) if event.event == "compression.finished"]
     assert event.data["compression"]["state"] == "cancelled"
 
 
-def test_a_session_that_is_gone_has_no_events(project: Project, session: Session) -> None:
+def test_a_deleted_session_has_no_events(project: Project, session: Session) -> None:
     from datetime import timedelta
 
     from django.utils import timezone
@@ -94,7 +94,7 @@ def test_a_session_that_is_gone_has_no_events(project: Project, session: Session
     assert AuditRecord.objects.filter(action="purge").exists()
 
 
-def test_finding_events_costs_the_same_in_every_length(project: Project, session: Session) -> None:
+def test_finding_events_takes_the_same_queries_at_every_length(project: Project, session: Session) -> None:
     def cost() -> int:
         before = changes_since(project.pk, START, limit=1000).cursor
         append(project, session.pk, [act("make"), failed()])

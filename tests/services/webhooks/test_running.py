@@ -16,7 +16,7 @@ from historyapp.services.webhooks.signing import signature
 from historyapp.wire.problems import CapReached
 from tests.examples import thorough
 from tests.installation import Installation, installation
-from tests.services.webhooks.receiver import Arrived, Receiver, Told
+from tests.services.webhooks.receiver import Arrived, Receiver, Reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("lighter")]
 
@@ -119,9 +119,9 @@ def test_a_worker_is_started_and_every_event_arrives_signed_and_in_the_order_of_
 def test_a_worker_that_is_killed_while_it_sends_loses_nothing_and_keeps_the_order(
     server: Server, receiver: Receiver, kills: tuple[int, ...]
 ) -> None:
-    def slowly(request: Arrived) -> Told:
+    def slowly(request: Arrived) -> Reply:
         time.sleep(0.05)
-        return Told()
+        return Reply()
 
     receiver.answer = slowly
     playhead = server.playhead

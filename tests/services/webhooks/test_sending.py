@@ -13,7 +13,7 @@ from historyapp.core.errors import Invalid
 from historyapp.services.webhooks import sending
 from historyapp.services.webhooks.sending import Attempt, send
 from historyapp.services.webhooks.targets import TargetRefused, addresses_of, parse_target
-from tests.services.webhooks.receiver import Receiver, Told
+from tests.services.webhooks.receiver import Receiver, Reply
 
 HEADERS = {"webhook-id": "msg_1"}
 Resolve = Callable[..., None]
@@ -24,10 +24,10 @@ def resolve(monkeypatch: pytest.MonkeyPatch) -> Resolve:
     """Lets every name have some addresses."""
 
     def resolve(*addresses: str) -> None:
-        def found(host: str, port: int, **_: Any) -> list[Any]:
+        def resolved_addresses(host: str, port: int, **_: Any) -> list[Any]:
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
-        monkeypatch.setattr(socket, "getaddrinfo", found)
+        monkeypatch.setattr(socket, "getaddrinfo", resolved_addresses)
 
     return resolve
 
@@ -36,8 +36,8 @@ def post(receiver: Receiver) -> Attempt:
     return send(receiver.url, HEADERS, '{"type": "webhook.test", "data": {}}')
 
 
-def test_the_beginning_of_an_answer_is_kept(receiver: Receiver) -> None:
-    receiver.answer = lambda _: Told(400, b"\xff" + b"no such hook " * 1000)
+def test_the_beginning_of_a_response_is_stored(receiver: Receiver) -> None:
+    receiver.answer = lambda _: Reply(400, b"\xff" + b"no such hook " * 1000)
     attempt = post(receiver)
     assert (attempt.status, attempt.succeeded) == (400, False)
     assert attempt.answer.startswith("\ufffdno such hook")
@@ -55,14 +55,14 @@ def test_the_trusted_certificates_are_loaded_once(
 
 
 def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
-    receiver.answer = lambda _: Told(307, headers={"Location": receiver.url})
+    receiver.answer = lambda _: Reply(307, headers={"Location": receiver.url})
     attempt = post(receiver)
     assert attempt.error == "The target responded with a redirect (307). Set the webhook to the new URL."
     assert len(receiver.arrived) == 1
 
 
-def test_an_answer_of_gigabytes_is_not_read(receiver: Receiver) -> None:
-    receiver.answer = lambda _: Told(200, endless=True)
+def test_a_response_of_gigabytes_is_not_read(receiver: Receiver) -> None:
+    receiver.answer = lambda _: Reply(200, endless=True)
     started = time.monotonic()
     assert post(receiver).succeeded
     assert time.monotonic() - started < 5
@@ -70,7 +70,7 @@ def test_an_answer_of_gigabytes_is_not_read(receiver: Receiver) -> None:
     assert receiver.sent < 50 << 20, "what fits into the buffers of the sockets"
 
 
-def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_sends_its_head_byte_by_byte_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TOTAL_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(5)
@@ -96,7 +96,7 @@ def test_a_target_that_sends_its_head_byte_by_byte_is_given_up(monkeypatch: pyte
     assert "did not respond within" in attempt.error
 
 
-def test_a_target_that_is_not_there_is_an_error() -> None:
+def test_an_unreachable_target_is_an_error() -> None:
     attempt = send("http://127.0.0.1:9/", HEADERS, "{}")
     assert attempt.status is None
     assert "request failed" in attempt.error
@@ -117,7 +117,7 @@ def test_a_name_with_an_address_that_is_not_public_is_refused(resolve: Resolve, 
     assert (attempt.status, "not public" in attempt.error) == (None, True)
 
 
-def test_a_public_address_needs_tls_also_where_private_ones_are_allowed(resolve: Resolve) -> None:
+def test_a_public_address_needs_tls_even_if_private_ones_are_allowed(resolve: Resolve) -> None:
     resolve("93.184.215.14")
     assert addresses_of(parse_target("https://hooks.example.org/a")) == ["93.184.215.14"]
     with pytest.raises(TargetRefused, match="https"):
@@ -129,11 +129,11 @@ def test_the_connection_goes_to_the_address_that_was_checked(
 ) -> None:
     answers: Iterator[str] = iter(["127.0.0.1", "10.0.0.1"])
 
-    def found(host: str, port: int, **_: Any) -> list[Any]:
+    def resolved_addresses(host: str, port: int, **_: Any) -> list[Any]:
         address = host if host == "127.0.0.1" else next(answers)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
 
-    monkeypatch.setattr(socket, "getaddrinfo", found)
+    monkeypatch.setattr(socket, "getaddrinfo", resolved_addresses)
     url = f"http://rebound.example.org:{receiver.server_port}/hook?a=1"
     assert send(url, HEADERS, '{"type": "webhook.test", "data": {}}').succeeded
     assert receiver.arrived[0].headers["host"] == f"rebound.example.org:{receiver.server_port}"

@@ -11,8 +11,8 @@ from historyapp.services.webhooks.endpoints import create_webhook, rotate_secret
 from historyapp.services.webhooks.signing import headers_of, secret_of, signature
 
 
-def test_a_signature_is_the_one_of_the_specification() -> None:
-    """The example of the libraries of standardwebhooks.com."""
+def test_a_signature_equals_the_example_of_the_specification() -> None:
+    """The example is from the libraries of standardwebhooks.com."""
     secret, message = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek"
     made = signature(secret, message, 1614265330, '{"test": 2432232314}')
     assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
