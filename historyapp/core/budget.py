@@ -57,7 +57,7 @@ class RequestMeter:
     def with_reasoning(self, rendered: Rendered, output: ModelOutput) -> Rendered:
         """A turn that was written without reasoning, now with all of its recorded reasoning."""
         leaves = self._format.reasoning_leaves(own_blocks(self._format, output))
-        tokens = rendered.tokens + self._format.price(leaves, self.count, self.factor)
+        tokens = rendered.tokens + self._format.leaf_tokens(leaves, self.count, self.factor)
         return rendered._replace(items=self._format.with_reasoning(rendered.items, output), tokens=tokens)
 
     def message_tokens(self, text: str) -> int:
@@ -75,7 +75,7 @@ class RequestMeter:
         )
         definitions = self._format.tools(tools)
         return FixedTokens(
-            system_tokens, notebook_tokens, self._format.tools_price(definitions, self.count, self.factor)
+            system_tokens, notebook_tokens, self._format.tool_tokens(definitions, self.count, self.factor)
         )
 
     @property
@@ -92,13 +92,14 @@ class RequestMeter:
     def request_tokens(self, request: Mapping[str, Any]) -> int:
         """Tokens of a rendered request."""
         format = self._format
-        tools = format.tools_price(request.get("tools", ()), self.count, self.factor)
-        return format.priming + tools + format.price(format.request_leaves(request), self.count, self.factor)
+        tools = format.tool_tokens(request.get("tools", ()), self.count, self.factor)
+        leaves = format.request_leaves(request)
+        return format.priming + tools + format.leaf_tokens(leaves, self.count, self.factor)
 
     def item_tokens(self, items: Sequence[Item]) -> int:
         """Tokens of written items, without those that the format adds to a whole request."""
         leaves = (leaf for item in items for leaf in self._format.leaves(item))
-        return self._format.price(leaves, self.count, self.factor)
+        return self._format.leaf_tokens(leaves, self.count, self.factor)
 
     @property
     def _format(self) -> Format:

@@ -11,7 +11,7 @@ from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResul
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS
 from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES
-from historyapp.core.formats.base import OVERHEAD, PER_PAGE
+from historyapp.core.formats.base import OVERHEAD, PAGE_TOKENS
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import TEXT
 from tests.core.formats.contexts import TINY_PNG, of
@@ -84,7 +84,7 @@ def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:
                 "type": "document",
                 "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
             },
-            PER_PAGE,
+            PAGE_TOKENS,
         ),
     ],
 )

@@ -33,7 +33,7 @@ def render_bytes(request: Mapping[str, Any]) -> bytes:
 
 
 def prefix_bytes(request: Mapping[str, Any]) -> bytes:
-    """As :func:`render_bytes`, without cache breakpoints, which move: for comparing two requests."""
+    """Like :func:`render_bytes`, for comparing two requests: without cache breakpoints, which move."""
     return render_bytes(_without_breakpoints(request))
 
 

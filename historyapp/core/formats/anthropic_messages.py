@@ -1,4 +1,7 @@
-"""Anthropic's messages: user first, then alternating, a turn's results in one user message."""
+"""The format of Anthropic's Messages API.
+
+The first message is a user's, and the roles alternate. All tool results of a turn are in one user message.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,14 +33,14 @@ _THINKING: dict[str, tuple[str, ...]] = {
     "thinking": ("thinking", "signature"),
     "redacted_thinking": ("data",),
 }
-"""The fields of each kind of thinking block; the last one is what the API verifies and is never empty."""
+"""The fields of each kind of thinking block. The API verifies the last one, which is never empty."""
 
 
 class AnthropicMessages(Format):
     """Requests to ``messages``: ``tools``, ``system`` and ``messages``, with cache breakpoints.
 
     An item is a message of one role. Adjacent messages of the same role become one message. The last
-    message is always a user's, because current models refuse requests that end with an assistant's.
+    message is always a user's, because current models refuse requests whose last message is an assistant's.
     """
 
     name = "anthropic_messages"
@@ -48,27 +51,27 @@ class AnthropicMessages(Format):
     """Source: Claude documentation, "Tool use", "Pricing"."""
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        calls = turn.output.tool_calls
+        tool_calls = turn.output.tool_calls
         blocks = _as_blocks(output_text(turn.output))
-        for call in calls:
-            name, arguments = legal_name(call.name), object_of(call.arguments)
-            blocks.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
-        if blocks:  # thinking alone is not a message
+        for tool_call in tool_calls:
+            name, arguments = legal_name(tool_call.name), object_of(tool_call.arguments)
+            blocks.append({"type": "tool_use", "id": tool_call.id, "name": name, "input": arguments})
+        if blocks:  # thinking alone is not sent
             yield _message("assistant", [*(_thinking(turn.output) if turn.has_reasoning else []), *blocks])
-        answers = []
-        for call, result in zip(calls, turn.results, strict=False):
+        results = []
+        for tool_call, result in zip(tool_calls, turn.results, strict=False):
             content = _as_blocks(shaped_content(returned_content(result), _block)) or returned_text(result)
-            answer = {"type": "tool_result", "tool_use_id": call.id, "content": content}
-            answers.append(answer if result.status == "success" else {**answer, "is_error": True})
-        if not calls:
-            answers = [_text(reported_text(result, turn.output)) for result in turn.results]
-        if blocks := [*answers, *map(_text, turn.remarks)]:
+            block = {"type": "tool_result", "tool_use_id": tool_call.id, "content": content}
+            results.append(block if result.status == "success" else {**block, "is_error": True})
+        if not tool_calls:
+            results = [_text(reported_text(result, turn.output)) for result in turn.results]
+        if blocks := [*results, *map(_text, turn.remarks)]:
             yield _message("user", blocks)
 
     def input_items(self, message: InputMessage) -> Iterable[Item]:
-        content = message.content
-        shaped = plain_text(content) if message.is_instruction else shaped_content(content, _block)
-        if blocks := _as_blocks(shaped):
+        recorded = message.content
+        content = plain_text(recorded) if message.is_instruction else shaped_content(recorded, _block)
+        if blocks := _as_blocks(content):
             yield _message("user", blocks)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
@@ -112,27 +115,27 @@ class AnthropicMessages(Format):
                     yield Leaf(tokens=pages_tokens(block))
 
     def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        """Sets breakpoints at the end of the parts with which the next request will probably begin."""
+        """Sets cache breakpoints at the end of the parts that the next request will probably repeat."""
         start = context.leading
-        cut = max(start, context.stable)
-        count = sum(len(part.items) for part in context.parts[start:cut])
+        stable_end = max(start, context.stable)
+        stable_items = sum(len(part.items) for part in context.parts[start:stable_end])
         items = list(self.joined(context.parts[start:]))
         items += context.live_screen.items if context.live_screen else []
-        stable, changing = items[:count], items[count:]
+        stable, changing = items[:stable_items], items[stable_items:]
         before, after = self.frame(items)
         opening = self.text_items(before)
-        marked = _marked([*opening, *stable]) if stable else opening
-        shaped = self.tools(tools)
-        if shaped and not (context.system.strip() or context.notebook.strip()):
-            shaped[-1] = _with_breakpoint(shaped[-1])
-        return ({"tools": shaped} if shaped else {}) | self.fields(
-            context, [*marked, *changing, *self.text_items(after)]
+        cached = _with_breakpoints([*opening, *stable]) if stable else opening
+        tool_items = self.tools(tools)
+        if tool_items and not (context.system.strip() or context.notebook.strip()):
+            tool_items[-1] = _with_breakpoint(tool_items[-1])
+        return ({"tools": tool_items} if tool_items else {}) | self.fields(
+            context, [*cached, *changing, *self.text_items(after)]
         )
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:
         names = _THINKING[block["type"]]
-        texts = all(isinstance(block.get(name), str) for name in names)
-        return texts and bool(block[names[-1]]) and set(block) == {"type", *names}
+        are_texts = all(isinstance(block.get(name), str) for name in names)
+        return are_texts and bool(block[names[-1]]) and set(block) == {"type", *names}
 
     def with_reasoning(self, items: Sequence[Item], output: ModelOutput) -> list[Item]:
         first, *results = items
@@ -142,9 +145,9 @@ class AnthropicMessages(Format):
         return self.leaves({"content": blocks})
 
     def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        shaped, fields = self.tools(tools), self.fields(context, [])
+        tool_items, fields = self.tools(tools), self.fields(context, [])
         system = [_text(block["text"]) for block in fields.pop("system", ())]
-        return ({"tools": shaped} if shaped else {}) | ({"system": system} if system else {}) | fields
+        return ({"tools": tool_items} if tool_items else {}) | ({"system": system} if system else {}) | fields
 
     def piece(self, item: Item, before: Item | None) -> str:
         """Adjacent messages of the same role are one message."""
@@ -167,8 +170,9 @@ class AnthropicMessages(Format):
     def frame(self, items: Sequence[Item]) -> Frame:
         if not items:
             return Frame(before=START)
-        begins, ends = items[0]["role"] == "assistant", items[-1]["role"] == "assistant"
-        return Frame(START if begins else "", CONTINUE if ends else "")
+        before = START if items[0]["role"] == "assistant" else ""
+        after = CONTINUE if items[-1]["role"] == "assistant" else ""
+        return Frame(before, after)
 
     def tool_item(self, tool: Tool) -> Item:
         return {**named(tool), "input_schema": tool.schema, **strictness(tool)}
@@ -187,7 +191,7 @@ ANTHROPIC_MESSAGES = AnthropicMessages()
 
 
 def merged(messages: Iterable[Item]) -> Iterator[Item]:
-    """Messages that begin with a user's and alternate."""
+    """The messages, merged so that the roles alternate. The first message is a user's."""
     role, blocks = "", list[Item]()
     for message in messages:
         if not role and message["role"] == "assistant":
@@ -198,7 +202,8 @@ def merged(messages: Iterable[Item]) -> Iterator[Item]:
         role = message["role"]
         blocks.extend(message["content"])
     if blocks:
-        if role == "assistant" and blocks[-1]["type"] == "text":  # must not end in white space
+        # The API refuses a text of the assistant that ends in white space.
+        if role == "assistant" and blocks[-1]["type"] == "text":
             blocks[-1] = _text(blocks[-1]["text"].rstrip())
         yield _message(role, blocks)
 
@@ -218,7 +223,7 @@ def _as_blocks(content: str | list[Item]) -> list[Item]:
 
 
 def _thinking(output: ModelOutput) -> list[Item]:
-    """The thinking blocks that Anthropic made itself, byte for byte; it refuses any other."""
+    """The thinking blocks that Anthropic's models made, unchanged. The API refuses all others."""
     blocks = []
     for block in output.reasoning:
         kind = block.get("type") if isinstance(block, dict) else None
@@ -233,8 +238,10 @@ def _block(part: dict[str, Any]) -> Item | None:
     match part.get("type"):
         case "image":
             if data := image_data(part):
-                return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
-            url = image_url(part, ("https://",))  # Anthropic fetches nothing else
+                media_type, encoded = data
+                source = {"type": "base64", "media_type": media_type, "data": encoded}
+                return {"type": "image", "source": source}
+            url = image_url(part, ("https://",))  # Anthropic fetches no other URLs
             return {"type": "image", "source": {"type": "url", "url": url}} if url else None
         case "document" if _is_document(part.get("source")):
             labels = {name: part[name] for name in ("title", "context") if isinstance(part.get(name), str)}
@@ -243,7 +250,7 @@ def _block(part: dict[str, Any]) -> Item | None:
 
 
 def _is_document(source: Any) -> bool:
-    """Whether Anthropic takes this as a document: text, a PDF, or the address of one."""
+    """Whether Anthropic accepts this as a document: text, a PDF in base64, or the URL of a PDF."""
     if not isinstance(source, dict):
         return False
     kind, data, media_type = source.get("type"), source.get("data"), source.get("media_type")
@@ -261,12 +268,13 @@ def _with_breakpoint(block: Item) -> Item:
     return {**block, "cache_control": {"type": "ephemeral"}}
 
 
-def _marked(messages: list[Item]) -> list[Item]:
-    """The stable messages with breakpoints at the end of the last two that are a user's.
+def _with_breakpoints(messages: list[Item]) -> list[Item]:
+    """The stable messages with a cache breakpoint at the end of each of the last two user messages.
 
-    Together with those on the instruction and the notebook, a request has four, the most that Claude
-    accepts (Claude documentation, "Prompt caching"). The newer one is written for the next call, the older
-    one was written by the call before: the provider looks back from a breakpoint only 20 blocks.
+    With the breakpoints on the instruction and the notebook, a request has at most four, the maximum that
+    Claude accepts (Claude documentation, "Prompt caching"). The newer one writes the cache for the next
+    request. The older one finds the cache that the previous request wrote: the provider searches only 20
+    blocks before a breakpoint.
     """
     ends = [
         index

@@ -23,17 +23,17 @@ from historyapp.core.tokens import TokenCounter
 START = "(What came before is not shown.)"
 CONTINUE = "Continue."
 OVERHEAD = 4
-"""Tokens around each text, call and result: 3 for a message and 1 for its role.
-Source: OpenAI Cookbook, "How to count tokens with tiktoken", ``tokens_per_message`` and the role's own."""
+"""Tokens around each text, tool call and tool result: 3 for a message and 1 for its role.
+Source: OpenAI Cookbook, "How to count tokens with tiktoken"."""
 PRIMING = 3
-"""Tokens that the provider adds before every answer. Source: the same."""
-OWN_TOOL = 800
+"""Tokens that the provider adds before every response. Source: as for :data:`OVERHEAD`."""
+BUILT_IN_TOOL_TOKENS = 800
 """The maximum number of tokens that a provider adds for a built-in tool. Source: Claude documentation, "Tool
 use", which lists 245 to 735 tokens by tool. OpenAI publishes no figures."""
-PER_PAGE = 3000
+PAGE_TOKENS = 3000
 """The maximum number of tokens of a page of a PDF. Source: Claude documentation, "PDF support"."""
-PAGE = 20_000
-"""Characters of a document or sound that count as a page: an estimate, since its pages are not known."""
+PAGE_CHARACTERS = 20_000
+"""Characters of an encoded document or sound that count as one page, because its pages are not known."""
 
 
 class Frame(NamedTuple):
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A part of a request whose tokens are counted: a text, a call, a result or an image."""
+    """A part of a request whose tokens are counted: a text, a tool call, a tool result or an image."""
 
     text: str = ""
     tokens: int = 0
@@ -82,7 +82,7 @@ class Format(ABC):
 
     @abstractmethod
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        """An output, then one result for each call directly after it, then the remarks. Nothing is empty."""
+        """An output, directly after it one result for each tool call, then the remarks. No item is empty."""
 
     @abstractmethod
     def input_items(self, message: InputMessage) -> Iterable[Item]:
@@ -90,7 +90,7 @@ class Format(ABC):
 
     @abstractmethod
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
-        """The items of a turn with other ids for its calls, in the order of the calls."""
+        """The items of a turn with these ids for its tool calls, in the order of the tool calls."""
 
     @abstractmethod
     def leaves(self, item: Item) -> Iterator[Leaf]:
@@ -117,8 +117,7 @@ class Format(ABC):
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
     ) -> PromptRequest:
-        """A request with one question. ``schema``: the JSON schema of the answer; None: the answer is
-        text."""
+        """A request with one question. ``schema``: the JSON schema of the answer, or None for text."""
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:
         """Whether the provider accepts one of its own reasoning blocks as it was recorded."""
@@ -134,7 +133,7 @@ class Format(ABC):
             yield from self.leaves(block)
 
     def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        """The request up to its first turn or input, without cache breakpoints. The list of items is last."""
+        """The request before its first turn or input, without cache breakpoints; its items are last."""
         shaped = self.tools(tools)
         leading = list(self.joined(context.parts[: context.leading]))
         return ({"tools": shaped} if shaped else {}) | self.fields(context, leading)
@@ -176,8 +175,7 @@ class Format(ABC):
         return self.write(InputMessage(0, text, channel)).items
 
     def write(self, part: ConversationPart) -> Rendered:
-        """A turn or an input as items, without their token counts. Calls keep the ids that they were
-        recorded with."""
+        """A turn or an input as items, without token counts. Tool calls keep their recorded ids."""
         if isinstance(part, Turn):
             items = [clean_value(item) for item in self.turn_items(part)]
             return Rendered(part.position, items, calls=tuple([call.id for call in part.output.tool_calls]))
@@ -192,25 +190,25 @@ class Format(ABC):
             yield from self.identified(part, [ids.of(part.position, id) for id in part.calls])
 
     def identified(self, part: Rendered, ids: Sequence[str]) -> Sequence[Item]:
-        """The items of a part whose calls have these ids."""
+        """The items of a part, with these ids for its tool calls."""
         return part.items if list(ids) == list(part.calls) else self.with_ids(part.items, ids)
 
-    def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
+    def leaf_tokens(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
         """Tokens of the leaves, each with its share of overhead."""
         return sum(ceil((count(leaf.text) + OVERHEAD) * factor) + leaf.tokens for leaf in leaves)
 
-    def tools_price(self, tools: Sequence[Mapping[str, Any]], count: TokenCounter, factor: float) -> int:
+    def tool_tokens(self, tools: Sequence[Mapping[str, Any]], count: TokenCounter, factor: float) -> int:
         """Tokens of tools in the provider's shape."""
         bare = [{name: tool[name] for name in tool if name != "cache_control"} for tool in tools]
-        leaves = [Leaf(json_text(tool), OWN_TOOL if maker_of(tool) else 0) for tool in bare]
-        return (self.tool_prompt if tools else 0) + self.price(leaves, count, factor)
+        leaves = [Leaf(json_text(tool), BUILT_IN_TOOL_TOKENS if maker_of(tool) else 0) for tool in bare]
+        return (self.tool_prompt if tools else 0) + self.leaf_tokens(leaves, count, factor)
 
 
 def pages_tokens(block: Item) -> int:
     """Tokens of a document, a file or a sound: an upper bound by its size."""
-    return PER_PAGE * ceil(len(json_text(block)) / PAGE)
+    return PAGE_TOKENS * ceil(len(json_text(block)) / PAGE_CHARACTERS)
 
 
 def opaque_tokens(data: str) -> int:
-    """Tokens of encrypted reasoning: four bytes or more each, written in base64."""
+    """Tokens of encrypted reasoning in base64: at most one for four characters."""
     return len(data) // 4

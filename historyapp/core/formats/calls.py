@@ -8,7 +8,7 @@ _MAX_NAME = 64
 
 
 class CallIds:
-    """Ids that a provider accepts: unique, and short enough, of letters, digits, ``_`` and ``-``."""
+    """Ids of tool calls that a provider accepts: unique, at most ``max_length`` characters."""
 
     def __init__(self, max_length: int) -> None:
         self._legal = re.compile(rf"[A-Za-z0-9_-]{{1,{max_length}}}")
@@ -17,8 +17,7 @@ class CallIds:
         """The newest number that was tried at a position."""
 
     def of(self, position: int, id: str) -> str:
-        """The id itself if it is legal and unused, otherwise another one, which depends only on the
-        position."""
+        """The id itself if it is legal and unused, otherwise one that depends only on the position."""
         legal, number = id, self._numbers.get(position, 0)
         while legal in self._used or not self._legal.fullmatch(legal):
             number += 1

@@ -1,4 +1,7 @@
-"""OpenAI's chat completions: each call answered directly after its message, arguments as JSON text."""
+"""The format of OpenAI's Chat Completions.
+
+The results follow directly after the message with their tool calls, and arguments are JSON text.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,17 +25,17 @@ class OpenAIChat(Format):
     longest_id = 40
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        text, calls = output_text(turn.output), turn.output.tool_calls
+        text, tool_calls = output_text(turn.output), turn.output.tool_calls
         content = text if text.strip() else None
-        if calls:
+        if tool_calls:
             items = []
-            for call in calls:
-                arguments = json_text(object_of(call.arguments))
-                function = {"name": legal_name(call.name), "arguments": arguments}
-                items.append({"id": call.id, "type": "function", "function": function})
+            for tool_call in tool_calls:
+                arguments = json_text(object_of(tool_call.arguments))
+                function = {"name": legal_name(tool_call.name), "arguments": arguments}
+                items.append({"id": tool_call.id, "type": "function", "function": function})
             yield {"role": "assistant", "content": content, "tool_calls": items}
-            for call, result in zip(calls, turn.results, strict=True):
-                yield {"role": "tool", "tool_call_id": call.id, "content": returned_text(result)}
+            for tool_call, result in zip(tool_calls, turn.results, strict=True):
+                yield {"role": "tool", "tool_call_id": tool_call.id, "content": returned_text(result)}
         else:
             if content:
                 yield {"role": "assistant", "content": content}
@@ -46,10 +49,10 @@ class OpenAIChat(Format):
             yield {"role": "system" if is_system else "user", "content": content}
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
-        call, *rest = items
-        calls = [{**tool_call, "id": id} for tool_call, id in zip(call["tool_calls"], ids, strict=True)]
-        results = [{**result, "tool_call_id": id} for result, id in zip(rest[: len(ids)], ids, strict=True)]
-        return [{**call, "tool_calls": calls}, *results, *rest[len(ids) :]]
+        message, *others = items
+        tool_calls = [{**call, "id": id} for call, id in zip(message["tool_calls"], ids, strict=True)]
+        results = [{**item, "tool_call_id": id} for item, id in zip(others[: len(ids)], ids, strict=True)]
+        return [{**message, "tool_calls": tool_calls}, *results, *others[len(ids) :]]
 
     def leaves(self, item: Item) -> Iterator[Leaf]:
         content = item["content"]
@@ -63,8 +66,8 @@ class OpenAIChat(Format):
                     yield Leaf(tokens=openai_image_tokens(data_size(block["image_url"]["url"])))
                 case _:
                     yield Leaf(tokens=pages_tokens(block))
-        for call in item.get("tool_calls", ()):
-            yield Leaf(f"{call['function']['name']} {call['function']['arguments']}")
+        for tool_call in item.get("tool_calls", ()):
+            yield Leaf(f"{tool_call['function']['name']} {tool_call['function']['arguments']}")
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         fixed = [*self.text_items(context.system, "system"), *self.text_items(context.notebook, "system")]

@@ -1,4 +1,4 @@
-"""OpenAI's responses API, where calls, outputs and reasoning are items of their own."""
+"""The format of OpenAI's Responses API, where tool calls, their outputs and reasoning are separate items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,19 +24,19 @@ class OpenAIResponses(Format):
     reasoning_kinds = ("reasoning",)
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        text, calls = output_text(turn.output), turn.output.tool_calls
+        text, tool_calls = output_text(turn.output), turn.output.tool_calls
         message = [_message("assistant", text)] if text.strip() else []
         reasoning = _reasoning(turn.output) if turn.has_reasoning else []
-        if calls:
+        if tool_calls:
             yield from [*message, *reasoning]
-            for call in calls:
-                name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
-                yield {"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}
-            for call, result in zip(calls, turn.results, strict=True):
+            for tool_call in tool_calls:
+                name, arguments = legal_name(tool_call.name), json_text(object_of(tool_call.arguments))
+                yield {"type": "function_call", "call_id": tool_call.id, "name": name, "arguments": arguments}
+            for tool_call, result in zip(tool_calls, turn.results, strict=True):
                 output: Any = _content(returned_content(result))
                 if isinstance(output, str) or not output:
                     output = returned_text(result)
-                yield {"type": "function_call_output", "call_id": call.id, "output": output}
+                yield {"type": "function_call_output", "call_id": tool_call.id, "output": output}
         else:
             yield from [*reasoning, *message] if message else []
             yield from (_message("user", reported_text(result, turn.output)) for result in turn.results)
@@ -73,16 +73,17 @@ class OpenAIResponses(Format):
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:
         content = block.get("content", [])
-        texts = isinstance(content, list) and all(
+        has_valid_content = isinstance(content, list) and all(
             isinstance(part, dict) and part.get("type") == "reasoning_text" and has_texts(part, ("text",))
             for part in content
         )
-        status = block.get("status", "completed") in ("in_progress", "completed", "incomplete")
-        return _is_complete(block) and set(block) <= _ITEM_FIELDS and texts and status
+        has_valid_status = block.get("status", "completed") in ("in_progress", "completed", "incomplete")
+        has_valid_fields = set(block) <= _ITEM_FIELDS and has_valid_content and has_valid_status
+        return _is_complete(block) and has_valid_fields
 
     def with_reasoning(self, items: Sequence[Item], output: ModelOutput) -> list[Item]:
-        own = bool(output_text(output).strip()) + len(output.tool_calls)
-        return [*in_response_order(self, output, items[:own]), *items[own:]]
+        count = bool(output_text(output).strip()) + len(output.tool_calls)
+        return [*in_response_order(self, output, items[:count]), *items[count:]]
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         instructions = {"instructions": clean(context.system)} if context.system.strip() else {}
@@ -110,7 +111,7 @@ class OpenAIResponses(Format):
 
 OPENAI_RESPONSES = OpenAIResponses()
 _ITEM_FIELDS = {"type", "id", "summary", "content", "encrypted_content", "status"}
-"""Fields of a reasoning item that the API takes. Source: ``ResponseReasoningItemParam`` of the openai SDK."""
+"""Fields of a reasoning item that the API accepts: ``ResponseReasoningItemParam`` of the openai SDK."""
 
 
 def _message(role: str, content: Any) -> Item:
@@ -142,7 +143,7 @@ def _content_leaves(content: str | list[Item]) -> Iterator[Leaf]:
 
 
 def _reasoning(output: ModelOutput) -> list[Item]:
-    """The complete reasoning items of OpenAI, which it accepts without having stored them."""
+    """OpenAI's reasoning items that are complete: the API accepts only these if it did not store them."""
     items = []
     for block in output.reasoning:
         if not isinstance(block, dict) or block.get("type") != "reasoning" or clean_value(block) != block:

@@ -34,13 +34,13 @@ class Plain(Format):
     priming = 0
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        text, calls = output_text(turn.output), turn.output.tool_calls
+        text, tool_calls = output_text(turn.output), turn.output.tool_calls
         if text.strip():
             yield _block("Assistant", text)
-        for call, result in zip(calls, turn.results, strict=False):
-            yield _block("Call", call_text(legal_name(call.name), object_of(call.arguments)))
+        for tool_call, result in zip(tool_calls, turn.results, strict=False):
+            yield _block("Call", call_text(legal_name(tool_call.name), object_of(tool_call.arguments)))
             yield _block("Result" if result.status == "success" else "Result: failed", returned_text(result))
-        if not calls:
+        if not tool_calls:
             yield from (_block("User", reported_text(result, turn.output)) for result in turn.results)
         yield from (_block("User", remark) for remark in turn.remarks)
 
@@ -50,7 +50,7 @@ class Plain(Format):
             yield _block("System" if message.is_instruction else "User", text)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
-        return list(items)  # a text names no ids
+        return list(items)  # a text contains no ids
 
     def leaves(self, item: Item) -> Iterator[Leaf]:
         yield Leaf(item["text"])
@@ -63,7 +63,7 @@ class Plain(Format):
         yield Leaf(request["text"])
 
     def tools(self, definitions: Sequence[Definition]) -> list[Item]:
-        """None, because a text has no place for tools. Invalid definitions are still refused."""
+        """An empty list, because a text cannot contain tools. Invalid definitions are still refused."""
         for definition in definitions:
             if maker_of(definition) is None:
                 tool_of(definition)
@@ -77,8 +77,8 @@ class Plain(Format):
     ) -> PromptRequest:
         return PromptRequest({"text": f"{instruction}\n\n{material}"}, {})
 
-    def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
-        """Counted line by line, so that joined texts have the sum of their tokens."""
+    def leaf_tokens(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
+        """Counts line by line, so that joined texts have the sum of their tokens."""
         lines = [line for leaf in leaves if leaf.text for line in ("", *leaf.text.split("\n"))]
         return sum(ceil((count(line) + 1) * factor) for line in lines)
 

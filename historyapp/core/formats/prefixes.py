@@ -1,7 +1,7 @@
 """Computes the SHA-256 of a request up to each of its parts, while the parts are added.
 
-Reasoning is bound to everything before it. So one pass over a context is enough to check whether the bytes
-before the reasoning of each step are unchanged.
+Reasoning is bound to everything before it. With this, one pass over a context checks for each step whether
+the bytes before its reasoning are unchanged.
 """
 
 import hashlib
@@ -53,11 +53,11 @@ class RequestPrefix:
         """The SHA-256 of the canonical bytes of the request that ends here."""
         self._hash_items(self._pending)
         self._pending = []
-        whole = self.copy()
+        ended = self.copy()
         before, after = map(self._format.text_items, self._frame())
-        whole._hash_items([*([] if self._first else before), *after])
-        whole._hash.update(self._format.closing.encode())
-        return whole._hash.hexdigest()
+        ended._hash_items([*([] if self._first else before), *after])
+        ended._hash.update(self._format.closing.encode())
+        return ended._hash.hexdigest()
 
     def _frame(self) -> Frame:
         return self._format.frame([item for item in (self._first, self._last) if item])

@@ -1,4 +1,4 @@
-"""Which reasoning blocks of an output can be sent back, and in which order.
+"""Determines which reasoning blocks of an output can be sent again, and in which order.
 
 Providers verify signed and encrypted blocks against everything before them. So a block is sent exactly as it
 was recorded, at the place that it had in its response, or not at all.
@@ -16,7 +16,8 @@ from historyapp.core.text import clean_value
 
 Piece = Literal["reasoning", "text", "call"]
 Sendable = Literal["all", "none", "foreign"]
-"""All blocks of the format's provider can be sent; some cannot; or it made none of them."""
+"""``all``: every block of the format's provider can be sent. ``none``: one cannot, so none is sent.
+``foreign``: the provider made no block."""
 _PIECES: dict[str, Piece] = {
     "thinking": "reasoning", "redacted_thinking": "reasoning", "reasoning": "reasoning",
     "text": "text", "message": "text",
@@ -31,7 +32,7 @@ def own_blocks(format: Format, output: ModelOutput) -> list[dict[str, Any]]:
 
 
 def sendable(format: Format, output: ModelOutput) -> Sendable:
-    """Whether the format's provider accepts the reasoning blocks of an output."""
+    """Which reasoning blocks of an output the format's provider accepts again."""
     blocks = own_blocks(format, output)
     if not blocks:
         return "foreign"
@@ -51,7 +52,7 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
     counts: dict[Piece, int] = {"reasoning": blocks, "text": has_text, "call": len(output.tool_calls)}
     pieces = [piece for piece, count in counts.items() for _ in range(count)]
     if len(pieces) == blocks:
-        return []  # reasoning that led to nothing
+        return []  # reasoning alone is not sent
     recorded = _recorded_pieces(output.raw_message or {})
     if "reasoning" not in recorded:
         return pieces

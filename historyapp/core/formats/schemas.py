@@ -40,7 +40,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def schema_fault(schema: Any) -> str | None:
-    """The first fault, with the path to it; None when it is a schema. The caller bounds its depth."""
+    """The first fault, with the path to it; None if the schema is valid. The caller limits its depth."""
     return next(_faults(schema, "the schema"), None)
 
 

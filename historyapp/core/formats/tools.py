@@ -18,7 +18,7 @@ Definition = Mapping[str, Any]
 _NO_ARGUMENTS = {"type": "object", "properties": {}}
 OWN_TOOLS_AS_OF = "2026-11-22"
 """The date on which the built-in tools of providers were last compared with the SDKs' types."""
-_OWN = {
+_BUILT_IN = {
     "anthropic_messages": re.compile(r"[a-z][a-z0-9_]*_20\d{6}"),
     "openai_responses": re.compile(
         r"web_search(_preview)?(_20\d\d_\d\d_\d\d)?|file_search|code_interpreter|image_generation"
@@ -67,11 +67,11 @@ def tool_of(definition: Any) -> Tool:
 
 
 def maker_of(definition: Any) -> str | None:
-    """The format of the provider whose own tool this is; None for functions."""
+    """The format of the provider whose built-in tool this is; None for functions."""
     kind = definition.get("type") if isinstance(definition, Mapping) else None
     if not isinstance(kind, str) or len(kind) > 64:
         return None
-    return next((format for format, kinds in _OWN.items() if kinds.fullmatch(kind)), None)
+    return next((format for format, kinds in _BUILT_IN.items() if kinds.fullmatch(kind)), None)
 
 
 def _schema(name: str, fields: Definition) -> dict[str, Any]:
@@ -90,17 +90,17 @@ def _schema(name: str, fields: Definition) -> dict[str, Any]:
 def tools_as(
     format: str, shape: Callable[[Tool], dict[str, Any]], definitions: Iterable[Definition]
 ) -> list[dict[str, Any]]:
-    """The tools in the shape of a format's provider. The provider's own tools are unchanged.
+    """The tools in the shape of a format's provider. The provider's built-in tools are unchanged.
 
     Raises:
-        Invalid: as :func:`tool_of`, for another provider's own tools, and for two tools with the same name.
+        Invalid: as :func:`tool_of`, for another provider's built-in tools, and for two tools with one name.
     """
     tools, names = list[dict[str, Any]](), list[Any]()
     for definition in definitions:
         if maker_of(definition) == format:
             if depth_exceeds(definition):
                 raise Invalid(f"The tool of type {definition['type']!r} is nested too deep.")
-            # Without a cache breakpoint: there may be only four, which the format sets.
+            # The format sets the four cache breakpoints that a request may have.
             cleaned = clean_value(dict(definition))
             tools.append({name: value for name, value in cleaned.items() if name != "cache_control"})
             names.append(definition.get("name") or definition["type"])
@@ -108,8 +108,8 @@ def tools_as(
             tool = tool_of(definition)
             tools.append(shape(tool))
             names.append(tool.name)
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise Invalid(f"There is more than one tool with the name {str(twice[0])[:80]!r}.")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise Invalid(f"There is more than one tool with the name {str(repeated[0])[:80]!r}.")
     return tools
 
 

@@ -62,7 +62,7 @@ class Assembly:
     ) -> ContextPart:
         """A step or an input, in full or replaced by ``content``.
 
-        A step gets its reasoning in :meth:`context`, where what precedes it allows that.
+        The reasoning of a step is added in :meth:`context`, if the parts before it allow that.
 
         ``rendered``: the part as the format writes it, if known.
         """
@@ -97,7 +97,7 @@ class Assembly:
 
     @property
     def parts_tokens(self) -> int:
-        """Tokens of all parts that were added."""
+        """Tokens of all added parts."""
         return sum(part.segment.tokens for part in self.parts)
 
     def pin(self, parts: Iterable[ContextPart]) -> None:
@@ -149,8 +149,8 @@ class Assembly:
     def leave_out_inputs(self, past: Past, last: int, reason: str) -> None:
         """Lists the inputs up to position ``last`` as left out, except those that are in the context."""
         included = {part.segment.position for part in self.parts if part.segment.source == "input"}
-        missed = (message.position for message in past.inputs_newest_first(last + 1))
-        newest = next((position for position in missed if position not in included), None)
+        positions = (message.position for message in past.inputs_newest_first(last + 1))
+        newest = next((position for position in positions if position not in included), None)
         if newest is not None:
             first = 2 if 1 in included else 1
             self.left_out.append(LeftOut(position=first, last_position=newest, reason=reason))
@@ -187,7 +187,7 @@ class Assembly:
         return context
 
     def _without_repetitions(self, parts: list[ContextPart]) -> list[ContextPart]:
-        """The parts without late results whose text is already under their call in an earlier step."""
+        """The parts without late results that an earlier step already shows with their tool call."""
         if not any(isinstance(part.content, Turn) and part.content.remarks for part in parts):
             return parts
         known: set[str] = set()

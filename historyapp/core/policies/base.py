@@ -36,11 +36,11 @@ class Origin(NamedTuple):
     """The request in which an output was made."""
 
     sha256: str = ""
-    """A digest of its canonical bytes without cache breakpoints; empty if it had everything live before."""
+    """Of its canonical bytes without cache breakpoints. Empty if it contained everything live before it."""
     change: str = ""
     """Why its reasoning cannot be sent again, if that is known without the bytes."""
     is_other_model: bool = False
-    """Whether another model made the output than the one that the context is for."""
+    """Whether the output is of a different model than the context."""
 
 
 class Past(Protocol):
@@ -49,7 +49,7 @@ class Past(Protocol):
 
     @property
     def steps(self) -> int:
-        """The number of the newest live step; 0 without any."""
+        """The number of the newest live step; 0 if there is none."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class Past(Protocol):
 
     @property
     def first_input(self) -> InputMessage | None:
-        """The oldest live input; None without any."""
+        """The oldest live input; None if there is none."""
         ...
 
     def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
@@ -134,13 +134,12 @@ class RequestExtras:
     model: str = ""
     """The model that the context is for; empty if unknown."""
     keeps_all_reasoning: bool = False
-    """Whether reasoning is sent whatever precedes it, as before 2026-11-26: older snapshots need it."""
+    """Whether reasoning is sent regardless of what precedes it, as snapshots from before 2026-11-26 need."""
 
 
 NO_EXTRAS = RequestExtras()
 MAX_HIDDEN = 20
-"""After this many summaries that another one hides, the summaries before that one are read with a new
-query."""
+"""If one summary hides more others than this, a new query skips the rest of them."""
 AnySummary = TypeVar("AnySummary", bound=SummaryLike)
 
 
@@ -176,7 +175,7 @@ def unit_position(unit: Unit) -> int:
 
 
 def visible_summaries(read: Callable[[int], Iterator[AnySummary]], end: int) -> Iterator[AnySummary]:
-    """Summaries that end before a position, the newest first, without those that one of a higher level hides.
+    """Summaries that end before a position, newest first, without those that a higher level hides.
 
     Args:
         read: returns the summaries that end before a position, in the order of

@@ -43,7 +43,7 @@ FRESH = 0.2
 """Share of the room for lines and names that appear nowhere else, even where the newest step is clipped for
 them. Each request pays for them in full."""
 MAX_FRESH = 0.3
-"""Their maximum if the newest step is short."""
+"""The maximum of this share, if the newest step is short."""
 FRESH_LINES = 0.4
 """Share of ``FRESH`` for lines. Names get the rest."""
 MIN_FRESH = 20
@@ -55,10 +55,10 @@ UNCACHED_NEWEST = 0.4
 """Below ``CACHEABLE``, the share of the room left by inputs for a newest step that exceeds half of it."""
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
-_HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
-_FRESH = "Also seen so far: "
-_GONE = "Steps 1 to {} are left out. Each can be fetched in full by its number."
-_HEADING_TOKENS = 24
+_NOTES_HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
+_FRESH_HEADING = "Also seen so far: "
+_LEFT_OUT = "Steps 1 to {} are left out. Each can be fetched in full by its number."
+_NOTES_HEADING_TOKENS = 24
 _AROUND = 8  # tokens around a message and before names
 DIGESTS = 0.15
 """Share of the room for summaries of steps before the outlined ones, if there are any."""
@@ -100,10 +100,10 @@ class Budgeted:
         limit = settings.budget()
         budget = UNLIMITED if limit is None else limit
         material = _material(past, budget - assembly.used, meter)
-        best = _add_parts if budget >= CACHEABLE else _add_uncached_parts
-        for attempt in (best, _newest_only):
+        add_parts = _add_parts if budget >= CACHEABLE else _add_uncached_parts
+        for add in (add_parts, _newest_only):
             candidate = replace(assembly, parts=[], left_out=list(material.left_out), notes=[])
-            stable = attempt(candidate, material)
+            stable = add(candidate, material)
             if candidate.used <= budget:
                 return candidate.context(stable=stable)
         assembly.left_out = list(material.left_out)
@@ -152,28 +152,28 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
         return len(inputs)
     _add_digests(assembly, material)
     room = material.room - assembly.parts_tokens
-    planned = plan_cuts(material.steps, max(1, room))
-    assembly.cut_cost = planned.cost
-    episodes = material.past.bodies(material.steps[planned.start :])
+    plan = plan_cuts(material.steps, max(1, room))
+    assembly.cut_cost = plan.cost
+    episodes = material.past.bodies(material.steps[plan.start :])
     notes = Notes(material.steps, identifiers(_shown(assembly)))
-    # Notes come before the messages: a part comes after earlier added parts of the same position.
-    noted = _add_notes(assembly, material, planned, notes)
+    # Notes are added before the messages: parts of the same position stay in the order of their addition.
+    noted = _add_notes(assembly, material, plan, notes)
     for episode in episodes[:-1]:
-        whole = assembly.bare_part(episode)
-        if planned.cuts and whole.segment.tokens > planned.step:
-            whole = _clipped_part(assembly, episode, planned.step)
-        assembly.add(whole)
+        part = assembly.bare_part(episode)
+        if plan.cuts and part.segment.tokens > plan.step:
+            part = _clipped_part(assembly, episode, plan.step)
+        assembly.add(part)
     room_left = material.room - assembly.parts_tokens
     _, newest = _newest(assembly, material, episodes[-1])
     fresh_room = min(room_left - newest.segment.tokens, int(MAX_FRESH * room))
-    fresh = min(room_left, max(fresh_room, int(FRESH * room))) if planned.start else 0
+    fresh = min(room_left, max(fresh_room, int(FRESH * room))) if plan.start else 0
     _add_newest(assembly, episodes[-1], newest, room_left - fresh)
-    if planned.start:
+    if plan.start:
         fresh = min(int(MAX_FRESH * material.room), material.room - assembly.parts_tokens)
         chosen = notes.fresh_lines(len(material.steps) - 1, _shown(assembly), int(FRESH_LINES * fresh))
-        if latest := _latest(assembly, material, notes, (_FRESH, chosen), fresh):
-            assembly.add(latest, before_newest=True)
-    _list_missing(assembly, material.steps[: planned.start], noted)
+        if fresh_note := _fresh_note(assembly, material, notes, (_FRESH_HEADING, chosen), fresh):
+            assembly.add(fresh_note, before_newest=True)
+    _list_missing(assembly, material.steps[: plan.start], noted)
     return sum(part.position < episodes[-1].first_position for part in assembly.parts)
 
 
@@ -181,7 +181,7 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     """Adds parts without regard to caching: all steps if they fit, otherwise notes chosen for
     each request.
     """
-    if _all_fits(material, sum(assembly.part(entry).segment.tokens for entry in material.inputs)):
+    if _all_fits(material, sum(assembly.part(message).segment.tokens for message in material.inputs)):
         return _add_parts(assembly, material)
     for part in _inputs(assembly, material):
         assembly.add(part)
@@ -195,16 +195,16 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     room_left = material.room - assembly.parts_tokens
     chosen = notes.fresh_lines(at, _shown(assembly), int(FRESH_LINES * room_left))
     if last := newest.number - 1:
-        noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), room_left)
-        gone = _note(_GONE.format(last), (1, last), newest.first_position, material.meter)
-        assembly.add(noted or gone, before_newest=True)
+        note = _fresh_note(assembly, material, notes, (_NOTES_HEADING.format(1, last), chosen), room_left)
+        left_out_note = _note(_LEFT_OUT.format(last), (1, last), newest.first_position, material.meter)
+        assembly.add(note or left_out_note, before_newest=True)
     _list_missing(assembly, material.steps[:at], covered_steps(material.steps, chosen))
     return sum(part.position < newest.first_position for part in assembly.parts)
 
 
 def _inputs(assembly: Assembly, material: _Material, room: int | None = None) -> list[ContextPart]:
     """The inputs within ``room`` tokens; None: within their share of the whole room."""
-    whole = [assembly.part(entry) for entry in material.inputs]
+    whole = [assembly.part(message) for message in material.inputs]
     if room is None:
         size = sum(part.segment.tokens for part in whole)
         room = material.room if _all_fits(material, size) else int(INPUTS * max(0, material.room))
@@ -216,16 +216,16 @@ def _all_fits(material: _Material, input_tokens: int) -> bool:
     return not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts
 
 
-def _add_notes(assembly: Assembly, material: _Material, planned: CutPlan, notes: Notes) -> set[int]:
+def _add_notes(assembly: Assembly, material: _Material, plan: CutPlan, notes: Notes) -> set[int]:
     """Adds a message for each cut since all notes were last chosen. Returns the indexes of noted steps."""
     noted: set[int] = set()
     first = 1
-    for cut in planned.cuts:
-        chosen, names = notes.choose(cut.at, cut.start, cut.room - _HEADING_TOKENS)
+    for cut in plan.cuts:
+        chosen, names = notes.choose(cut.at, cut.start, cut.room - _NOTES_HEADING_TOKENS)
         noted.update(covered_steps(material.steps, chosen))
         last = material.steps[cut.start].number - 1
         if last >= first:
-            text = _HEADING.format(first, last) + notes_text(material.steps, chosen, names)
+            text = _NOTES_HEADING.format(first, last) + notes_text(material.steps, chosen, names)
             assembly.add(_note(text, (first, last), material.steps[cut.start].first_position, material.meter))
         first = last + 1
     return noted
@@ -292,7 +292,7 @@ def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: i
     assembly.add(whole)
 
 
-def _latest(
+def _fresh_note(
     assembly: Assembly,
     material: _Material,
     notes: Notes,
@@ -332,7 +332,7 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
 
 
 def _texts(parts: Iterable[ContextPart]) -> Iterator[str]:
-    """All texts of some parts that a model reads, including arguments."""
+    """All texts of some parts that a model reads, including the arguments of tool calls."""
     for part in parts:
         yield from texts_of(part.content)
 
@@ -347,17 +347,17 @@ def _newest_only(assembly: Assembly, material: _Material) -> int:
     for part in inputs:
         assembly.add(part)
     if material.steps:
-        _add_gone(assembly, material)
+        _add_left_out_line(assembly, material)
         newest, whole = _newest(assembly, material)
         _add_newest(assembly, newest, whole, material.room - assembly.parts_tokens)
     return 0
 
 
-def _add_gone(assembly: Assembly, material: _Material) -> None:
+def _add_left_out_line(assembly: Assembly, material: _Material) -> None:
     newest = material.steps[-1]
     last = newest.number - 1
     if last:
-        content = InputMessage(newest.first_position, _GONE.format(last))
+        content = InputMessage(newest.first_position, _LEFT_OUT.format(last))
         rendered = material.meter.write(content)
         segment = Segment(source="overhead", tokens=rendered.tokens)
         assembly.add(ContextPart(newest.first_position, content, rendered, segment))
@@ -370,12 +370,12 @@ def _smallest(assembly: Assembly, material: _Material) -> None:
     Raises:
         Invalid: when these do not fit.
     """
-    pinned = [clipped_input(assembly, entry, 0) for entry in material.inputs[-1:]]
-    for entry in material.inputs[:-1]:
-        out = LeftOut(position=entry.position, reason="there is room for the newest input only")
+    pinned = [clipped_input(assembly, message, 0) for message in material.inputs[-1:]]
+    for message in material.inputs[:-1]:
+        out = LeftOut(position=message.position, reason="there is room for the newest input only")
         assembly.left_out.append(out)
     if material.steps:
-        _add_gone(assembly, material)
+        _add_left_out_line(assembly, material)
         newest, _ = _newest(assembly, material)
         pinned.append(_clipped_part(assembly, newest, 0))
     assembly.notes.append("There is room for nothing but the newest input and step, shortened.")

@@ -19,7 +19,7 @@ BEGINNING = 0.3
 """Share of a clipped input's room for its beginning, which usually states the task."""
 _MARKS = 4  # tokens
 _SHARES = (1.0, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)
-_FRAMING = 8  # tokens around a message or a call, about
+_FRAMING = 8  # tokens around a message or a tool call, about
 _ITEMS = 20  # of a list or an object in arguments, where they are clipped
 
 
@@ -32,21 +32,20 @@ def without_reasoning(episode: Episode) -> Turn:
 
 
 def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Turn, Rendered]:
-    """A step shortened to ``tokens``, with all its calls and results, and the same as the format writes it.
+    """A step shortened to ``tokens``, with all its tool calls and results, and as the format writes it.
 
-    If no form fits, the smallest one.
+    If no form fits, the smallest one is returned.
     """
     clipper = _Clipper(without_reasoning(episode), episode.number, meter)
-    # A step with many calls often has no room for texts at most of the shares, so each form is made only
-    # once.
-    framing = _FRAMING * (1 + len(clipper.received) + clipper.calls)  # of all calls and results
+    # With many tool calls, most shares leave no room for texts and give the same form: it is made once.
+    framing = _FRAMING * (1 + len(clipper.received) + clipper.calls)  # of all tool calls and results
     *larger, smallest = dict.fromkeys([max(0, int(tokens * share) - framing) for share in _SHARES])
     shortest: tuple[Turn, Rendered] | None = None
     for room in larger:
         clipped, written = clipper.written(room)
         if written.tokens <= tokens:
             return clipped, written
-        if shortest is None and written.tokens - room > tokens:  # without any text it is likely too long
+        if shortest is None and written.tokens - room > tokens:  # probably too long without texts
             shortest = clipper.written(smallest)
             if shortest[1].tokens > tokens:
                 break
@@ -86,18 +85,18 @@ class _Clipper:
     def _clip_output(self, room: int, *, shortest: bool) -> tuple[ModelOutput, int]:
         """The output's text and arguments within ``room``, and their tokens; 0 if ``shortest``."""
         turn, meter = self.turn, self.meter
-        words = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
-        tokens_per_call = max(0, room - meter.text_tokens(words)) // max(1, self.calls)
+        text = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
+        share = max(0, room - meter.text_tokens(text)) // max(1, self.calls)
         shortened = [
-            call.model_copy(update={"arguments": _clip_value(call.arguments, tokens_per_call, meter)})
-            for call in turn.output.tool_calls
+            tool_call.model_copy(update={"arguments": _clip_value(tool_call.arguments, share, meter)})
+            for tool_call in turn.output.tool_calls
         ]
-        short = ModelOutput(text=words, tool_calls=tuple(shortened))
+        short = ModelOutput(text=text, tool_calls=tuple(shortened))
         if shortest:
-            return short, 0  # nothing is left for results, whatever it takes
+            return short, 0  # results get no room then
         empty = tuple([as_text(result, "") for result in turn.results[: self.calls]])
-        alone = meter.write(Turn(turn.position, short, empty))
-        return short, max(0, alone.tokens - _FRAMING * (1 + self.calls))
+        output_only = meter.write(Turn(turn.position, short, empty))
+        return short, max(0, output_only.tokens - _FRAMING * (1 + self.calls))
 
 
 def fair_share(sizes: Sequence[int], room: int) -> int:
@@ -111,7 +110,7 @@ def fair_share(sizes: Sequence[int], room: int) -> int:
 
 
 def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
-    """The beginning and the end of a text, with a mark in the middle; empty if nothing has room."""
+    """The beginning and the end of a text, with a mark in the middle; empty if no part of it fits."""
     size = meter.text_tokens(text)
     if size <= tokens:
         return text

@@ -14,10 +14,10 @@ from historyapp.core.policies.base import StepOutline
 PERIOD = 48
 """Steps. The replay begins one or two periods before the newest step, at a multiple of a period."""
 ROOM_OF_PERIOD = 16_384
-"""Tokens of room. The period grows by its length for each of these: a large budget holds more steps."""
+"""Tokens. A period has :data:`PERIOD` steps for each of these in the room, as large budgets hold more."""
 NEWEST = 0.2
-"""Share of the room for the newest step, and for lines and names that appear nowhere else. Notes and older
-messages share the rest, once not everything fits."""
+"""Share of the room for the newest step, and for lines and names that appear nowhere else. If not
+everything fits, notes and older messages share the rest."""
 NOTES = 0.85
 """When the notes exceed this share of their room, all of them are chosen again."""
 REFILLED = 0.75
@@ -31,6 +31,7 @@ STEP = 0.2
 KEPT_OF_STEP = 0.25
 """Tokens of notes for each token of messages that a cut removes."""
 MIN_ADDITION = 0.04
+"""The least share of the room for the notes that a cut adds."""
 MIN_STEP = 60  # tokens
 FRAMING = 30  # tokens around a step's texts, roughly
 
@@ -84,7 +85,7 @@ def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
         used += aged[at] if cuts or not whole_room else full[at]
         if used <= (TAIL * room if cuts else whole_room):
             continue
-        kept, used = at, aged[at]  # the newest stays in any case
+        kept, used = at, aged[at]  # the newest step always stays
         while kept > start and used + aged[kept - 1] <= TAIL_KEPT * room:
             kept -= 1
             used += aged[kept]

@@ -1,7 +1,7 @@
 """The newest steps in full, older ones in one progress message, and every input.
 
-The endpoint ``/messages`` keeps the exact inherited behaviour (``core/messages``). As a policy of
-contexts, it keeps to the budget and names every input, as all policies do.
+The endpoint ``/messages`` keeps the exact behaviour of the earlier system (``core/messages``). This policy
+keeps to the budget and accounts for every input, as all policies do.
 """
 
 from collections.abc import Iterable
@@ -62,8 +62,8 @@ def _add_inputs(assembly: Assembly, past: Past) -> None:
 def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
     """One message with as many of the older steps as fit."""
     meter = assembly.meter
-    empty = meter.write(InputMessage(BEGINNING, PROGRESS, "system")).tokens
-    lines = fill(steps, assembly.used + empty, assembly.max_tokens, meter.text_tokens, _line)
+    empty_tokens = meter.write(InputMessage(BEGINNING, PROGRESS, "system")).tokens
+    lines = fill(steps, assembly.used + empty_tokens, assembly.max_tokens, meter.text_tokens, _line)
     while lines:
         message = InputMessage(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
         rendered = meter.write(message)
@@ -73,15 +73,15 @@ def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
             assembly.add(ContextPart(BEGINNING, message, rendered, heading))
             for episode, _, tokens in lines:
                 segment = Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
-                nothing = InputMessage(episode.first_position, "")
-                assembly.add(ContextPart(episode.first_position, nothing, meter.write(nothing), segment))
+                empty = InputMessage(episode.first_position, "")
+                assembly.add(ContextPart(episode.first_position, empty, meter.write(empty), segment))
             return
-        # Joining the lines adds tokens, so the oldest line goes until the message fits.
+        # Joining the lines adds tokens, so the oldest lines are removed until the message fits.
         del lines[0]
 
 
 def _line(episode: Episode) -> str:
-    """The line of the inherited progress message, with the text beside the action."""
+    """The line of the progress message, with the output's text below the action."""
     line, text = progress_line(episode), episode.output.text
     text = "" if text == episode.output.thoughts_text else text
     if episode.summary is not None or not episode.action or not text.strip():

@@ -37,16 +37,16 @@ def fit_inputs(
     note = f"The inputs take {sum(sizes)} tokens, more than {room}: those over {level} are clipped."
     assembly.notes.append(note)
     return [
-        part if part.segment.tokens <= level else clipped_input(assembly, entry, level)
-        for number, (entry, part) in enumerate(zip(inputs, whole, strict=True))
+        part if part.segment.tokens <= level else clipped_input(assembly, message, level)
+        for number, (message, part) in enumerate(zip(inputs, whole, strict=True))
         if not 1 <= number < end
     ]
 
 
 def _too_many(sizes: Sequence[int], room: int) -> int:
-    """How many inputs after the first do not fit even if each is clipped.
+    """The number of inputs after the first that do not fit even if each is clipped.
 
-    Rounded up, so that not every further input changes the beginning of the context.
+    It is rounded up, so that only some of the next inputs change the beginning of the context.
     """
     used = kept = 0
     for size in (sizes[0], *reversed(sizes[1:])):
@@ -55,11 +55,11 @@ def _too_many(sizes: Sequence[int], room: int) -> int:
             break
         kept += 1
     missed = len(sizes) - max(2, kept)
-    each = max(8, kept // 4)
-    return min(max(0, len(sizes) - 2), -(-missed // each) * each) if missed > 0 else 0
+    multiple = max(8, kept // 4)
+    return min(max(0, len(sizes) - 2), -(-missed // multiple) * multiple) if missed > 0 else 0
 
 
 def clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> ContextPart:
-    """An input of at most ``tokens`` where that is possible; otherwise a mark that there was one."""
+    """An input shortened to ``tokens``. If no part of it fits, a mark in its place."""
     text = clip_input(plain_text(message.content), max(0, tokens - 8), assembly.meter) or MARK
     return assembly.part(message, replace(message, content=text), "clipped")

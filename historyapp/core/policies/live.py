@@ -16,8 +16,8 @@ class Live:
     ) -> Context:
         """The newest turn is pinned; older ones follow until one does not fit."""
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
-        whole = assembly.fill(map(assembly.part, newest_first(past)), past)
-        return assembly.context(stable=len(assembly.parts) if whole else 0)
+        all_fit = assembly.fill(map(assembly.part, newest_first(past)), past)
+        return assembly.context(stable=len(assembly.parts) if all_fit else 0)
 
 
 LIVE = Live()

@@ -21,7 +21,7 @@ class Masked:
     def choose(
         self, past: Past, settings: SessionSettings, meter: RequestMeter, extras: RequestExtras = NO_EXTRAS
     ) -> Context:
-        """The newest ``window_size`` results stay. The newest turn is pinned; the oldest ones go first."""
+        """The newest ``window_size`` results stay. The newest turn is pinned; the oldest is dropped first."""
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         keep = settings.window_size
         horizon = 0  # the position of the oldest step that is shown with its results
@@ -43,10 +43,10 @@ class Masked:
                     masked = assembly.part(unit, short, "masked")
                     yield masked if masked.segment.tokens < full.segment.tokens else full
 
-        whole = assembly.fill(parts(), past)
-        # The next result masks that step, so only the parts before it stay the same.
+        all_fit = assembly.fill(parts(), past)
+        # The next result masks the step at the horizon, so only the parts before it stay the same.
         stable = sum(part.position < horizon for part in assembly.parts)
-        return assembly.context(stable=stable if whole else 0)
+        return assembly.context(stable=stable if all_fit else 0)
 
 
 MASKED = Masked()

@@ -1,4 +1,4 @@
-"""Notes on steps that are no longer messages: the lines that later steps most likely need.
+"""Makes notes on steps that are no longer messages: the lines that later steps most likely need.
 
 A line's score is the score of its identifiers, per token. An identifier scores higher if the agent wrote
 it into arguments more often or more recently. An identifier that was only read scores higher if it was
@@ -55,7 +55,7 @@ class Note(NamedTuple):
     at: int
     """The index of its step among the outlined steps."""
     line: int
-    """Its index in the step; the call comes first."""
+    """Its index in the step; the tool call comes first."""
     text: str
     tokens: int
 
@@ -84,11 +84,13 @@ class Notes:
         """``known``: identifiers that are in the context already."""
         self._steps = steps
         self._known = set(known)
-        self._bare: set[str] = set()
+        self._bare_names: set[str] = set()
+        """Names that a note has without a line."""
         self._shown = " ".join(self._known)
-        self._open: dict[str, None] = {}
-        self._read = 0
-        self._offered = 0
+        self._unnoted: dict[str, None] = {}
+        """Names in noted steps that no note has yet."""
+        self._steps_read = 0
+        self._steps_offered = 0
         self._scores: dict[str, float] = {}
         self._base_scores: dict[str, float] = {}
         """The score of each name, not yet reduced by its age."""
@@ -96,7 +98,8 @@ class Notes:
         """The step from which the age of each name counts."""
         self._scored_at = -1
         self._uses: dict[str, int] = {}
-        self._first: dict[str, tuple[int, int]] = {}
+        self._first_lines: dict[str, tuple[int, int]] = {}
+        """The step and the line in which each name first appeared."""
         self._heap: list[_Entry] = []
         self._unresolved = _unresolved(steps)
 
@@ -125,7 +128,7 @@ class Notes:
     def names_missing(self, at: int, shown: str, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
         self._score_at(at)
-        unseen = [name for name in self._scores if name not in self._known and name not in self._bare]
+        unseen = [name for name in self._scores if name not in self._known and name not in self._bare_names]
         return self._fitting(unseen, shown, room)
 
     def _score_at(self, at: int) -> None:
@@ -140,7 +143,7 @@ class Notes:
 
     def _scan_to(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
-        for index in range(self._read, end):
+        for index in range(self._steps_read, end):
             excerpt = self._steps[index].excerpt
             for name in excerpt.names:
                 uses = self._uses[name] = self._uses.get(name, 0) + 1
@@ -149,11 +152,11 @@ class Notes:
             read = READ / max(2, excerpt.result_names) ** 0.5
             for number, line in enumerate(excerpt.lines):
                 for name in line.names:
-                    self._first.setdefault(name, (index, number))
+                    self._first_lines.setdefault(name, (index, number))
                     self._read_name(name, index, read)
             for name in excerpt.others:
                 self._read_name(name, index, read)
-        self._read = max(self._read, end)
+        self._steps_read = max(self._steps_read, end)
 
     def _read_name(self, name: str, index: int, score: float) -> None:
         if name not in self._uses:
@@ -162,9 +165,9 @@ class Notes:
 
     def _offer(self, start: int) -> None:
         """Makes the lines of the steps before ``start`` candidates."""
-        for index in range(self._offered, start):
+        for index in range(self._steps_offered, start):
             self._add_candidate(index)
-        self._offered = max(self._offered, start)
+        self._steps_offered = max(self._steps_offered, start)
 
     def _add_candidate(self, index: int) -> None:
         """Makes the lines of a step candidates. A line is a candidate for the names that first appear in
@@ -172,18 +175,18 @@ class Notes:
         step = self._steps[index]
         excerpt = step.excerpt
         for number, line in enumerate(excerpt.lines):
-            new = [n for n in line.names if self._first[n] == (index, number) and n not in self._known]
+            new = [n for n in line.names if self._first_lines[n] == (index, number) and n not in self._known]
             if new:
-                self._open.update(dict.fromkeys(new))
+                self._unnoted.update(dict.fromkeys(new))
                 self._push(_Candidate(index, number, line.text, line.tokens, tuple(new)))
         if step.digest:
             line = step.digest.line
             names = tuple([n for n in line.names if n not in self._known])
             self._push(_Candidate(index, _DIGEST, line.text, line.tokens + _CALL_HEADING, names))
-        call = step.summary or ExcerptLine(excerpt.call, excerpt.call_tokens, excerpt.names)
-        names = tuple([n for n in call.names if n not in self._known and n in call.text])
-        self._push(_Candidate(index, _CALL, call.text, call.tokens + _CALL_HEADING, names))
-        self._open.update(dict.fromkeys((*excerpt.names, *excerpt.others)))
+        call_line = step.summary or ExcerptLine(excerpt.call, excerpt.call_tokens, excerpt.names)
+        names = tuple([n for n in call_line.names if n not in self._known and n in call_line.text])
+        self._push(_Candidate(index, _CALL, call_line.text, call_line.tokens + _CALL_HEADING, names))
+        self._unnoted.update(dict.fromkeys((*excerpt.names, *excerpt.others)))
 
     def _push(self, candidate: _Candidate) -> None:
         if candidate.names or candidate.line == _DIGEST:
@@ -199,10 +202,10 @@ class Notes:
         digest = step.digest if candidate.line == _DIGEST else None
         score = 0.0
         if digest:
-            score = DIGEST * (step.number - digest.first_step + 1) / (self._read - candidate.at) ** AGE
+            score = DIGEST * (step.number - digest.first_step + 1) / (self._steps_read - candidate.at) ** AGE
         for name in names:
-            # The call repeats a name from an earlier result, whose line says more about it.
-            repeated = candidate.line == _CALL and (name in self._first or name in named)
+            # The tool call repeats a name from an earlier result, whose line says more about it.
+            repeated = candidate.line == _CALL and (name in self._first_lines or name in named)
             score += self._scores.get(name, 0.0) * (SOURCE if repeated or name in named else 1.0)
         if candidate.at in self._unresolved:
             score *= UNRESOLVED
@@ -226,10 +229,10 @@ class Notes:
         while self._heap and room > _HEADING:
             entry = heappop(self._heap)
             candidate = entry.candidate
-            price = candidate.tokens + 1
+            cost = candidate.tokens + 1
             if candidate.line >= 0 and candidate.at not in opened:
-                price += _HEADING
-            if price > room:
+                cost += _HEADING
+            if cost > room:
                 waiting.append(entry)
                 misfits += 1
                 if misfits > MISFITS:
@@ -245,24 +248,24 @@ class Notes:
             if self._heap and rank > self._heap[0].rank:
                 heappush(self._heap, _Entry(rank, entry.at, entry.line, candidate._replace(names=names)))
                 continue
-            room -= price
+            room -= cost
             misfits = 0
             opened.add(candidate.at)
             self._known.update(names)
             self._shown += f" {candidate.text}"
-            chosen.append(Note(candidate.at, candidate.line, candidate.text, price))
+            chosen.append(Note(candidate.at, candidate.line, candidate.text, cost))
         self._heap += waiting
         heapify(self._heap)
         return sorted(chosen), room
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
         """The names of the noted steps with the highest scores, for the room in which only bare names fit."""
-        for name in self._known.intersection(self._open):
-            del self._open[name]
-        names = self._fitting((name for name in self._open if name not in messages), self._shown, room)
+        for name in self._known.intersection(self._unnoted):
+            del self._unnoted[name]
+        names = self._fitting((name for name in self._unnoted if name not in messages), self._shown, room)
         for name in names:
-            del self._open[name]
-        self._bare.update(names)
+            del self._unnoted[name]
+        self._bare_names.update(names)
         self._shown += f" {' '.join(names)}"
         return names
 
@@ -283,7 +286,7 @@ class Notes:
         return fitting
 
     def _named_in(self, start: int, end: int) -> Iterable[str]:
-        """Names in the steps that are messages: in their arguments, and in the lines that clipping keeps."""
+        """Names in steps that are messages: in their arguments, and in the lines that clipping keeps."""
         for step in self._steps[start:end]:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
@@ -303,7 +306,7 @@ def _ages(count: int) -> list[float]:
 
 
 def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
-    """Indexes of failed steps whose tool has not succeeded on the same things since."""
+    """Indexes of failed steps whose tool has not succeeded with the same names since."""
     unresolved: set[int] = set()
     succeeded: dict[str, set[str]] = {}
     for index in range(len(steps) - 1, -1, -1):
@@ -336,8 +339,8 @@ def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Seque
             lines.append(f"steps {step.digest.first_step} to {step.number}: {note.text}")
             continue
         if note.at != current or note.line == _CALL:
-            call = note.text if note.line == _CALL else one_line(step.excerpt.call, _HEADING_CHARACTERS)
-            lines.append(f"step {step.number} {call}")
+            call_text = note.text if note.line == _CALL else one_line(step.excerpt.call, _HEADING_CHARACTERS)
+            lines.append(f"step {step.number} {call_text}")
         if note.line != _CALL:
             lines.append(note.text)
         current = note.at

@@ -1,4 +1,4 @@
-"""The parts that a policy puts a context together from."""
+"""The parts from which a policy builds a context."""
 
 from dataclasses import dataclass
 

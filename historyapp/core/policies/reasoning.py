@@ -1,4 +1,4 @@
-"""Which reasoning of its steps a context sends back.
+"""Determines which reasoning of its steps a context sends again.
 
 Signed thinking and encrypted reasoning are bound to every byte before them. A context is checked
 from its beginning: a turn keeps its reasoning if each of its blocks has the same bytes before it as in the
@@ -70,7 +70,7 @@ def restore_reasoning(
         if all(part.is_whole for part in parts):
             blocks_read = len(parts)
             walk.drop_too_long(turns)
-        # Turns after a change fail at their first block: the others are looked up only if that one is kept.
+        # After a change, a turn fails at its first block. Its others are looked up only if that one is kept.
         walk.look_up([index for turn in turns for index in walk.signed(turn)[:blocks_read]])
         for turn in turns:
             walk.add(turn)
@@ -114,7 +114,7 @@ def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[Re
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk from the beginning of a context, with the request up to the current part."""
+    """Goes through a context from its beginning, with the request up to the current part."""
 
     parts: list[ContextPart]
     """Steps are replaced here by steps with their reasoning."""
@@ -140,7 +140,7 @@ class _Walk:
         self.room = self.source.room
 
     def signed(self, turn: Sequence[int]) -> list[int]:
-        """The parts of a turn whose reasoning may be sent, as far as is known."""
+        """The indexes of a turn's parts whose reasoning may be sent, as far as is known."""
         return [index for index in turn if self.reasons.get(index) == ""]
 
     def drop_too_long(self, turns: Sequence[Sequence[int]]) -> None:
@@ -235,12 +235,12 @@ class _Walk:
     def _add_bare(self, index: int, ids: Sequence[str]) -> None:
         part = self.parts[index]
         self._pass(index, format_named(self.source.meter.format).identified(part.rendered, ids))
-        # Everything live has the reasoning of the format's provider, too.
+        # A request with everything live also contains the reasoning of the format's provider.
         self.is_unchanged = self.is_unchanged and self.reasons.get(index, FOREIGN) == FOREIGN
 
     def _pass(self, index: int, items: Sequence[Item]) -> None:
         segment = self.parts[index].segment
-        if index >= self.context.leading:  # the request begins with the others
+        if index >= self.context.leading:  # the prefix begins with all earlier parts
             self.prefix.add(items)
         self.is_unchanged = self.is_unchanged and self.parts[index].is_whole
         if segment.source == "step" and segment.step is not None:
@@ -248,7 +248,7 @@ class _Walk:
             self.steps = segment.step
 
     def _is_as_made(self, index: int, first: Item) -> bool:
-        """Whether the request so far is the one that made a part. ``first``: the part's first item."""
+        """Whether the request so far equals the one that a part answered. ``first``: its first item."""
         part, origin, gap = self.parts[index], self.origins[index], self.source.gap
         if origin.change or not self.prefix.is_beginning_of(first):
             return False

@@ -26,7 +26,7 @@ from historyapp.core.policies.parts import ContextPart, summary_part
 from historyapp.core.settings import SessionSettings
 
 PATIENCE = 4
-"""How many parts that do not fit are skipped, because smaller ones may come before them."""
+"""The number of parts that do not fit and are skipped, because older ones may be smaller."""
 
 
 class SlidingWindow:
@@ -35,17 +35,17 @@ class SlidingWindow:
     def choose(
         self, past: Past, settings: SessionSettings, meter: RequestMeter, extras: RequestExtras = NO_EXTRAS
     ) -> Context:
-        """The newest turn is pinned; then come the first input, the window, and what was before it."""
+        """The newest turn is pinned. Then come the first input, the rest of the window, and older parts."""
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         first = past.first_input
         task = [assembly.part(first)] if first else []
         parts = _parts(assembly, past, settings.window_size)
         newest = [part for part in [next(parts, None)] if part]
-        # What a person asked for first is what all steps are about.
+        # The first input comes early, because it usually states the task.
         other_parts = (part for part in parts if not task or part.position != task[0].position)
         ordered = chain(newest, (part for part in task if part not in newest), other_parts)
-        whole = assembly.fill(ordered, past, patience=PATIENCE)
-        return assembly.context(stable=len(assembly.parts) if whole else 0)
+        all_fit = assembly.fill(ordered, past, patience=PATIENCE)
+        return assembly.context(stable=len(assembly.parts) if all_fit else 0)
 
 
 def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[ContextPart]:

@@ -14,7 +14,7 @@ from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResul
 from historyapp.core.episodes import conversation_parts
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS, format_named, prefix_bytes, render_bytes
-from historyapp.core.formats.base import CONTINUE, OWN_TOOL, START
+from historyapp.core.formats.base import BUILT_IN_TOOL_TOKENS, CONTINUE, START
 from tests.core.entries import result, session
 from tests.core.formats.contexts import (
     ENCRYPTED,
@@ -313,7 +313,10 @@ def test_a_providers_own_tool_is_sent_to_that_provider_unchanged(maker: str) -> 
     parse(maker, request)
     assert request["tools"][0] == tool
     meter = RequestMeter(maker)
-    assert meter.fixed_tokens("", "", tools).tools - meter.fixed_tokens("", "", tools[1:]).tools > OWN_TOOL
+    assert (
+        meter.fixed_tokens("", "", tools).tools - meter.fixed_tokens("", "", tools[1:]).tools
+        > BUILT_IN_TOOL_TOKENS
+    )
 
 
 @pytest.mark.parametrize("maker", WEB_SEARCHES)
