@@ -1,4 +1,4 @@
-"""Anthropic message lists: bare, as requests with ``system`` and ``tools``, or requests with their responses.
+"""Reads Anthropic messages: lists, requests with ``system`` and ``tools``, or requests with their responses.
 
 Results of server tools, such as web search and code execution, are in the assistant message. Such a message
 becomes several outputs that end at its results.
@@ -97,17 +97,17 @@ class AnthropicReader:
         thoughts = [text(block.get("thinking")) for block in blocks]
         texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
         cited = any(block.get("citations") for block in blocks)  # the blocks are parts of one text
-        # Whether the provider-neutral fields of an output cannot hold the content.
+        # Some content does not fit into the provider-neutral fields of an output.
         kinds = [block.get("type") for block in blocks]
-        extra = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
-        extra = extra or kinds.count("text") > 1
-        extra = extra or any(kind not in ("text", "tool_use", *_THINKING) for kind in kinds)
+        needs_raw = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
+        needs_raw = needs_raw or kinds.count("text") > 1
+        needs_raw = needs_raw or any(kind not in ("text", "tool_use", *_THINKING) for kind in kinds)
         body = ModelOutput(
             thoughts="\n\n".join(filter(None, thoughts)) or None,
             text="".join(texts) if cited else "\n\n".join(filter(None, texts)),
             tool_calls=calls,
             reasoning=[block for block in blocks if block.get("type") in _THINKING],
-            raw_message={"role": "assistant", "content": blocks} if extra else None,
+            raw_message={"role": "assistant", "content": blocks} if needs_raw else None,
         )
         return EntryDraft(body, metadata={"source": present_fields(call_ids=renamed)})
 

@@ -1,4 +1,4 @@
-"""OpenAI chat messages as entries. Several agents store their history in this format."""
+"""Converts OpenAI chat messages to entries. Several agents store their history in this format."""
 
 import re
 from collections.abc import Callable, Iterator

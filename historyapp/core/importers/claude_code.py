@@ -133,7 +133,7 @@ class _SessionFile:
         """The remaining operations at the end of the file, the main session first."""
         for conversation in self._conversations():
             yield from conversation.close()
-        yield from self._queue.rest()
+        yield from self._queue.skip_unsent()
 
     def release(self) -> None:
         """Removes the temporary databases."""
@@ -154,8 +154,10 @@ class _SessionFile:
         if conversation is None:
             name = f"agent-{agent}" if agent else f"sidechain-{text(record.get('uuid')) or line}"
             starts = self._main is not None and record["type"] == "user"
-            call = self._main.tasks.get(text_of(blocks_of(record)), "") if self._main and starts else ""
-            conversation = yield from self._start_agent(name, record, call)
+            tool_call_id = (
+                self._main.tasks.get(text_of(blocks_of(record)), "") if self._main and starts else ""
+            )
+            conversation = yield from self._start_agent(name, record, tool_call_id)
             conversation.recording.partial_copy = f"{self._session}/progress-{agent}" if agent else None
             self._agents[agent or name] = conversation
         if not agent:
@@ -174,14 +176,14 @@ class _SessionFile:
         return self._numbered[self._newest_thread if number is None else number] if self._numbered else None
 
     def _start_agent(
-        self, name: str, record: dict[str, Any], call: str
+        self, name: str, record: dict[str, Any], tool_call_id: str
     ) -> Generator[Operation, None, ClaudeCodeSession]:
         """Starts a sub-agent's session, after the session of the agent that started it."""
         if self._main:
             yield from self._main.recording.release_held()
         recording = self._recording(f"{self._session}/{name}", record)
         recording.spawned_by = self._session
-        recording.metadata |= present_fields(agent_id=record.get("agentId"), tool_call_id=call)
+        recording.metadata |= present_fields(agent_id=record.get("agentId"), tool_call_id=tool_call_id)
         return ClaudeCodeSession(recording)
 
     def _recording(self, session: str, record: dict[str, Any]) -> Recording:
@@ -212,8 +214,8 @@ class _SessionFile:
         else:
             # Copies of a sub-agent's records are incomplete. If its file is imported later, it replaces them.
             if agent not in self._copies:
-                call = text(copied.get("parentToolUseID"))
-                self._copies[agent] = yield from self._start_agent(f"progress-{agent}", copied, call)
+                tool_call_id = text(copied.get("parentToolUseID"))
+                self._copies[agent] = yield from self._start_agent(f"progress-{agent}", copied, tool_call_id)
                 self._copies[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
             yield from self._copies[agent].add(line, {**copied, "parentUuid": None})
 
@@ -222,8 +224,10 @@ class _SessionFile:
         if not self._folder or not _FILE_NAME.fullmatch(agent):
             return False
         folder, name = Path(self._folder), f"agent-{agent}.jsonl"
-        own = _FILE_NAME.fullmatch(self._session) and (folder / self._session / "subagents" / name).is_file()
-        return bool(own) or (folder / name).is_file()
+        is_below = (
+            _FILE_NAME.fullmatch(self._session) and (folder / self._session / "subagents" / name).is_file()
+        )
+        return bool(is_below) or (folder / name).is_file()
 
 
 def _title(edge_records: list[dict[str, Any]]) -> str:

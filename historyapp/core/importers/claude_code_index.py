@@ -14,9 +14,9 @@ _SLOTS = 1 << 21
 class RecordIndex:
     """A number for each record id, such as the position of its entry.
 
-    The newest are in memory, because nearly every record follows a recent one. The others are in a temporary
-    database, which SQLite writes to a file once it exceeds the cache and removes on closing. A table of
-    hashes shows for most other ids that the database does not contain them.
+    The newest ids are in memory, because nearly every record follows a recent one. Older ids are in a
+    temporary database, which SQLite writes to a file if it exceeds the cache and removes on closing. A table
+    of hashes shows for most unknown ids that the database does not contain them.
     """
 
     def __init__(self) -> None:

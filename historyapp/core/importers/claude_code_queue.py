@@ -54,7 +54,7 @@ class PromptQueue:
                     is_task = "task_id" in parse_embedded(prompt_text)
             self._queued.append(QueuedPrompt(line, record, prompt_text, is_task))
             if len(self._queued) > _MAX_QUEUED:
-                yield _skip_unsent(self._queued.popleft())
+                yield _unsent(self._queued.popleft())
             return
         yield Skipped(line, f"queue operation {operation[:40]}", damaged=False)
         prompt = self._next(prompt_text) if operation in ("dequeue", "remove") else None
@@ -68,7 +68,7 @@ class PromptQueue:
             prompt.taken_at = moment(record.get("timestamp"))
             self._taken.append(prompt)
             if len(self._taken) > _MAX_QUEUED:
-                yield _skip_unsent(self._taken.popleft())
+                yield _unsent(self._taken.popleft())
 
     def _next(self, prompt_text: str) -> QueuedPrompt | None:
         """Removes and returns an operation's prompt: the one with its text, or else the first, tasks last."""
@@ -107,10 +107,10 @@ class PromptQueue:
             self._imported.append(prompt.text)
             yield prompt
 
-    def rest(self) -> Iterator[Skipped]:
+    def skip_unsent(self) -> Iterator[Skipped]:
         """Skips the prompts that were never sent."""
         while self._queued:
-            yield _skip_unsent(self._queued.popleft())
+            yield _unsent(self._queued.popleft())
 
     @property
     def has_waiting(self) -> bool:
@@ -118,6 +118,6 @@ class PromptQueue:
         return bool(self._taken)
 
 
-def _skip_unsent(prompt: QueuedPrompt) -> Skipped:
+def _unsent(prompt: QueuedPrompt) -> Skipped:
     reason = "a background task in the queue" if prompt.is_task else "a queued prompt that was not sent"
     return Skipped(prompt.line, reason, damaged=False)

@@ -91,15 +91,15 @@ def hosted_result(item: dict[str, Any], calls: CallMatcher) -> ToolResult | None
     if outputs is None:
         return None
     if item["type"] == "mcp_call":
-        call, name = calls.match_result(item.get("call_id"), _tool_name(item))
+        call_id, name = calls.match_result(item.get("call_id"), _tool_name(item))
     else:
-        call, name = calls.match_result(_own_id(item), item["type"].removesuffix("_call"))
+        call_id, name = calls.match_result(_own_id(item), item["type"].removesuffix("_call"))
     if item.get("error") or item.get("status") == "failed":
-        return tool_result(call, name, error=text_of(outputs))
+        return tool_result(call_id, name, error=text_of(outputs))
     if item["type"] == "image_generation_call" and isinstance(outputs, str):
         source = {"type": "base64", "media_type": "image/png", "data": outputs}
         outputs = [{"type": "image", "source": source}]
-    return tool_result(call, name, outputs)
+    return tool_result(call_id, name, outputs)
 
 
 def parts_of(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -138,16 +138,16 @@ def result_of(
     Args:
         failure: the reason of the failure, from an event; empty if unknown, None if it did not fail.
     """
-    call, name = calls.match_result(item.get("call_id"), item.get("name"))
+    call_id, name = calls.match_result(item.get("call_id"), item.get("name"))
     outputs, facts = _unwrapped(item)
     output = text_of([outputs] if isinstance(outputs, dict) else outputs)
     failed = failure is not None or facts.get("exit_code") or facts.get("success") is False
     if _BY_HUMAN.search(output[:_HEAD]) and len(output) < _HEAD:
-        return tool_result(call, name, feedback=output.strip()), facts
+        return tool_result(call_id, name, feedback=output.strip()), facts
     if failed or output.startswith(_FAILURE_STARTS):
         reason = output or failure or f"exit code {facts.get('exit_code')}"
-        return tool_result(call, name, error=reason), facts
-    return tool_result(call, name, outputs), facts
+        return tool_result(call_id, name, error=reason), facts
+    return tool_result(call_id, name, outputs), facts
 
 
 def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

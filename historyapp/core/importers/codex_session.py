@@ -40,7 +40,7 @@ _MAX_TURN = 1e12
 """Milliseconds."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _REQUEST = re.compile(r"^(?:## My request for Codex:| {0,9}<input>)\s*(.+)", re.DOTALL | re.MULTILINE)
-"""The task follows it. An editor puts its context before the task; so does a thread that delegates it."""
+"""The mark before a task: an editor, or a thread that delegates the task, writes its context first."""
 _MIRRORS = ("user_message", "agent_message", "agent_reasoning")
 _TOOL_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 _TURN_ENDS = ("task_complete", "turn_complete")

@@ -1,4 +1,4 @@
-"""Recorded event streams as the complete message."""
+"""Builds the complete message from a recorded event stream."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,7 +10,7 @@ from historyapp.core.json import listing, mapping, parse_embedded, text
 def streamed_message(stream: str) -> dict[str, Any] | None:
     """The complete response of an Anthropic or OpenAI event stream.
 
-    None if the text is no such stream.
+    None if the text is not such a stream.
     """
     events = list(_events(stream))
     if any(event.get("type") == "message_start" for event in events):

@@ -1,4 +1,4 @@
-"""Message lists and recorded model calls of any provider as operations.
+"""Converts message lists and recorded model calls of any provider to operations.
 
 Each recorded model call repeats its conversation. A file may have model calls of several conversations: a
 call that begins with all messages of an earlier one continues it, and only its new messages are imported.

@@ -40,9 +40,9 @@ from historyapp.core.importers.records import SourceRecord, head_of, present_fie
 from historyapp.core.json import listing, mapping, text
 
 _MAX_MESSAGES = 100_000
-"""The newest messages, to which later records can refer. The limit bounds the memory."""
+"""The maximum number of messages to which later records can refer. The newest are kept."""
 _MAX_REMOVED = 10_000
-"""The log entry of a replaced history lists at most so many removed messages, the newest."""
+"""The maximum number of removed messages, the newest, that the log entry of a replaced history lists."""
 
 
 class _GeminiCli:
@@ -189,7 +189,7 @@ class _GeminiRun:
             if message.get("type") == "user":  # the agent wrote it, because a user's message has a record
                 message = {**message, "type": "meta"}
             elif not message.get("model"):
-                yield Skipped(number, "a message of no model", damaged=False)
+                yield Skipped(number, "a message without a model", damaged=False)
                 continue
             self._newest = SourceRecord(number, message)
             yield from self._finish()
@@ -216,8 +216,8 @@ class _GeminiRun:
         body = ModelOutput(thoughts=thoughts_of(message) or None, text=plain_text(content), tool_calls=calls)
         yield EntryDraft(body, metadata=facts | {"source": present_fields(call_ids=renamed)})
         results, times = [], []
-        for call, raw in zip(calls, map(mapping, listing(message.get("toolCalls"))), strict=False):
-            if result := result_of(call, raw):
+        for tool_call, raw in zip(calls, map(mapping, listing(message.get("toolCalls"))), strict=False):
+            if result := result_of(tool_call, raw):
                 results.append(result)
                 times.append(moment(raw.get("timestamp")))
         if results:

@@ -54,16 +54,16 @@ def calls_of(message: Mapping[str, Any]) -> list[SourceCall]:
     return [SourceCall(call.get("id"), call.get("name"), call.get("args")) for call in calls]
 
 
-def result_of(call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:
+def result_of(tool_call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:
     """The result of a tool call, or None if it has not ended."""
     outputs = _outputs(record)
     match record.get("status"):
         case "success":
-            return tool_result(call.id, call.name, outputs)
+            return tool_result(tool_call.id, tool_call.name, outputs)
         case "error":
-            return tool_result(call.id, call.name, error=plain_text(outputs))
+            return tool_result(tool_call.id, tool_call.name, error=plain_text(outputs))
         case "cancelled":
-            return tool_result(call.id, call.name, feedback=plain_text(outputs))
+            return tool_result(tool_call.id, tool_call.name, feedback=plain_text(outputs))
     return None
 
 

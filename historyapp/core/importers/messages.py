@@ -1,4 +1,4 @@
-"""Titles, times, results and sources for all importers, and the pairing of tool calls with results."""
+"""Makes titles, times, results and sources for all importers, and pairs tool calls with results."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -151,11 +151,11 @@ class CallMatcher:
             for index, id in zip(newest, source_ids, strict=True):
                 self._open[index] = replace(self._open[index], source_id=id if isinstance(id, str) else "")
 
-    def match_rest(self) -> list[tuple[str, str]]:
+    def match_open(self) -> list[tuple[str, str]]:
         """Closes the newest output's open tool calls, which share one result. Returns their ids and names."""
-        rest = [call for call in self._open if call.output == self._outputs]
+        newest = [call for call in self._open if call.output == self._outputs]
         self._open = [call for call in self._open if call.output != self._outputs]
-        return [(call.id, call.name) for call in rest]
+        return [(call.id, call.name) for call in newest]
 
     @property
     def has_open(self) -> bool:

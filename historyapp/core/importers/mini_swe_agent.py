@@ -153,7 +153,7 @@ class _MiniSweAgentRun:
         self, outputs: Any = None, *, error: str | None = None, feedback: str | None = None
     ) -> ToolResults:
         """One result for each open tool call of the newest output."""
-        calls: list[tuple[str | None, str]] = [*self._chat.calls.match_rest()] or [(None, _SHELL)]
+        calls: list[tuple[str | None, str]] = [*self._chat.calls.match_open()] or [(None, _SHELL)]
         self._has_text_call = False
         results = [tool_result(*call, outputs, error=error, feedback=feedback) for call in calls]
         return ToolResults(results=tuple(results))

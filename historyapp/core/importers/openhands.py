@@ -180,7 +180,7 @@ def _conversation(
             for draft in reader.drafts(event.data):
                 yield Append(session, with_source(draft, {**source, "index": event.number}))
     if isinstance(reader, v1.V1EventReader):
-        for draft in reader.rest():
+        for draft in reader.last_output():
             yield Append(session, with_source(draft, source), provisional=True)
     if row and (error := text(row.data.get("error"))):
         yield Append(session, with_source(EntryDraft(DebugLog(category="error", message=error)), source))

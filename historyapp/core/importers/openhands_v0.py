@@ -81,7 +81,7 @@ class V0EventReader:
         """The newest action without a tool call, until its observation."""
 
     def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries of an event. None for another action of a response that was read."""
+        """The entries of an event. None for a further action of a response that has been read."""
         name = text(event.get("observation")) or text(event.get("action"))
         args = mapping(event.get("args"))
         if name == "condensation" and args:

@@ -81,7 +81,7 @@ class V1EventReader:
         else:
             yield self._other(event)
 
-    def rest(self) -> Iterator[EntryDraft]:
+    def last_output(self) -> Iterator[EntryDraft]:
         """The output of the response that is open after the last event."""
         if self._actions:
             yield self._output_of_actions()
@@ -148,9 +148,9 @@ class V1EventReader:
         )
 
     def _result(self, event: dict[str, Any], status: str, content: Any) -> EntryDraft:
-        call, name = self._calls.match_result(event.get("tool_call_id"), event.get("tool_name"))
+        call_id, name = self._calls.match_result(event.get("tool_call_id"), event.get("tool_name"))
         field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
-        result = {"tool_call_id": call, "tool_name": name, "status": status, field: content}
+        result = {"tool_call_id": call_id, "tool_name": name, "status": status, field: content}
         observation = mapping(event.get("observation"))
         facts = present_fields(
             exit_code=observation.get("exit_code"),
@@ -210,8 +210,10 @@ def _outcome(observation: dict[str, Any]) -> tuple[str, Any]:
     """Status and text of an observation."""
     content = neutral_content(observation.get("content"))
     if not content:
-        rest = {name: value for name, value in observation.items() if name not in ("content", "kind")}
-        content = text(observation.get("output")) or (dump_json(rest) if "content" not in observation else "")
+        other_fields = {name: value for name, value in observation.items() if name not in ("content", "kind")}
+        content = text(observation.get("output")) or (
+            dump_json(other_fields) if "content" not in observation else ""
+        )
     if observation.get("is_error") is True or observation.get("exit_code") not in (None, 0):
         return "error", plain_text(content) or f"exit code {observation.get('exit_code')}"
     return "success", content

@@ -1,4 +1,4 @@
-"""Reading a transcript file as JSON: line by line, as one document, or only its head.
+"""Reads a transcript file as JSON: line by line, as one document, or only its head.
 
 Agents leave files that are truncated, concatenated or have a wrong encoding. Each part that cannot be read is
 skipped with its line number, and everything else is read.
@@ -150,7 +150,7 @@ def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
 
 
 def present_fields(**fields: Any) -> dict[str, Any]:
-    """The fields that are zero or not empty, without values that are nested too deep to store."""
+    """The fields whose value is not empty (0 is kept), without values that are nested too deep to store."""
     return {
         name: value
         for name, value in fields.items()

@@ -67,7 +67,7 @@ def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
             yield record
         else:
             yield from run.message(record)
-    for operation in run.rest():  # a longer history may contain them
+    for operation in run.remaining():  # a longer history may contain them
         yield operation._replace(provisional=True) if isinstance(operation, Append) else operation
 
 
@@ -148,7 +148,7 @@ class _SweAgentRun:
             case _:
                 yield Skipped(record.number, "a message without a known role")
 
-    def rest(self) -> Iterator[Operation]:
+    def remaining(self) -> Iterator[Operation]:
         """The last result and later steps, if only the trajectory has them."""
         observation = self._step.get("observation")
         if self._is_open and isinstance(observation, str):
@@ -189,9 +189,9 @@ class _SweAgentRun:
         ids = listing(message.get("tool_call_ids")) or [message.get("tool_call_id")]
         results = []
         for id in ids:
-            call, name = self._calls.match_result(id)
-            name = name or (_SHELL if call is None else None)
-            results.append(tool_result(call, name, outputs))
+            call_id, name = self._calls.match_result(id)
+            name = name or (_SHELL if call_id is None else None)
+            results.append(tool_result(call_id, name, outputs))
         self._is_open = self._calls.has_open
         observation = text(self._step.get("observation"))
         is_hidden = observation.strip() not in plain_text(outputs)  # the model saw another text

@@ -79,7 +79,7 @@ def test_one_result_can_answer_all_open_calls() -> None:
     ids.add_output(calls("old"))
     ids.add_output(calls("a", "b"))
     assert ids.has_open
-    assert ids.match_rest() == [("a", "look"), ("b", "look")]
+    assert ids.match_open() == [("a", "look"), ("b", "look")]
     assert not ids.has_open
     assert ids.match_result("old") == ("old", "look")
 
