@@ -265,12 +265,12 @@ def test_the_server_loads_the_demo_until_it_is_complete_but_not_beside_other_ses
 def test_an_invalid_key_ends_the_demo_with_one_sentence(project: Project) -> None:
     api = client(project, Flaky())
     api.headers["Authorization"] = "Bearer ph_nonsense"
-    with pytest.raises(DemoFailed, match=r"POST /sessions answered 401: .*There is no such API key"):
+    with pytest.raises(DemoFailed, match=r"POST /sessions returned 401: .*There is no such API key"):
         run_with(api)
 
 
 def test_without_a_server_the_demo_ends_with_one_sentence() -> None:
-    with pytest.raises(DemoFailed, match="POST /sessions got no answer"):
+    with pytest.raises(DemoFailed, match="POST /sessions got no response"):
         run("http://127.0.0.1:9/", "ph_key")
 
 
@@ -298,7 +298,7 @@ def test_no_tool_can_leave_the_folder(tools: Toolbox, path: str) -> None:
 def test_an_edit_needs_exactly_one_match_and_returns_a_diff(tools: Toolbox) -> None:
     diff = tools.edit_file("a.txt", "two", "three")
     assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+three"]
-    with pytest.raises(ValueError, match=r"old_string stands 0 times in a\.txt, not once"):
+    with pytest.raises(ValueError, match=r"old_string occurs 0 times in a\.txt, but must occur once"):
         tools.edit_file("a.txt", "two", "four")
 
 
@@ -336,5 +336,5 @@ def test_requests_to_a_busy_server_are_retried_for_a_while(
         DemoRecorder.begin(api, "demo")
         assert waited == list(WAITS[:refusals])
     else:
-        with pytest.raises(DemoFailed, match="answered 503"):
+        with pytest.raises(DemoFailed, match="returned 503"):
             DemoRecorder.begin(api, "demo")

@@ -57,7 +57,7 @@ class Costs(NamedTuple):
 
 
 MAX_DATE = 40
-"""The most characters of a list's date."""
+"""The maximum number of characters of a list's date."""
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
 _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
 """The release in a model's name: OpenAI and Anthropic put its date last, Google Cloud after an ``@``."""
@@ -84,12 +84,12 @@ class Prices:
         return None
 
 
-def is_same_model(one: str, other: str) -> bool:
-    """Whether two names may mean one model: with or without its provider, its maker and its release.
+def is_same_model(name: str, other_name: str) -> bool:
+    """Whether two names may mean the same model: with or without its provider, its maker and its release.
 
-    An empty name may mean any.
+    An empty name may mean any model.
     """
-    names = [_RELEASE.sub("", _MAKER.sub("", _PROVIDER.sub("", name.lower()))) for name in (one, other)]
+    names = [_RELEASE.sub("", _MAKER.sub("", _PROVIDER.sub("", each.lower()))) for each in (name, other_name)]
     return not all(names) or names[0] == names[1]
 
 

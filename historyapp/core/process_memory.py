@@ -1,4 +1,4 @@
-"""Memory that an idle process gives back: caches, free memory of the heap, and pages of program code."""
+"""Releases memory of an idle process: caches, free memory of the heap, and pages of program code."""
 
 import ctypes
 import re
@@ -18,7 +18,7 @@ _DONTNEED = 4
 
 
 class _Cache:
-    """A cache of a function, and when it was last used."""
+    """The cache of a function, and when it was last used."""
 
     def __init__(self, clear: Callable[[], None], uses: Callable[[], int]) -> None:
         self.clear, self.uses = clear, uses
@@ -47,7 +47,7 @@ def cached_while_busy(size: int) -> Callable[[F], F]:
 def empty_unused_caches(seconds: float) -> bool:
     """Empties caches that were not used for this long. Returns whether there were any.
 
-    Call it repeatedly: it notices uses only from one call to the next. So caches need no clock of their own.
+    Call it repeatedly: it compares the numbers of uses with those of the previous call.
     """
     now = time.monotonic()
     emptied = False
@@ -91,7 +91,7 @@ def _code() -> Iterator[tuple[int, int]]:
     try:
         with _MAPPINGS.open(errors="replace", newline="\n") as lines:
             yield from list(unchanged_code(lines))
-    except OSError:  # a system that hides it
+    except OSError:  # some systems hide this file
         return
 
 

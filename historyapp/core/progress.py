@@ -56,7 +56,7 @@ def compile_progress(past: Steps, settings: SessionSettings, count: TokenCounter
 
 
 def fill(
-    stream: Iterable[Episode],
+    newest_first: Iterable[Episode],
     used: int,
     max_tokens: int | None,
     count: TokenCounter,
@@ -64,7 +64,7 @@ def fill(
 ) -> list[tuple[Episode, str, int]]:
     """The newest steps that fit, each with its line and the line's tokens, oldest first."""
     fitted: list[tuple[Episode, str, int]] = []
-    for episode in stream:
+    for episode in newest_first:
         text = line(episode)
         tokens = count(text)
         if max_tokens is not None and used + tokens > max_tokens:

@@ -1,7 +1,7 @@
-"""The fold that turns a lineage of entries into counters and episode rows.
+"""Computes counters and episode rows from a lineage of entries, one entry after another.
 
-Both the append path and ``manage.py rebuild_projections`` run this fold, so the rows can always be rebuilt
-from the log. Its state between appends is a :class:`Tail` in the session row, so an append never reads
+Both appends and ``manage.py rebuild_projections`` use it, so the rows can always be rebuilt from the log. The
+state between appends is a :class:`Tail` in the session row, so an append never reads
 earlier entries. The values are named tuples, which are faster to copy with changes than dataclasses.
 """
 
@@ -87,8 +87,8 @@ class Totals(NamedTuple):
         if not (usage.input or usage.output or cost):
             known = (self.input_tokens, self.output_tokens, self.cost, self.models)
             return Totals(steps, self.errors, tokens, *known, orphans)
-        given = entry.metadata.get("model")
-        name = preview(given, 100) if isinstance(given, str) else ""
+        model = entry.metadata.get("model")
+        name = preview(model, 100) if isinstance(model, str) else ""
         if name not in self.models and len(self.models) >= MAX_MODELS:
             name = ""
         totals = self.models.get(name, NO_CALLS).plus(usage, cost, entry.metadata)
@@ -156,7 +156,7 @@ class Step(NamedTuple):
     checks: Mapping[str, Check] = _NO_CHECKS
     """How to check the results of the calls, by their ids. Not in the row."""
     excerpt: Excerpt | None = None
-    """None: not computed here, but possibly in the row."""
+    """None: not computed here. The row may have it."""
 
     @property
     def progress(self) -> Progress:
@@ -241,8 +241,8 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
 
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
     progress, started_at = Progress.begin(output), _iso(entry.created_at)
-    calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
-    subject = call_subject(calls[0].name, calls[0].arguments) if calls else None
+    tool_calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
+    subject = call_subject(tool_calls[0].name, tool_calls[0].arguments) if tool_calls else None
     before = tail.step or _BEFORE_THE_FIRST
     kinds = before.kind_totals
     step = Step(
@@ -252,11 +252,11 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         last_position=entry.position,
         status=progress.status,
         pending=progress.pending,
-        tool_names=tuple([preview(call.name, 100) for call in calls[:20]]),
+        tool_names=tuple([preview(tool_call.name, 100) for tool_call in tool_calls[:20]]),
         input_preview=tail.input_preview,
-        thought_preview=preview(output.thoughts_text or (output.text if calls else "")),
-        call_preview=preview(calls_text(output)) if calls else "",
-        result_preview="" if calls else preview(output.text),
+        thought_preview=preview(output.thoughts_text or (output.text if tool_calls else "")),
+        call_preview=preview(calls_text(output)) if tool_calls else "",
+        result_preview="" if tool_calls else preview(output.text),
         tokens=entry.tokens,
         started_at=started_at,
         finished_at=None if progress.pending else started_at,
@@ -282,13 +282,13 @@ def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
     if output.use_tool and first:
         return {"": _check(output.use_tool, first.kind)}
     kinds = (first.kind if first else None, *[None] * MAX_CHECKED)
-    calls = zip(output.tool_calls[:MAX_CHECKED], kinds, strict=False)
-    return {call.id: _check(call, kind) for call, kind in calls}
+    tool_calls = zip(output.tool_calls[:MAX_CHECKED], kinds, strict=False)
+    return {tool_call.id: _check(tool_call, kind) for tool_call, kind in tool_calls}
 
 
-def _check(call: UseTool | ToolCall, kind: Kind | None) -> Check:
-    check = check_of(call.name, call.arguments, kind)
-    figures = call_figures(check.kind, call.arguments)
+def _check(tool_call: UseTool | ToolCall, kind: Kind | None) -> Check:
+    check = check_of(tool_call.name, tool_call.arguments, kind)
+    figures = call_figures(check.kind, tool_call.arguments)
     return check._replace(figures=figures) if figures else check
 
 

@@ -1,4 +1,4 @@
-"""Reading assistant messages of any provider: OpenAI chat, OpenAI responses or Anthropic.
+"""Reads assistant messages of any provider: OpenAI chat, OpenAI responses or Anthropic.
 
 Any field may have any type: agents pass on what their SDK or a compatible server returned.
 """
@@ -13,7 +13,7 @@ from historyapp.core.json import text
 from historyapp.core.text import Text
 
 _RESPONSE_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items of OpenAI responses that the agent carries out, and where each holds its arguments."""
+"""Items of OpenAI responses that are calls of the agent's tools, and the fields with their arguments."""
 _THINKING = ("thinking", "redacted_thinking")
 
 
@@ -66,23 +66,23 @@ class MessageFields(NamedTuple):
     reasoning: tuple[Any, ...] = ()
 
 
-def call_fields(call: Any) -> Any:
-    """``{id, name, arguments}`` of a call in a provider's shape. Anything else is returned as it is."""
-    if not isinstance(call, dict):
-        return call
+def call_fields(tool_call: Any) -> Any:
+    """``{id, name, arguments}`` of a tool call in a provider's shape. Anything else is returned unchanged."""
+    if not isinstance(tool_call, dict):
+        return tool_call
     for kind, arguments in (("function", "arguments"), ("custom", "input")):
-        if isinstance(call.get(kind), dict):
-            return _fields(call, "id", call[kind], arguments)
-    match call.get("type"):
+        if isinstance(tool_call.get(kind), dict):
+            return _fields(tool_call, "id", tool_call[kind], arguments)
+    match tool_call.get("type"):
         case "tool_use":
-            return _fields(call, "id", call, "input")
+            return _fields(tool_call, "id", tool_call, "input")
         case "function_call" | "custom_tool_call" as kind:
-            return _fields(call, "call_id", call, _RESPONSE_CALLS[kind])
-    return call
+            return _fields(tool_call, "call_id", tool_call, _RESPONSE_CALLS[kind])
+    return tool_call
 
 
-def _fields(call: dict[str, Any], id: str, named: dict[str, Any], arguments: str) -> dict[str, Any]:
-    fields = {"id": call.get(id), "name": named.get("name")}
+def _fields(tool_call: dict[str, Any], id: str, named: dict[str, Any], arguments: str) -> dict[str, Any]:
+    fields = {"id": tool_call.get(id), "name": named.get("name")}
     return {
         **{name: value for name, value in fields.items() if value is not None},
         "arguments": arguments_of(named.get(arguments)),
@@ -90,9 +90,9 @@ def _fields(call: dict[str, Any], id: str, named: dict[str, Any], arguments: str
 
 
 def read_message(message: dict[str, Any]) -> MessageFields:
-    """The fields of a message; empty for an unknown shape. Calls without an id get one.
+    """The fields of a message; empty for an unknown shape. Tool calls without an id get one.
 
-    Tools that the provider runs itself are not among the calls: the agent has no result for them.
+    Calls of tools that the provider runs itself are left out, because the agent has no result for them.
     """
     choices = message.get("choices")  # of a whole chat completion
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -106,7 +106,7 @@ def read_message(message: dict[str, Any]) -> MessageFields:
     for block in blocks:  # a message of OpenAI responses holds the parts
         parts += _blocks(block.get("content")) if block.get("type") == "message" else [block]
     texts = [content] if isinstance(content, str) else list(_texts(parts))
-    cited = any(part.get("citations") for part in parts)  # one text, cut into parts
+    cited = any(part.get("citations") for part in parts)  # then the parts are pieces of one text
     written = ("" if cited else "\n\n").join(filter(None, texts))
     return MessageFields(
         written or text(message.get("refusal")),
@@ -152,12 +152,12 @@ def _calls(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[di
     if not tool_calls and isinstance(message.get("function_call"), dict):
         tool_calls = [{"function": message["function_call"]}]
     tool_calls += [block for block in blocks if block.get("type") in ("tool_use", *_RESPONSE_CALLS)]
-    calls = [call for call in map(call_fields, tool_calls) if text(call.get("name"))]
-    used_ids = {call.get("id") for call in calls}
+    calls = [tool_call for tool_call in map(call_fields, tool_calls) if text(tool_call.get("name"))]
+    used_ids = {tool_call.get("id") for tool_call in calls}
     number = 0
-    for call in calls:
-        id = text(call.get("id"))
+    for tool_call in calls:
+        id = text(tool_call.get("id"))
         while not id:
             number += 1
             id = "" if f"call_{number}" in used_ids else f"call_{number}"
-        yield {"id": id, "name": call["name"], "arguments": arguments_of(call.get("arguments"))}
+        yield {"id": id, "name": tool_call["name"], "arguments": arguments_of(tool_call.get("arguments"))}

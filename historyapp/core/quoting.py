@@ -1,4 +1,4 @@
-"""Quotes texts of agents and people in a prompt as data: between tags that nothing in the text can close.
+"""Quotes texts of agents and people in a prompt as data, between tags that the text cannot close.
 
 A tag carries a digest of its text: ``<step-7-3f2a9c1b04d5e6f7>``. Anything in the text that looks like
 such a tag loses its bracket, so that only our tags are real.
@@ -30,5 +30,5 @@ def quoted(text: str, name: str) -> str:
 
 
 def has_tag(text: str) -> bool:
-    """Whether a text repeats a tag of quoted material, as an answer must not."""
+    """Whether a text contains a tag of quoted material. An answer must not contain one."""
     return _TAG.search(text) is not None

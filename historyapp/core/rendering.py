@@ -1,4 +1,4 @@
-"""Episodes as text, exactly as the earlier episodic histories wrote it."""
+"""Episodes as text, exactly as the earlier episodic histories wrote them."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from historyapp.core.json import text_or_json
 from historyapp.core.results import further_parts, result_text, returned_text
 
 JUDGED_STEP = "execute_step"
-"""The action of a step that was recorded at once, with its analysis and its supervision."""
+"""The action of a step that was recorded as a whole, with its analysis and its supervision."""
 
 
 def long_form(episode: Episode) -> str:
@@ -62,8 +62,8 @@ def short_form(episode: Episode) -> str:
     """The step in one sentence."""
     if not episode.action:
         return f"Answered: {episode.output.text}"
-    call = f"Executed `{calls_text(episode.output)}`"
-    return f"{call}: {result_text(episode.result)}" if episode.result else f"{call}."
+    executed = f"Executed `{calls_text(episode.output)}`"
+    return f"{executed}: {result_text(episode.result)}" if episode.result else f"{executed}."
 
 
 def as_list(episodes: Iterable[Episode]) -> str:

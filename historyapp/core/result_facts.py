@@ -1,4 +1,4 @@
-"""A result in a few words: lines that were read or changed, matches, the last line printed.
+"""Describes a result in a few words: lines that were read or changed, matches, the last line printed.
 
 Rows of lists show it in place of what harnesses say, such as "The file … has been updated". Facts from the
 arguments are stored when the call is made (:func:`call_figures`), so the result needs no earlier entry. A
@@ -149,7 +149,7 @@ def _single_line(text: str) -> str:
 
 def _lines_changed(figures: tuple[int, ...], text: str) -> str:
     head = text[:_HEAD]
-    if len(figures) > 1 and _UPDATED in head + text[-_TAIL:]:  # SWE-agent shows the file before it
+    if len(figures) > 1 and _UPDATED in head + text[-_TAIL:]:  # SWE-agent shows the file before this text
         return _signed(figures)
     if len(figures) == 1 and text.startswith(_FILE):
         return f"{_count(figures[0], 'line')} written"
@@ -209,7 +209,7 @@ def _number_of_paths(text: str) -> int:
     """The number of lines if all of them, except notes, are paths of files; otherwise 0."""
     first = text.partition("\n")[0]
     if first and not first.startswith(_NOTES) and not _is_path(first):
-        return 0  # as for most results; they need not be split
+        return 0  # most results: this avoids splitting them
     lines = [line for line in text.split("\n") if line and not line.startswith(_NOTES)]
     return len(lines) if all(map(_is_path, lines)) else 0
 

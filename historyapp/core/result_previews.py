@@ -1,4 +1,4 @@
-"""The preview of a result: the beginning of the tool's output, without the harness's additions."""
+"""Makes the preview of a result: the beginning of the tool's output, without the harness's additions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -35,15 +35,15 @@ def result_preview(result: ToolResult, check: Check | None = None) -> str:
     """
     if result.status != "success":
         return preview(result_text(result))
-    words = _words(result.outputs)
-    text = shell_output(words).text if words.startswith(_REPORT) else printed(words)
+    outputs = _outputs_text(result.outputs)
+    text = shell_output(outputs).text if outputs.startswith(_REPORT) else printed(outputs)
     if text.startswith(_CUT):
         text = text.partition("\n\n")[2] or text
     fact = result_fact(check, text) if check and text else ""
-    return preview(fact or without_colours(text[:_ENOUGH])) or (NO_OUTPUT if words else "")
+    return preview(fact or without_colours(text[:_ENOUGH])) or (NO_OUTPUT if outputs else "")
 
 
-def _words(outputs: Any) -> str:
+def _outputs_text(outputs: Any) -> str:
     """The text of the outputs, or its beginning."""
     match outputs:
         case str():
@@ -65,7 +65,7 @@ def _joined(parts: Iterable[Any]) -> str:
         size += len(texts[-1])
         if size > _ENOUGH:
             break
-    return "\n".join(filter(None, (words.strip("\n") for words in texts)))
+    return "\n".join(filter(None, (text.strip("\n") for text in texts)))
 
 
 def _part_text(part: Any) -> str:

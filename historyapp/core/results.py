@@ -34,18 +34,18 @@ def further_parts(result: ToolResult) -> list[tuple[str, str]]:
     """The fields of a result that its status does not usually have, as labels and texts."""
     if result.status == "success" and not (result.reason or result.error or result.feedback):
         return []
-    usual = _USUAL[result.status]
+    usual_fields = _USUAL[result.status]
     texts = {
         "outputs": plain_text(result.outputs),
         "reason": result.reason or "",
         "error": result.error.repr if result.error else "",
         "feedback": result.feedback or "",
     }
-    words = {texts[name] for name in usual}
+    usual_texts = {texts[name] for name in usual_fields}
     parts = []
     for name, text in texts.items():
-        if name not in usual and text.strip() and text not in words:
-            words.add(text)
+        if name not in usual_fields and text.strip() and text not in usual_texts:
+            usual_texts.add(text)
             parts.append((_LABELS[name], text))
     return parts
 
@@ -54,37 +54,37 @@ def returned_text(result: ToolResult) -> str:
     """The result of a tool as text; never empty."""
     match result.status:
         case "success":
-            words = plain_text(result.outputs)
+            returned = plain_text(result.outputs)
             if not (result.reason or result.error or result.feedback):
-                return words if words.strip() else NO_OUTPUT  # most results; an append waits for this
+                return returned if returned.strip() else NO_OUTPUT  # most results; an append waits for this
         case "error":
             error = plain_text(result.error.model_dump()) if result.error else ""
-            words = "\n\n".join(part for part in (result.reason, error) if part)
+            returned = "\n\n".join(part for part in (result.reason, error) if part)
         case _:
-            words = result_text(result)
+            returned = result_text(result)
     more = [f"{label}: {text}" for label, text in further_parts(result)]
-    words = "\n\n".join(filter(str.strip, (words, *more)))
-    return words or NO_OUTPUT
+    returned = "\n\n".join(filter(str.strip, (returned, *more)))
+    return returned or NO_OUTPUT
 
 
 def returned_content(result: ToolResult) -> Any:
     """Like :func:`returned_text`, but with images and other parts, if the result has any."""
     if not are_parts(result.outputs):
         return returned_text(result)
-    words = returned_text(result.model_copy(update={"outputs": None}))
-    parts = [] if words == NO_OUTPUT else [{"type": "text", "text": words}]
+    text = returned_text(result.model_copy(update={"outputs": None}))
+    parts = [] if text == NO_OUTPUT else [{"type": "text", "text": text}]
     return [*result.outputs, *parts] if result.status == "success" else [*parts, *result.outputs]
 
 
 def reported_text(result: ToolResult, output: ModelOutput | None = None) -> str:
     """A result as a message to the model: named, except for an action that the model wrote as text."""
-    words = returned_text(result)
+    text = returned_text(result)
     if result.status == "interrupted_by_human" or (output and output.raw_message):
-        return words
+        return text
     name = result.tool_name or (output.use_tool.name if output and output.use_tool else "") or "The tool"
     if result.status != "success":
-        return f"{name} raised an error: {fenced(words)}"
-    shown = fenced(words) if "\n" in words else f"`{words}`"
+        return f"{name} raised an error: {fenced(text)}"
+    shown = fenced(text) if "\n" in text else f"`{text}`"
     return f"{name} returned: {shown}"
 
 

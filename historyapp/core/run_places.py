@@ -1,4 +1,4 @@
-"""The folder and the repository of a run, from what its importer or agent says in its metadata."""
+"""Finds the folder and the repository of a run in the metadata that its importer or agent set."""
 
 import re
 from collections.abc import Mapping

@@ -19,16 +19,16 @@ class Enclosed(NamedTuple):
 
 
 def enclosed(text: str, opening: "re.Pattern[str]", closing: "re.Pattern[str]") -> Iterator[Enclosed]:
-    """The parts that begin with a mark and end with the next closing mark. They do not overlap.
+    """The parts between an opening mark and the next closing mark. They do not overlap.
 
     Args:
-        opening, closing: patterns that take linear time, as those of all modules do.
+        opening, closing: patterns that take linear time.
     """
     position = 0
     while opened := opening.search(text, position):
         closed = closing.search(text, opened.end())
         if closed is None:
-            return  # no later part is closed either
+            return  # a later opening mark is not closed either
         position = closed.end()
         yield Enclosed(opened, text[opened.end() : closed.start()], position)
 

@@ -1,4 +1,4 @@
-"""The documents of the search across sessions: one document of tokens for each step.
+"""Makes the documents of the search across sessions: one document of tokens for each step.
 
 A document has the inputs before a step, the step's thought, answer, calls and results, and marked tokens for
 its facets (tools, files, commands, status …). It is computed from the entries alone, so it can be rebuilt.
@@ -28,7 +28,7 @@ MARKS: Mapping[str, str] = {
 HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
 """If a text is longer than both together, only its beginning and its end are searched."""
 MAX_TOKENS = 15_000
-"""The most tokens of a step. PostgreSQL counts the places of tokens up to 16,383."""
+"""The maximum number of tokens of a step. PostgreSQL stores positions of tokens up to 16,383."""
 MAX_NAMES = 400
 """The maximum number of names of a step that can be found as a whole."""
 LIKELY_FAILED = "likely_failed"
@@ -74,38 +74,39 @@ class SearchDocument:
 
 def split_steps(entries: Iterable[IndexedEntry]) -> Iterator[list[IndexedEntry]]:
     """The entries of a session by the step that they belong to, in order. Rewinds belong to none."""
-    run: list[IndexedEntry] = []
+    step_entries: list[IndexedEntry] = []
     has_output = False
-    for one in entries:
-        begins = one.kind == "rewind" or (has_output and (one.kind == "model_output" or one.kind in _BEFORE))
-        if begins and run:
-            yield run
-            run, has_output = [], False
-        if one.kind == "rewind":
+    for indexed in entries:
+        kind = indexed.kind
+        begins = kind == "rewind" or (has_output and (kind == "model_output" or kind in _BEFORE))
+        if begins and step_entries:
+            yield step_entries
+            step_entries, has_output = [], False
+        if kind == "rewind":
             continue
-        has_output = has_output or one.kind == "model_output"
-        run.append(one)
-    if run:
-        yield run
+        has_output = has_output or kind == "model_output"
+        step_entries.append(indexed)
+    if step_entries:
+        yield step_entries
 
 
-def document_of(project: UUID, session: UUID, run: Sequence[IndexedEntry]) -> SearchDocument:
+def document_of(project: UUID, session: UUID, step_entries: Sequence[IndexedEntry]) -> SearchDocument:
     """The document of one step's entries."""
     tail = Tail()
-    for one in run:
-        tail = advance(tail, one.entry, excerpts=False).tail
-    output = next((one for one in run if one.kind == "model_output"), None)
-    anchor = output or run[-1]
+    for indexed in step_entries:
+        tail = advance(tail, indexed.entry, excerpts=False).tail
+    output = next((indexed for indexed in step_entries if indexed.kind == "model_output"), None)
+    anchor = output or step_entries[-1]
     step = anchor.step if output else anchor.step + 1
     at = anchor.entry.created_at
-    texts, is_capped = _texts(run)
+    texts, is_capped = _texts(step_entries)
     facets = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
-    facets += _step_facets(run, tail.step, output)
+    facets += _step_facets(step_entries, tail.step, output)
     tokens = [*facets, *texts]
     tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MAX_CALLS] if tail.step else ()
     return SearchDocument(
-        first=run[0].entry.position,
-        last=run[-1].entry.position,
+        first=step_entries[0].entry.position,
+        last=step_entries[-1].entry.position,
         anchor=anchor.entry.position,
         step=step,
         at=at,
@@ -141,15 +142,18 @@ def _status(step: Step | None) -> str:
 
 
 def _step_facets(
-    run: Sequence[IndexedEntry], step: Step | None, output: IndexedEntry | None
+    step_entries: Sequence[IndexedEntry], step: Step | None, output: IndexedEntry | None
 ) -> Iterator[str]:
-    names = {"input" for one in run if isinstance(one.entry.body, ModelInput)}
-    names |= {"review" for one in run if isinstance(one.entry.body, Review)}
+    names = {"input" for indexed in step_entries if isinstance(indexed.entry.body, ModelInput)}
+    names |= {"review" for indexed in step_entries if isinstance(indexed.entry.body, Review)}
     if step is not None and output is not None and isinstance(output.entry.body, ModelOutput):
         body = output.entry.body
         if body.thoughts_text:
             names.add("thought")
-        subjects = [(call.name, call_subject(call.name, call.arguments)) for call in calls_of(body)]
+        subjects = [
+            (tool_call.name, call_subject(tool_call.name, tool_call.arguments))
+            for tool_call in calls_of(body)
+        ]
         for name, subject in subjects:
             yield from _call_facets(name, subject)
             names.add(subject.kind)
@@ -181,19 +185,19 @@ def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
         yield GAP
 
 
-def _texts(run: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
+def _texts(step_entries: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
     """The tokens of the texts, and whether a part of a text was left out."""
     tokens: list[str] = []
     names: dict[str, None] = {}
     is_capped = False
-    for passage in (passage for one in run for passage in one.passages):
+    for passage in (passage for indexed in step_entries for passage in indexed.passages):
         tokens.append(GAP)
         for part in searched_parts(passage.text):
             tokens += tokens_of(part)
             names.update(dict.fromkeys(sorted(compound_names(part))))
         is_capped = is_capped or len(passage.text) > HEAD_CHARACTERS + TAIL_CHARACTERS
-    whole = list(names)[:MAX_NAMES]
-    return [*tokens[: MAX_TOKENS - 2 * MAX_NAMES], GAP, *whole], is_capped
+    whole_names = list(names)[:MAX_NAMES]
+    return [*tokens[: MAX_TOKENS - 2 * MAX_NAMES], GAP, *whole_names], is_capped
 
 
 def searched_parts(text: str) -> tuple[str, ...]:

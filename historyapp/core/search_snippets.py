@@ -1,4 +1,4 @@
-"""Snippets: the part of a step that shows the match."""
+"""Makes snippets: the part of a step that shows the match."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -40,7 +40,7 @@ def snippet_of(passages: Sequence[Passage], terms: Sequence[Term]) -> Snippet | 
                     return _cut(*best[1:], terms)
     if best is not None:
         return _cut(*best[1:], terms)
-    first = min((one for one in passages if one.field in _FIRST), key=_rank, default=None)
+    first = min((passage for passage in passages if passage.field in _FIRST), key=_rank, default=None)
     return _cut(first, first.text, 0, terms) if first else None
 
 

@@ -79,16 +79,16 @@ def fixed_values(word: LastWord) -> Iterator[Suggestion] | None:
 
 def suggested(word: LastWord, values: Iterable[str], detail: str = "") -> Iterator[Suggestion]:
     """Values as written in a query: first those that begin with the word, then those that contain it."""
-    prefixed, typed = list[str](), word.value.lower()
-    inside = list[str]()
+    beginning, typed = list[str](), word.value.lower()
+    containing = list[str]()
     for value in dict.fromkeys(values):
         if value and '"' not in value and len(value) <= MAX_VALUE and value.isprintable():
             folded = value.lower()
             if folded.startswith(typed):
-                prefixed.append(value)
+                beginning.append(value)
             elif typed in folded:
-                inside.append(value)
+                containing.append(value)
     prefix = f"{word.facet}:" * bool(word.facet)
-    for value in (*prefixed, *inside):
-        written = f'"{value}"' if any(one.isspace() for one in value) else value
+    for value in (*beginning, *containing):
+        written = f'"{value}"' if any(character.isspace() for character in value) else value
         yield Suggestion(f"{word.minus}{prefix}{written}", detail)

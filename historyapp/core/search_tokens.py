@@ -20,7 +20,7 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655\u0670\u0640]+")
 _MIN_BLOB = 12
-"""Characters of a run from which it may be encoded data, which is not split."""
+"""A run with at least this many characters may be encoded data, which is not split."""
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
@@ -85,13 +85,13 @@ def phrase_places(
     pieces: Iterable[TokenPiece], phrase: tuple[str, ...], *, is_prefix: bool
 ) -> Iterator[range]:
     """The places where the tokens follow each other, as ranges of characters."""
-    held: list[tuple[str, int, int]] = []
+    newest: list[tuple[str, int, int]] = []
     for piece in pieces:
         for token in piece.tokens:
-            held.append((token, piece.start, piece.end))
-            held = held[-len(phrase) :]
-            if len(held) == len(phrase) and _equal([token for token, _, _ in held], phrase, is_prefix):
-                yield range(held[0][1], held[-1][2])
+            newest.append((token, piece.start, piece.end))
+            newest = newest[-len(phrase) :]
+            if len(newest) == len(phrase) and _equal([token for token, _, _ in newest], phrase, is_prefix):
+                yield range(newest[0][1], newest[-1][2])
         whole = "".join(piece.tokens)
         if len(piece.tokens) > 1 and _equal([whole], phrase, is_prefix):
             yield range(piece.start, piece.end)
@@ -113,7 +113,7 @@ def spelled_plainly(text: str) -> str:
 
 @cache
 def _any_run() -> "re.Pattern[str]":
-    """Runs of letters, digits and marks, or one character of a text without spaces."""
+    """Matches a run of letters, digits and marks, or one character of a text without spaces."""
     marks = "".join(
         [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M"]
     )

@@ -30,6 +30,7 @@ _FILLERS = {
 
 def widen_query(text: str) -> str:
     """The query with ``AND`` between parts that different steps may match; empty if that changes nothing.
+
     Filters that name a call (``tool:``, ``file:``, ``has:edit``) stay together, and so do those about how a
     command ended (``command:``, ``status:``, ``has:failure``). Each word and phrase becomes a separate part,
     except that words of a question are read as filters: "edited parser.py and failed its tests" becomes
@@ -40,7 +41,7 @@ def widen_query(text: str) -> str:
     if any(word.is_and for word in words):
         return ""
     groups: dict[object, list[str]] = {}
-    everywhere = [f"{one.name}{one.operator}{one.value}" for one in query.conditions]
+    session_filters = [f"{each.name}{each.operator}{each.value}" for each in query.conditions]
     excluded: list[str] = []
     for index, word in enumerate(words):
         if word.is_excluded:
@@ -48,7 +49,7 @@ def widen_query(text: str) -> str:
         elif word.facet in STEP_FACETS:
             groups.setdefault(_kind(word), []).append(_written(word))
         elif word.facet:
-            everywhere.append(_written(word))
+            session_filters.append(_written(word))
         elif not word.is_quoted and (as_filter := _as_filter(word.text.lower().strip(_MARKS), words)):
             groups.setdefault(as_filter[0], []).append(as_filter[1])
         elif word.is_quoted or (word.text.lower() not in _FILLERS and tokens_of(word.text)):
@@ -56,7 +57,7 @@ def widen_query(text: str) -> str:
     if not 1 < len(groups) <= MAX_GROUPS:
         return ""
     parts = [" ".join([*group, *excluded]) for group in groups.values()]
-    wider = " ".join([" AND ".join(parts), *everywhere])
+    wider = " ".join([" AND ".join(parts), *session_filters])
     return wider if len(wider) <= MAX_CHARACTERS else ""
 
 

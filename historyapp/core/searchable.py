@@ -96,8 +96,8 @@ def _output_texts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "thought", _lines(body.get("thoughts"))
     yield "answer", body.get("text", "")
     action = body.get("use_tool")
-    for call in body.get("tool_calls") or ([action] if action else ()):
-        yield "call", f"{call['name']}\n{_lines(call.get('arguments'))}"
+    for tool_call in body.get("tool_calls") or ([action] if action else ()):
+        yield "call", f"{tool_call['name']}\n{_lines(tool_call.get('arguments'))}"
 
 
 def _result_texts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

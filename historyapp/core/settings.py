@@ -52,10 +52,10 @@ def checked_instruction(text: str) -> str:
         raise ValueError("is empty. Leave it out or use null for the default instruction.")
     if size > MAX_INSTRUCTION:
         raise ValueError(f"has {size:,} characters. Use at most {MAX_INSTRUCTION:,}.")
-    if forbidden := next(
-        (sign for sign in text if category(sign) in ("Cc", "Cs") and sign not in "\n\t"), None
+    if control := next(
+        (char for char in text if category(char) in ("Cc", "Cs") and char not in "\n\t"), None
     ):
-        raise ValueError(f"contains the character U+{ord(forbidden):04X}, which is not allowed. Remove it.")
+        raise ValueError(f"contains the character U+{ord(control):04X}, which is not allowed. Remove it.")
     return text
 
 
@@ -79,9 +79,9 @@ class SessionSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     llm_name: str = "gpt-5-mini"
-    """The model that summarises."""
+    """The summary model."""
     max_tokens: Annotated[int, Field(ge=0)] | Literal["window"] | None = "window"
-    """Budget of a context in tokens. ``window``: the model's window. Null: no limit; 0 means zero."""
+    """Budget of a context in tokens. ``window``: the model's window. Null: no limit. 0 allows no tokens."""
     spacy_language_model: str = "en_core_web_sm"
     full_message_count: int = Field(default=4, ge=-1_000_000, le=1_000_000)
     """How many of the newest steps the ``episodic`` policy shows in full; 0 or less: none."""
@@ -126,7 +126,7 @@ class SessionSettings(BaseModel):
 
 
 def load_settings(stored: Mapping[str, Any]) -> SessionSettings:
-    """Settings from what differs from the defaults.
+    """The settings with these stored values, and the defaults for all others.
 
     Raises:
         pydantic.ValidationError: for unknown names and values out of range.

@@ -1,4 +1,4 @@
-"""What a shell returned, in the forms in which harnesses report it."""
+"""Reads the output of a shell, in the forms in which harnesses report it."""
 
 import re
 from collections.abc import Mapping
@@ -36,15 +36,15 @@ class ShellOutput(NamedTuple):
 def shell_output(text: str) -> ShellOutput:
     """Reads the forms in which harnesses report a command; any other text is output."""
     if text.startswith(_CODE):
-        head, _, rest = text.partition("</returncode>")
-        inside = rest.strip().removeprefix("<output>").removesuffix("</output>")
+        head, _, output = text.partition("</returncode>")
+        inside = output.strip().removeprefix("<output>").removesuffix("</output>")
         return ShellOutput(inside.strip("\n"), _exit_code(head))
     if text.startswith('{"') and (value := _reported(text)):
         return value
-    head, rest = _head_and_rest(text)
+    head, output = _head_and_output(text)
     if head:
         wall = _WALL.search(head)
-        return ShellOutput(rest, _exit_code(head), float(wall[1]) if wall else None)
+        return ShellOutput(output, _exit_code(head), float(wall[1]) if wall else None)
     last = text[text.rstrip().rfind("\n") + 1 :]
     return ShellOutput(text, _exit_code(last) if last.startswith("[") else None)
 
@@ -53,7 +53,7 @@ def printed(text: str) -> str:
     """What the program printed, without what a harness wrote around it; does not read JSON."""
     if text.startswith(_CODE):
         return shell_output(text).text
-    output = _head_and_rest(text)[1]
+    output = _head_and_output(text)[1]
     return "" if output.startswith(_EMPTY) else output.partition(_AFTER)[0]
 
 
@@ -62,8 +62,8 @@ def _exit_code(text: str) -> int | None:
     return next((code for code in codes if code is not None), None)
 
 
-def _head_and_rest(text: str) -> tuple[str, str]:
-    """The lines about the command, and the output after them."""
+def _head_and_output(text: str) -> tuple[str, str]:
+    """The harness's lines about the command, and the output after them."""
     position = 0
     for _ in range(_MAX_HEADS):
         if text.startswith(_OUTPUT, position):
@@ -73,7 +73,7 @@ def _head_and_rest(text: str) -> tuple[str, str]:
             break
         newline = text.find("\n", position)
         position = newline + 1 if newline >= 0 else len(text)
-    is_short = text.startswith("Exit code ")  # Claude Code writes nothing else before the output of a failure
+    is_short = text.startswith("Exit code ")  # Claude Code writes only this before a failure's output
     return (text[:position], text[position:]) if is_short else ("", text)
 
 

@@ -1,7 +1,7 @@
-"""The sliding-window history as text: summaries, a blank line, the newest steps in detail.
+"""Writes the sliding-window history as text: summaries, a blank line, the newest steps in detail.
 
 An older step without a summary is shown in one line, or listed with its number: nothing is cut silently.
-It is read from the newest end, so its time does not depend on the session's length.
+The history is read from its newest end, so the time does not depend on the session's length.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
 MAX_DETAILED = 10_000
-"""The maximum number of steps in detail; the text is made in memory."""
+"""The maximum number of steps in detail, because the text is built in memory."""
 MAX_SUMMARIES = 1000
 MAX_LINES = 100
 """The maximum number of older steps without a summary that get a line each."""

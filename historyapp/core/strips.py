@@ -1,7 +1,7 @@
 """A run's outcomes in at most 32 bars, for lists of sessions.
 
-Each bar represents 1, 2, 4, … consecutive steps. Stored are the running totals after the last step
-of each bar except the newest. Few appends extend them; the rows of these steps have the same totals.
+Each bar represents 1, 2, 4, … consecutive steps. A session stores the running totals after the last step of
+each bar except the newest. Few appends change what is stored. The rows of these steps have the same totals.
 
 >>> list(bar_ends(5)), list(bar_ends(33))[:3]
 ([1, 2, 3, 4], [2, 4, 6])
@@ -55,7 +55,7 @@ def mark_of(step: Step) -> StripMark:
 
 
 def extend_strip(stored: str, ended: Step) -> str:
-    """The stored totals once another step follows ``ended``. Empty if ``stored`` misses some totals."""
+    """The totals to store when another step follows ``ended``. Empty if ``stored`` lacks some totals."""
     width = _width(ended.number + 1)
     if ended.number % width and width == _width(ended.number):
         return stored  # after most steps

@@ -44,7 +44,7 @@ def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
         body = entry.body
         if isinstance(body, ModelOutput):
             position = entry.position
-            calls = [(call.id, call.name, call.arguments) for call in body.tool_calls]
+            calls = [(tool_call.id, tool_call.name, tool_call.arguments) for tool_call in body.tool_calls]
             if body.use_tool and not calls:
                 calls = [("", body.use_tool.name, body.use_tool.arguments)]
             for id, name, arguments in calls:

@@ -1,4 +1,4 @@
-"""Text as agents write it: any Python string, lone surrogates and NUL included.
+"""Cleans and shortens the text of agents, which may be any Python string.
 
 Agents record file names and terminal output that are not valid Unicode. pydantic's own ``str`` refuses
 lone surrogates, so the log's fields use :data:`Text`, which takes every ``str`` as it is. It is stored
@@ -46,20 +46,20 @@ def clean_value(value: Any) -> Any:
 def preview(text: str, length: int = 200) -> str:
     """The first ``length`` characters on one line, for lists that never load bodies."""
     if len(text) <= length and text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip()  # as most names and paths: nothing else is white space
+        return text.strip()  # most names and paths: printable ASCII has no white space but spaces
     head = text[: length + 50]
     is_one_line = head.isprintable() and "  " not in head
     head = head.strip() if is_one_line else " ".join(head.split())
     if len(head) > length:
         shown = head[: length - 1]
-        return f"{shown if is_one_line else clean(shown)}…"  # what is printable has no surrogates, no NUL
-    if length < len(text):  # too few characters are left without white space
+        return f"{shown if is_one_line else clean(shown)}…"  # printable text has no surrogates and no NUL
+    if length < len(text):  # there may be more text after a long run of white space
         head = " ".join(text[: length * 4].split())
     return clean(head) if len(head) <= length else clean(head[: length - 1]) + "…"
 
 
 def without_colours(text: str) -> str:
-    """The text without the sequences by which programs colour a terminal."""
+    """The text without the escape sequences for terminal colours."""
     return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 

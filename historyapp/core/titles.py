@@ -29,9 +29,9 @@ def distinct_parts(titles: Sequence[str]) -> list[int]:
 def _shared_words(first: str, last: str) -> int:
     """The length of the shared beginning of two titles, up to its last whole word or path segment."""
     words = 0
-    for index, (one, other) in enumerate(zip(first, last, strict=False)):
-        if one != other:
+    for index, (character, other) in enumerate(zip(first, last, strict=False)):
+        if character != other:
             break
-        if one in " /\n\t:":
+        if character in " /\n\t:":
             words = index + 1
     return words

@@ -1,7 +1,7 @@
 """The tokens of a model call, read from the ``usage`` that a provider or a transcript reports.
 
-Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, Anthropic beside it. Gemini
-counts reasoning beside output.
+Conventions differ. Input includes cached tokens in those of OpenAI and OpenTelemetry, and not in Anthropic's.
+Gemini's output does not include reasoning.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class ModelTotals(NamedTuple):
     """Billed input tokens of the calls that have an estimate, for comparison."""
 
     def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
-        """With one more call; its metadata may hold ``estimated_tokens`` and ``counted_tokens`` of input."""
+        """With one more model call. Its metadata may have ``estimated_tokens`` and ``counted_tokens``."""
         estimated, counted = _first(metadata, "estimated_tokens"), _first(metadata, "counted_tokens")
         return ModelTotals(
             self.calls + 1,

@@ -1,4 +1,4 @@
-"""The tables of OpenAI's tokenizers, which are part of the ``toktok-rs`` package.
+"""Loads and releases the tables of OpenAI's tokenizers, which are part of the ``toktok-rs`` package.
 
 They take 33 MB, and 44 MB while loading, which takes 0.5 s and does not block other threads. An idle process
 can release them. Versions of the package after 0.1.3 also have caches of 34 MB that cannot be released.
@@ -25,7 +25,7 @@ def tokenizer(encoding: EncodingName) -> Any:
             loaded = _loaded.get(encoding)
             if loaded is None:
                 # Its public batch_count starts a pool, which costs five times as much as counting one text.
-                # Private, but toktok itself never releases one: pyproject.toml admits patches only.
+                # The class is private, but toktok never releases a tokenizer. pyproject.toml pins toktok.
                 from toktok._toktok import Tokenizer
 
                 loaded = _loaded[encoding] = Tokenizer(encoding, "")

@@ -22,7 +22,7 @@ MAX_FORGOTTEN = 10_000
 HOOK_CLEARED = "The context was cleared."
 """The beginning of the entry that the importer makes for a ``SessionStart:clear`` hook."""
 READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
-"""The kinds of entries in a window. It does not include instruction and notebook."""
+"""The kinds of entries in a window. Instruction and notebook are not part of it."""
 
 
 class LogRow(NamedTuple):
@@ -110,16 +110,16 @@ class _Forgotten:
         self._ids |= {str(id) for id in listing(condensed.get("forgotten"))}
         first, last = condensed.get("first"), condensed.get("last")
         if isinstance(first, int) and isinstance(last, int):
-            touched = [each for each in self._ranges if each[0] <= last and first <= each[1]]
-            self._ranges = [each for each in self._ranges if each not in touched]
-            ends = [(first, last), *touched]
+            overlapping = [span for span in self._ranges if span[0] <= last and first <= span[1]]
+            self._ranges = [span for span in self._ranges if span not in overlapping]
+            ends = [(first, last), *overlapping]
             self._ranges.append((min(low for low, _ in ends), max(high for _, high in ends)))
         if self.condensed_by is None and (self._ids or self._ranges):
             self.condensed_by = row.position
 
     @property
     def outcome(self) -> tuple[tuple[Mapping[str, Any], ...], int | None, int, int | None, tuple[int, ...]]:
-        """The last five fields of a window."""
+        """The values of the last five fields of a window."""
         return self.summary, self.summarised_by, self.count, self.condensed_by, tuple(self._outputs)
 
     def has(self, row: LogRow) -> bool:

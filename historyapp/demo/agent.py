@@ -91,8 +91,8 @@ class ScriptedAgent:
             {"kind": "model_output", "thoughts": thoughts, "tool_calls": tool_calls, "metadata": usage}
         )
         results = [
-            {"tool_call_id": made["id"], "tool_name": call.name, **self._execute(call)}
-            for made, call in zip(tool_calls, calls, strict=True)
+            {"tool_call_id": tool_call["id"], "tool_name": call.name, **self._execute(call)}
+            for tool_call, call in zip(tool_calls, calls, strict=True)
         ]
         self._record({"kind": "tool_results", "results": results})
 
@@ -109,10 +109,10 @@ class ScriptedAgent:
         self.tools.fill(checkpoint.files)
         self._tokens = checkpoint.tokens
 
-    def _execute(self, call: ScriptedToolCall) -> dict[str, Any]:
+    def _execute(self, scripted_call: ScriptedToolCall) -> dict[str, Any]:
         """Runs a tool. Its result may be an error that the tool raised."""
         try:
-            output = self.tools.run(call.name, call.arguments)
+            output = self.tools.run(scripted_call.name, scripted_call.arguments)
         except Exception as error:  # noqa: BLE001  (a tool may raise anything)
             reason = error.output if isinstance(error, FailedTests) else str(error)
             self._tokens += _tokens(reason)

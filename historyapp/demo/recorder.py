@@ -57,8 +57,8 @@ class DemoRecorder:
                 time.sleep(seconds)
                 response = self._api.request(method, path, json=body, headers=headers)
         except httpx.TransportError as error:
-            raise DemoFailed(f"{method} {path} got no answer: {error}") from error
+            raise DemoFailed(f"{method} {path} got no response: {error}") from error
         if response.is_error:
-            raise DemoFailed(f"{method} {path} answered {response.status_code}: {response.text[:300]}")
-        answer: dict[str, Any] = response.json()
-        return answer
+            raise DemoFailed(f"{method} {path} returned {response.status_code}: {response.text[:300]}")
+        returned: dict[str, Any] = response.json()
+        return returned

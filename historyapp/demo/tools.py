@@ -85,7 +85,7 @@ class Toolbox:
         before = self.read_file(path)
         count = before.count(old_string)
         if count != 1:
-            raise ValueError(f"old_string stands {count} times in {path}, not once")
+            raise ValueError(f"old_string occurs {count} times in {path}, but must occur once")
         after = before.replace(old_string, new_string)
         self.write_file(path, after)
         lines = (before.splitlines(), after.splitlines())

@@ -244,8 +244,8 @@ class History:
         """The given rows, in their order, with their steps' bodies. Neighbouring steps are read together."""
         pairs: dict[int, tuple[Episode, episodes_core.Episode]] = {}
         ordered = sorted(rows, key=lambda row: row.number)
-        for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1].number - pair[0]):
-            pairs |= {row.number: (row, step) for row, step in self._with_bodies([row for _, row in run])}
+        for _, group in groupby(enumerate(ordered), key=lambda pair: pair[1].number - pair[0]):
+            pairs |= {row.number: (row, step) for row, step in self._with_bodies([row for _, row in group])}
         return [pairs[row.number] for row in rows]
 
     def _with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
@@ -272,8 +272,8 @@ class History:
         size = FIRST_READ
         while last >= first:
             rows = self._stored_rows(max(first, last - size + 1), last)
-            for run in _runs(rows[::-1]):
-                yield from (episode for _, episode in reversed(self._with_bodies(run[::-1])))
+            for group in _groups(rows[::-1]):
+                yield from (episode for _, episode in reversed(self._with_bodies(group[::-1])))
             last -= size
             size = min(size * 2, MAX_READ)
 
@@ -376,16 +376,16 @@ class History:
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 
-def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
+def _groups(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
     """Groups rows by :data:`READ_TOKENS`; a group has at least one step."""
-    run: list[Episode] = []
+    group: list[Episode] = []
     for row in rows:
-        if run and sum(other.tokens for other in run) + row.tokens > READ_TOKENS:
-            yield run
-            run = []
-        run.append(row)
-    if run:
-        yield run
+        if group and sum(other.tokens for other in group) + row.tokens > READ_TOKENS:
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
 
 
 def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:

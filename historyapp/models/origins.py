@@ -200,9 +200,9 @@ class PlaceReader:
         for pages in self._runs.values():
             page = _page_of(pages, place)
             at = bisect_left(page.places, place)
-            next_one = page.places[at] if at < len(page.places) else page.after
-            if next_one is not None and (nearest is None or next_one < nearest):
-                nearest = next_one
+            next_place = page.places[at] if at < len(page.places) else page.after
+            if next_place is not None and (nearest is None or next_place < nearest):
+                nearest = next_place
         return nearest
 
     def _has(self, place: int) -> bool:

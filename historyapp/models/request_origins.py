@@ -1,4 +1,4 @@
-"""Finds the requests that outputs answer, by the same rules as the recorded request of a step.
+"""Finds the requests that led to outputs, by the same rules as the recorded request of a step.
 
 A request is the snapshot that the output names, or the newest one served directly before the output. Without
 a snapshot, it is everything that was live before the output.

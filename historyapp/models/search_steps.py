@@ -87,5 +87,5 @@ def logged_entries(session: UUID, first: int, last: int) -> Iterator[IndexedEntr
 
 def documents(project: UUID, session: UUID, first: int, last: int) -> Iterator[SearchDocument]:
     """The search documents of a session's own entries. A document must begin at ``first``."""
-    for run in split_steps(logged_entries(session, first, last)):
-        yield document_of(project, session, run)
+    for step_entries in split_steps(logged_entries(session, first, last)):
+        yield document_of(project, session, step_entries)

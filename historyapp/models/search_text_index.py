@@ -69,7 +69,8 @@ def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
         text = " AND ".join([*[f"({scope})" for scope in scopes], *included])
         return f"({text}) NOT ({' OR '.join(excluded)})" if excluded else text
     scopes = [" | ".join([f"'{token}'" for token in tokens]) for tokens in alternatives if tokens]
-    return " & ".join([*[f"({scope})" for scope in scopes], *included, *[f"!({one})" for one in excluded]])
+    negated = [f"!({query})" for query in excluded]
+    return " & ".join([*[f"({scope})" for scope in scopes], *included, *negated])
 
 
 def _term_query(term: Term) -> str:

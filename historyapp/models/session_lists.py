@@ -95,8 +95,8 @@ def page_of(
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
-    list_key, _, rest = cursor.partition("~")
-    id, _, value = rest.partition("~")
+    list_key, _, id_and_value = cursor.partition("~")
+    id, _, value = id_and_value.partition("~")
     try:
         if list_key == key and len(cursor) <= MAX_CURSOR:
             return _read_value(value, order.column), UUID(id)

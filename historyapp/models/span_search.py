@@ -60,13 +60,13 @@ def live_matches(
         condition &= Q(tool__in={*names, SEVERAL_TOOLS})
     read, checked = 0, set[int]()
     # The last step of a batch, because the next batch may have a newer row of it.
-    held: list[RowPlace | _CutStep] = []
+    undecided: list[RowPlace | _CutStep] = []
     for batch in span_batches(_pieces(spans, forwards=forwards), _MAX_SPANS):
-        rows = [*held, *_read(batch, condition, forwards=forwards)]
+        rows = [*undecided, *_read(batch, condition, forwards=forwards)]
         if forwards:
             newest = {row.number: row for row in rows}
             rows = list(newest.values())
-            held = rows[-1:]
+            undecided = rows[-1:]
             rows = rows[:-1]
         live: list[RowPlace] = []
         for row in rows:
@@ -81,10 +81,10 @@ def live_matches(
         number = (totals_at(edge.session, edge.last if forwards else edge.first) or {}).get("steps", 0)
         done = number - 1 if forwards else number + (number not in checked)
         if lowest <= done <= highest:  # otherwise no step has been compared
-            yield from _in_full([row for row in _shown(held) if lowest <= row.number <= done])
+            yield from _in_full([row for row in _shown(undecided) if lowest <= row.number <= done])
             yield done, None
             return
-    left = [row for row in _shown(held) if lowest <= row.number <= highest and row.number not in checked]
+    left = [row for row in _shown(undecided) if lowest <= row.number <= highest and row.number not in checked]
     yield from _in_full(left)
 
 

@@ -49,20 +49,20 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
         return None
     *previous, row = Episode.objects.numbered(lineage, max(1, totals.steps - 1), totals.steps)
     within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=core.STEP_KINDS)
-    first, *rest = within
+    first, *later = within
     before = totals._replace(steps=totals.steps - 1)
     step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step
-    for entry in rest:
+    for entry in later:
         step = advance(Tail(totals, step), entry.core()).tail.step
     assert step is not None
-    last = rest[-1] if rest else first
+    last = later[-1] if later else first
     # If the step was cut, the row's anchor is the cut's, but the totals are those of the step's last entry.
-    own = Totals.load(last.totals)
+    own_totals = Totals.load(last.totals)
     likely = step.total_likely_failures + sum(earlier.total_likely_failures for earlier in previous)
     return step._replace(
         anchor=row.anchor,
-        total_tokens=own.tokens,
-        total_errors=own.errors,
+        total_tokens=own_totals.tokens,
+        total_errors=own_totals.errors,
         total_likely_failures=likely,
         **{name: getattr(row, name) for name in ("turn", "turn_first", "compactions", "kind_totals")},
     )

@@ -117,10 +117,10 @@ def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
     Args:
         after: the end of a block or, before the first block, the fork position.
     """
-    held, first, characters = list[Passage](), after + 1, 0
+    block_passages, first, characters = list[Passage](), after + 1, 0
     for position, _, texts, _ in read_entries(session, after, last):
-        held += texts
+        block_passages += texts
         characters += sum([len(passage.text) for passage in texts])
         if characters >= BLOCK_CHARACTERS or position - first + 1 >= BLOCK_ENTRIES:
-            yield TextBlock.of(session, first, position, held)
-            held, first, characters = [], position + 1, 0
+            yield TextBlock.of(session, first, position, block_passages)
+            block_passages, first, characters = [], position + 1, 0

@@ -174,8 +174,8 @@ class TextSearch:
         last = session.head if self.history.as_of is None else self.history.as_of
         if session.forked_from_id is None:
             return [Span(str(session.pk), 1, last)] if last else []
-        chain_of = session.ancestors
-        return [*parts(chain_of, last, {ancestor.id for ancestor in chain_of})][::-1]
+        chain = session.ancestors
+        return [*parts(chain, last, {ancestor.id for ancestor in chain})][::-1]
 
     def _read(
         self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool

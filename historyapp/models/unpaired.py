@@ -37,17 +37,17 @@ class UnpairedReason:
 def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> list[UnpairedReason]:
     """Why each result matches no open tool call. The entries of the same append have been stored."""
     rows = history.rows(history.steps - MAX_STEPS + 1, history.steps)[::-1]
-    called: list[set[str | None]] = []
+    call_ids: list[set[str | None]] = []
     for row in rows:
         position = row.first_position
         (entry,) = live_entries(history.lineage, ("model_output",), after=position - 1, before=position + 1)
         assert isinstance(entry.body, ModelOutput)
-        called.append({call.id for call in entry.body.tool_calls})
+        call_ids.append({tool_call.id for tool_call in entry.body.tool_calls})
     reasons: list[UnpairedReason] = []
     for position, index, id in results:
         reason: Reason = "no_open_call" if id is None else "unknown"
         step = None
-        for row, ids in zip(rows, called, strict=True):
+        for row, ids in zip(rows, call_ids, strict=True):
             if row.first_position < position and id in ids:
                 reason = "abandoned" if row.status == "abandoned" else "answered"
                 step = row.number
