@@ -8,10 +8,10 @@ WRITES = 3
 
 def main(rounds: int = 600) -> None:
     with (
-        home() as ours,
-        home() as theirs,
-        playhead(ours) as port,
-        server("bench.bare:application", {"BARE_HOME": str(theirs)}, "/setup") as bare_port,
+        home() as playhead_home,
+        home() as bare_home,
+        playhead(playhead_home) as port,
+        server("bench.bare:application", {"BARE_HOME": str(bare_home)}, "/setup") as bare_port,
     ):
         client, bare = Client(port), Client(bare_port)
         session = client.json("POST", "/api/v1/sessions", {})["id"]
@@ -29,14 +29,14 @@ def main(rounds: int = 600) -> None:
 
         jobs = (record, lambda: insert(WRITES), lambda: insert(1))
         alternate(*jobs, rounds=50)
-        cost, same, one = alternate(*jobs, rounds=rounds)
+        appending, same, single = alternate(*jobs, rounds=rounds)
     report(
         "Appending: one durable action + result over HTTP",
         [
-            ("action + result", f"{cost:.2f} ms", ""),
+            ("action + result", f"{appending:.2f} ms", ""),
             (f"bare endpoint, {WRITES} inserts a request", f"{same:.2f} ms", ""),
-            ("**ratio**", f"**{cost / same:.2f}**", "3"),
-            ("bare endpoint, 1 insert a request", f"{one:.2f} ms (ratio {cost / one:.2f})", ""),
+            ("**ratio**", f"**{appending / same:.2f}**", "3"),
+            ("bare endpoint, 1 insert a request", f"{single:.2f} ms (ratio {appending / single:.2f})", ""),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""What an action with its result costs here and in another checkout: `… -m bench.append_before ../before`.
+"""The cost of an action with its result, here and in another checkout: `… -m bench.append_before ../before`.
 
 Both servers run at the same time and get requests alternately, so a disturbance affects both.
 """
@@ -43,16 +43,16 @@ def appends(client: Client) -> tuple[Callable[[], None], Callable[[], None]]:
     session = client.json("POST", "/api/v1/sessions", settings)["id"]
     numbers = iter(range(1 << 30))
 
-    def two() -> None:
+    def in_two_posts() -> None:
         number = next(numbers)
         client.send("POST", f"/api/v1/sessions/{session}/actions", action(number))
         client.send("POST", f"/api/v1/sessions/{session}/results", result(number))
 
-    def one() -> None:
+    def in_one_post() -> None:
         number = next(numbers)
         client.send("POST", f"/api/v1/sessions/{session}/entries", entries(number, 1))
 
-    return two, one
+    return in_two_posts, in_one_post
 
 
 def main(before: str, rounds: int = 600) -> None:

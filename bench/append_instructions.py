@@ -64,10 +64,10 @@ def instructions(checkout: Path) -> float:
         done = subprocess.run(
             [*valgrind, *work], cwd=checkout, env=environment, capture_output=True, text=True
         )
-        found = re.search(r"^totals: (\d+)", counts.read_text(), re.MULTILINE)
-        if done.returncode or not found:
+        match = re.search(r"^totals: (\d+)", counts.read_text(), re.MULTILINE)
+        if done.returncode or not match:
             raise SystemExit(f"{checkout}: {done.stderr[-2000:]}")
-        return int(found[1]) / STEPS / 1e6
+        return int(match[1]) / STEPS / 1e6
     finally:
         shutil.rmtree(home)
 

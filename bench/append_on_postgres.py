@@ -1,7 +1,8 @@
-"""What an action with its result costs on PostgreSQL, here and in another checkout: `… ../before`.
+"""The cost of an action with its result on PostgreSQL, here and in another checkout: `… ../before`.
 
-Both servers run at once, on databases of one PostgreSQL, and record alternately. Processor time is that of a
-server and its backends. Others may use the machine: the difference is the median of those of 240 turns.
+Both servers run at the same time, on databases of one PostgreSQL, and record alternately. Processor time is
+that of a server and its backends. The difference is the median of 240 turns, because other programs may use
+the machine.
 """
 
 import random
@@ -102,8 +103,8 @@ def _turn(sides: list[Side], number: int) -> list[tuple[float, float]]:
 def _median(values: list[float]) -> tuple[float, float, float]:
     """The median, with its 95 % interval."""
     chance = random.Random(1)
-    many = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
-    return many[50], statistics.median(values), many[1949]
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
+    return medians[50], statistics.median(values), medians[1949]
 
 
 if __name__ == "__main__":

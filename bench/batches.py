@@ -1,7 +1,7 @@
-"""What one POST costs: with one step, and with 100 steps, compared with bare endpoints for the same JSON.
+"""The cost of a POST with one step and with 100 steps, compared with bare endpoints for the same JSON.
 
 The bare bulk endpoint inserts as many rows as Playhead: the entries, a row for each step, and the session.
-Processor time is that of the servers. It can also be compared while other programs use the machine.
+Processor time is that of the servers. It can be compared even while other programs use the machine.
 """
 
 import sys
@@ -28,11 +28,11 @@ ROWS = 2 * STEPS + STEPS + 1
 
 def entries(first: int, steps: int) -> dict[str, Any]:
     """A body of POST …/entries with an output and its results for each step."""
-    found: list[dict[str, Any]] = []
+    drafts: list[dict[str, Any]] = []
     for number in range(first, first + steps):
-        found.append({"kind": "model_output", **action(number)})
-        found.append({"kind": "tool_results", "results": [result(number)]})
-    return {"entries": found}
+        drafts.append({"kind": "model_output", **action(number)})
+        drafts.append({"kind": "tool_results", "results": [result(number)]})
+    return {"entries": drafts}
 
 
 class Cost(NamedTuple):
@@ -53,17 +53,17 @@ def processes_of(folder: Path) -> list[int]:
 
 def main(rounds: int = 300) -> None:
     with (
-        home() as ours,
-        home() as theirs,
-        playhead(ours) as port,
-        server("bench.bare:application", {"BARE_HOME": str(theirs)}, "/setup") as bare_port,
+        home() as playhead_home,
+        home() as bare_home,
+        playhead(playhead_home) as port,
+        server("bench.bare:application", {"BARE_HOME": str(bare_home)}, "/setup") as bare_port,
     ):
         client, bare = Client(port), Client(bare_port)
         settings = {"settings": {"compress_automatically": False}}
         path = f"/api/v1/sessions/{client.json('POST', '/api/v1/sessions', settings)['id']}/entries"
         number = iter(range(1 << 30))
 
-        servers = [processes_of(folder) for folder in (ours, theirs)]
+        servers = [processes_of(folder) for folder in (playhead_home, bare_home)]
 
         def pair(steps: int, floor: str, rounds: int) -> list[Cost]:
             """Costs of a POST with this many steps, and of the bare endpoint at this path."""
@@ -77,17 +77,17 @@ def main(rounds: int = 300) -> None:
             used = [processor_time(processes) - then for processes, then in zip(servers, before, strict=True)]
             return [Cost(clock, spent / rounds) for clock, spent in zip(times, used, strict=True)]
 
-        one, single = pair(1, "/insert/1", rounds * 3)
-        many, bulk = pair(STEPS, f"/bulk/{ROWS}", rounds)
-    share = f"{bulk.clock / many.clock:.2f}** (of processor time {bulk.processor / many.processor:.2f})"
-    ratio = f"{one.clock / single.clock:.2f}** (of processor time {one.processor / single.processor:.2f})"
+        step, insert = pair(1, "/insert/1", rounds * 3)
+        batch, bulk = pair(STEPS, f"/bulk/{ROWS}", rounds)
+    share = f"{bulk.clock / batch.clock:.2f}** (of processor time {bulk.processor / batch.processor:.2f})"
+    ratio = f"{step.clock / insert.clock:.2f}** (of processor time {step.processor / insert.processor:.2f})"
     report(
         "Appending by the POST",
         [
-            ("action and result of a step in one POST", str(one), ""),
-            ("bare endpoint, 1 insert of the same JSON", str(single), ""),
+            ("action and result of a step in one POST", str(step), ""),
+            ("bare endpoint, 1 insert of the same JSON", str(insert), ""),
             ("**ratio**", f"**{ratio}", "2"),
-            (f"{STEPS} steps in one POST", f"{many}, {ROWS / many.clock * 1000:,.0f} rows a second", ""),
+            (f"{STEPS} steps in one POST", f"{batch}, {ROWS / batch.clock * 1000:,.0f} rows a second", ""),
             (f"bare endpoint, {ROWS} inserts", f"{bulk}, {ROWS / bulk.clock * 1000:,.0f} rows a second", ""),
             ("**share of its rows a second**", f"**{share}", "0.5"),
         ],

@@ -85,9 +85,9 @@ def _compare(a: Any, b: Any) -> None:
     from historyapp.models import Session
     from historyapp.services.run_comparisons import RunReference, compare_runs
 
-    found = compare_runs(RunReference(a), RunReference(b), lambda id: Session.objects.get(pk=id))
-    page, _ = found.steps.page(0, 50)
-    assert found.first_divergence(page) is not None
+    comparison = compare_runs(RunReference(a), RunReference(b), lambda id: Session.objects.get(pk=id))
+    page, _ = comparison.steps.page(0, 50)
+    assert comparison.first_divergence(page) is not None
 
 
 if __name__ == "__main__":

@@ -75,16 +75,16 @@ _cases: list[Case] = []
 
 
 def _results(cases: list[Case], budgets: Iterable[int]) -> Results:
-    """Two processes measure: forked, because the transcripts are in memory already."""
+    """Measures in two forked processes, which share the transcripts in memory."""
     _cases[:] = cases
     keys = [(budget, name) for budget in budgets for name in POLICIES]
     jobs = [(at, budget, name) for at in range(len(cases)) for budget, name in keys]
     with get_context("fork").Pool(2) as pool:
         tallies = iter(pool.starmap(_play, jobs, chunksize=len(keys)))
-    found: Results = {key: [] for key in keys}
+    results: Results = {key: [] for key in keys}
     for _, budget, name in jobs:
-        found[budget, name].append(next(tallies))
-    return found
+        results[budget, name].append(next(tallies))
+    return results
 
 
 def _play(at: int, budget: int, name: str) -> Tally:
@@ -107,8 +107,8 @@ def _report(title: str, cases: list[Case], results: Results, rows: Iterable[int]
     print("| budget | baseline | recall | grounded |\n|---|---|---|---|")
     for (budget, name), tallies in results.items():
         if name != OURS:
-            ours = [results[budget, OURS][at] for at in rows]
-            print(_differences(budget, name, ours, [tallies[at] for at in rows]))
+            our_tallies = [results[budget, OURS][at] for at in rows]
+            print(_differences(budget, name, our_tallies, [tallies[at] for at in rows]))
 
 
 def _row(budget: int, name: str, tallies: list[Tally]) -> str:
@@ -127,16 +127,16 @@ def _row(budget: int, name: str, tallies: list[Tally]) -> str:
     return f"| {budget:,} | {name}{f' ({over} over budget)' if over else ''} | {' | '.join(figures)} |"
 
 
-def _percent(found: Interval) -> str:
-    return f"{100 * found.mean:.1f} % ({100 * found.low:.0f}–{100 * found.high:.0f})"
+def _percent(interval: Interval) -> str:
+    return f"{100 * interval.mean:.1f} % ({100 * interval.low:.0f}–{100 * interval.high:.0f})"
 
 
-def _differences(budget: int, name: str, ours: list[Tally], theirs: list[Tally]) -> str:
+def _differences(budget: int, name: str, ours: list[Tally], baseline: list[Tally]) -> str:
     cells = []
     for figure in ("recall", "grounded"):
-        found = difference([t.share(figure) for t in ours], [t.share(figure) for t in theirs])
-        text = f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
-        cells.append(f"**{text}**" if found.excludes_zero else text)
+        interval = difference([t.share(figure) for t in ours], [t.share(figure) for t in baseline])
+        text = f"{100 * interval.mean:+.1f} ({100 * interval.low:+.1f} to {100 * interval.high:+.1f})"
+        cells.append(f"**{text}**" if interval.excludes_zero else text)
     return f"| {budget:,} | {name} | {' | '.join(cells)} |"
 
 

@@ -96,8 +96,8 @@ def _agent() -> Callable[[str, str], None]:
 
     def ask(policy: str, id: str) -> None:
         query: dict[str, str | int] = {"policy": policy, "max_tokens": BUDGET}
-        answer = client.get(f"/api/v1/sessions/{id}/contexts", query)
-        assert answer.status_code == 200, answer.content
+        response = client.get(f"/api/v1/sessions/{id}/contexts", query)
+        assert response.status_code == 200, response.content
 
     return ask
 
@@ -123,14 +123,14 @@ def _person() -> Callable[[str], None]:
             "policy": "budgeted",
             "max_tokens": next(budgets),
         }
-        answer = client.get(f"/sessions/{id}/context", query | {"policy": "budgeted"})
-        assert answer.status_code == 200, answer.content
+        response = client.get(f"/sessions/{id}/context", query | {"policy": "budgeted"})
+        assert response.status_code == 200, response.content
 
     return look
 
 
 def _anew(ask: Callable[[str, str], None], id: str) -> None:
-    """Requests a context as in a process that has not read the session before."""
+    """Requests a context as if the process had not read the session before."""
     from historyapp.models import outlines
 
     outlines._cache.clear()

@@ -38,7 +38,7 @@ def main(path: str) -> None:
 def _step(chance: random.Random, texts: list[str], names: list[str]) -> list[bytes]:
     """An output, its results and the excerpt of both, as they are compressed."""
 
-    def some(minimum: int, maximum: int) -> str:
+    def cut(minimum: int, maximum: int) -> str:
         text, length = chance.choice(texts), chance.randrange(minimum, maximum)
         start = chance.randrange(len(text) - maximum + 1)
         return text[start : start + length]
@@ -46,19 +46,17 @@ def _step(chance: random.Random, texts: list[str], names: list[str]) -> list[byt
     tool, file = chance.choice(TOOLS), chance.choice(names)[-30:]
     arguments: dict[str, Any] = chance.choice(
         [
-            {"command": some(20, 400)},
-            {"path": f"/src/{file}", "query": some(280, 281)},
-            {"file_path": f"/home/{file}", "old_string": some(200, 201), "new_string": some(200, 201)},
+            {"command": cut(20, 400)},
+            {"path": f"/src/{file}", "query": cut(280, 281)},
+            {"file_path": f"/home/{file}", "old_string": cut(200, 201), "new_string": cut(200, 201)},
         ]
     )
     id = f"call_{chance.randrange(1 << 60):x}" if chance.random() < 0.5 else None
     if id:
-        output = ModelOutput(
-            text=some(50, 600), tool_calls=(ToolCall(id=id, name=tool, arguments=arguments),)
-        )
+        output = ModelOutput(text=cut(50, 600), tool_calls=(ToolCall(id=id, name=tool, arguments=arguments),))
     else:
-        output = ModelOutput(thoughts=some(100, 800), use_tool=UseTool(name=tool, arguments=arguments))
-    lines = some(200, 4000)
+        output = ModelOutput(thoughts=cut(100, 800), use_tool=UseTool(name=tool, arguments=arguments))
+    lines = cut(200, 4000)
     if chance.random() < 0.4:
         numbered = enumerate(lines.split("\n"), chance.randrange(1, 400))
         lines = "\n".join(f"{number:6d}\t{line}" for number, line in numbered)

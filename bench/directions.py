@@ -1,8 +1,8 @@
-"""Processor time of pages and calls, and bytes on disk, in sessions that are long in one direction.
+"""Processor time of pages and API calls, and bytes on disk, in sessions that are long in one direction.
 
 ``python -m bench.directions rewinds forks`` measures only these; ``rewinds=1000`` sets the long amount. The
-requests run in this process, without a server, so the figures are exact under load: processor time of the
-application and of SQLite, by turns in the short and in the long session.
+requests run in this process, without a server. The figures are processor time of the application and of
+SQLite, so other programs do not affect them. Requests to the short and to the long session alternate.
 """
 
 import gc
@@ -62,17 +62,17 @@ def _measure(fill: Callable[..., UUID], short: int, long: int) -> list[tuple[str
     rows = []
     for name in agents[0].requests:
         times: list[list[float]] = [[], []]
-        answers = [0, 0]
+        response_sizes = [0, 0]
         for _ in range(ROUNDS):
             for index, agent in enumerate(agents):
                 begin = time.process_time()
-                answers[index] = agent.requests[name]()
+                response_sizes[index] = agent.requests[name]()
                 times[index].append((time.process_time() - begin) * 1000)
-        one, other = map(statistics.median, times)
-        label = f"{name}: {one:.2f} → {other:.2f} ms"
-        if answers[1] > BOUND * answers[0]:
-            label += f" (answers of {answers[0] / 1000:,.0f} → {answers[1] / 1000:,.0f} KB)"
-        rows.append((label, f"**{other / one:.2f}**", str(BOUND)))
+        short_time, long_time = map(statistics.median, times)
+        label = f"{name}: {short_time:.2f} → {long_time:.2f} ms"
+        if response_sizes[1] > BOUND * response_sizes[0]:
+            label += f" (responses of {response_sizes[0] / 1000:,.0f} → {response_sizes[1] / 1000:,.0f} KB)"
+        rows.append((label, f"**{long_time / short_time:.2f}**", str(BOUND)))
     shown = " → ".join(f"{size / 1e6:.1f}" for size in sizes)
     rows.append((f"database: {shown} MB", f"**{sizes[1] / sizes[0]:.2f}**", "linear"))
     return rows
@@ -140,7 +140,7 @@ class _Requests:
         else:
             self.requests |= {"action and result": self._append, "step and rewind": self._rewind}
 
-    # Each returns the bytes of the last answer.
+    # Each returns the number of bytes of the last response.
 
     def _see(self, path: str, *, htmx: bool = False) -> int:
         headers = {"HX-Request": "true"} if htmx else {}

@@ -30,8 +30,8 @@ def fill(lengths: tuple[int, ...]) -> None:
 def step(number: int) -> tuple[EntryDraft, EntryDraft]:
     """An action and its result. Every tenth step fails."""
     if number % 10:
-        answer = ToolResult(tool_name="search", status="success", outputs=result(number)["outputs"])
+        tool_result = ToolResult(tool_name="search", status="success", outputs=result(number)["outputs"])
     else:
-        answer = ToolResult(tool_name="search", status="error", reason="no such file")
+        tool_result = ToolResult(tool_name="search", status="error", reason="no such file")
     proposal = ActionProposal.model_validate(action(number))
-    return EntryDraft(output_of(proposal)), EntryDraft(ToolResults(results=(answer,)))
+    return EntryDraft(output_of(proposal)), EntryDraft(ToolResults(results=(tool_result,)))

@@ -25,11 +25,11 @@ CHILDREN = 60
 def _begin(project: Project, title: str, steps: int = 0) -> UUID:
     session = create_session(project, names={"title": title})
     append(project, session.pk, [EntryDraft(ModelInput(content=TASK))])
-    _go_on(project, session.pk, steps)
+    _append_steps(project, session.pk, steps)
     return session.pk
 
 
-def _go_on(project: Project, session: UUID, steps: int, first: int = 0) -> None:
+def _append_steps(project: Project, session: UUID, steps: int, first: int = 0) -> None:
     """Appends steps; ``first`` numbers their texts, and every tenth of them fails."""
     for start in range(first, first + steps, 1000):
         numbers = range(start, min(first + steps, start + 1000))
@@ -40,7 +40,7 @@ def rewinds(project: Project, amount: int, total: int) -> UUID:
     """Each rewind cuts off one step, and the session continues after it, which adds one span."""
     session = _begin(project, f"{amount} rewinds")
     for number in range(amount):
-        _go_on(project, session, total // amount + 1, number * (total // amount))
+        _append_steps(project, session, total // amount + 1, number * (total // amount))
         rewind(project, session, Target(episodes=1))
     return session
 
@@ -49,9 +49,9 @@ def takes(project: Project, amount: int, total: int) -> UUID:
     """Step 6 is repeated before the session continues: many takes with the same step numbers."""
     session = _begin(project, f"{amount} takes of one step", 5)
     for _ in range(amount):
-        _go_on(project, session, 1)
+        _append_steps(project, session, 1)
         rewind(project, session, Target(episodes=1))
-    _go_on(project, session, STEPS - 5)
+    _append_steps(project, session, STEPS - 5)
     return session
 
 
@@ -60,7 +60,7 @@ def forks(project: Project, amount: int, total: int) -> UUID:
     session = _begin(project, "the first", STEPS // amount)
     for number in range(1, amount):
         session = fork(project, session).pk
-        _go_on(project, session, STEPS // amount, number * (STEPS // amount))
+        _append_steps(project, session, STEPS // amount, number * (STEPS // amount))
     for _ in range(CHILDREN):
         create_session(project, names={"title": "another"})
     return session
@@ -70,8 +70,8 @@ def tags(project: Project, amount: int, total: int) -> UUID:
     """A session with many tags, as in some transcripts, in a project with many such sessions."""
     numbers = count()
     for _ in range(200):
-        some = [f"tag {next(numbers) % amount}" for _ in range(50)]
-        create_session(project, names={"title": "tagged"}, tags=some)
+        session_tags = [f"tag {next(numbers) % amount}" for _ in range(50)]
+        create_session(project, names={"title": "tagged"}, tags=session_tags)
     session = _begin(project, "many tags", STEPS)
     row = Session.objects.get(pk=session)
     row.tags = [f"tag {number}" for number in range(amount)]
@@ -93,9 +93,9 @@ def subagents(project: Project, amount: int, total: int) -> UUID:
 def summaries(project: Project, amount: int, total: int) -> UUID:
     """Summaries of single steps, oldest first."""
     session = _begin(project, f"{amount} summaries", total)
-    each = total // amount
+    distance = total // amount
     for number in range(amount):
-        at = 1 + number * each
+        at = 1 + number * distance
         add_summary(project, session, (at, at), SummaryText(f"Found the cause in file {number}."))
     return session
 
@@ -104,20 +104,20 @@ def calls(project: Project, amount: int, total: int) -> UUID:
     """The step in the middle has many tool calls, each with its result in a separate entry."""
     session = _begin(project, f"a step of {amount} calls", STEPS // 2 - 1)
     ids = [f"call {number}" for number in range(amount)]
-    made = tuple(ToolCall(id=id, name="read", arguments={"path": id}) for id in ids)
+    tool_calls = tuple(ToolCall(id=id, name="read", arguments={"path": id}) for id in ids)
     results = [
         ToolResults(results=(ToolResult(tool_call_id=id, status="success", outputs=id),)) for id in ids
     ]
-    append(project, session, [EntryDraft(body) for body in (ModelOutput(tool_calls=made), *results)])
-    _go_on(project, session, STEPS // 2)
+    append(project, session, [EntryDraft(body) for body in (ModelOutput(tool_calls=tool_calls), *results)])
+    _append_steps(project, session, STEPS // 2)
     return session
 
 
 def open_calls(project: Project, amount: int, total: int) -> UUID:
     """The newest step waits for the results of many tool calls."""
     session = _begin(project, f"{amount} open calls", STEPS - 1)
-    made = tuple(ToolCall(id=f"call {number}", name="read") for number in range(amount))
-    append(project, session, [EntryDraft(ModelOutput(tool_calls=made))])
+    tool_calls = tuple(ToolCall(id=f"call {number}", name="read") for number in range(amount))
+    append(project, session, [EntryDraft(ModelOutput(tool_calls=tool_calls))])
     return session
 
 

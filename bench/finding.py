@@ -80,16 +80,16 @@ def _one(session: Any, length: int, appending: float) -> list[tuple[str, str, st
 
 
 def _row(name: str, find: Callable[[], Any]) -> tuple[str, str, str]:
-    walls, processor, found = [], [], None
+    walls, processor, matches = [], [], None
     for _ in range(ROUNDS):
         begin, spent = time.perf_counter(), time.process_time()
-        found = find()
+        matches = find()
         walls.append((time.perf_counter() - begin) * 1000)
         processor.append((time.process_time() - spent) * 1000)
-    end = "" if found.more is None else ", stopped early"
+    end = "" if matches.more is None else ", stopped early"
     spread = f"{statistics.median(walls):.0f} ms ({min(walls):.0f} to {max(walls):.0f})"
-    own = f"{statistics.median(processor):.0f} ms of the processor"
-    return name, f"{spread}, {own}, {len(found.hits):,} hits{end}", "300 ms"
+    processor_figure = f"{statistics.median(processor):.0f} ms of the processor"
+    return name, f"{spread}, {processor_figure}, {len(matches.hits):,} hits{end}", "300 ms"
 
 
 def _fill(length: int) -> tuple[Any, float]:

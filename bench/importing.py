@@ -93,10 +93,10 @@ def write_claude_code(path: Path, steps: int) -> None:
                 "usage": usage,
             }
             output["content"] = [{"type": "text", "text": THOUGHT}, call]
-            answer = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"{n}: {RESULT}"}
+            tool_result = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"{n}: {RESULT}"}
             for kind, message, uuid, parent in (
                 ("assistant", output, f"a{n}", f"u{n - 1}" if n else None),
-                ("user", {"role": "user", "content": [answer]}, f"u{n}", f"a{n}"),
+                ("user", {"role": "user", "content": [tool_result]}, f"u{n}", f"a{n}"),
             ):
                 line: dict[str, Any] = {
                     "type": kind,

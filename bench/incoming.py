@@ -43,19 +43,19 @@ class Incoming:
 
 def main(steps: int = 20_000) -> None:
     with home() as folder:
-        seen = append_meanwhile(folder, steps)
-    files = ", ".join(sorted(seen.files))
+        incoming = append_meanwhile(folder, steps)
+    files = ", ".join(sorted(incoming.files))
     rows = [
-        ("action + result, median", f"{statistics.median(seen.times):.1f} ms", ""),
+        ("action + result, median", f"{statistics.median(incoming.times):.1f} ms", ""),
         (
             "the same, 99th percentile and longest",
-            f"{_at(seen.times, 0.99):.0f} ms, {max(seen.times):.0f} ms",
+            f"{_at(incoming.times, 0.99):.0f} ms, {max(incoming.times):.0f} ms",
             "",
         ),
-        ("runs, those that did not succeed", f"{seen.runs:,}, {seen.unfinished}", "0"),
-        ("steps that were left uncompressed", str(seen.uncompressed), "0"),
-        ("messages left in the queue", str(seen.messages), "0"),
-        ("lines in the log", str(len(seen.log.splitlines())), "0"),
+        ("runs, those that did not succeed", f"{incoming.runs:,}, {incoming.unfinished}", "0"),
+        ("steps that were left uncompressed", str(incoming.uncompressed), "0"),
+        ("messages left in the queue", str(incoming.messages), "0"),
+        ("lines in the log", str(len(incoming.log.splitlines())), "0"),
         ("files in the data folder", files, ""),
     ]
     report(f"{steps:,} steps while a worker compresses them", rows)
@@ -63,51 +63,53 @@ def main(steps: int = 20_000) -> None:
 
 def append_meanwhile(folder: Path, steps: int) -> Incoming:
     """Records steps over HTTP, waits until the worker has finished, and stops the server."""
-    with installation(folder / "home", migrated=True, PLAYHEAD_API_KEY=KEY) as ours:
-        server = ours.start("manage.py", "up", "--port", "0", "--no-demo")
+    with installation(folder / "home", migrated=True, PLAYHEAD_API_KEY=KEY) as installed:
+        server = installed.start("manage.py", "up", "--port", "0", "--no-demo")
         client = Client(_port(server.stdout))
-        seen = Incoming(steps)
+        incoming = Incoming(steps)
         for first in range(0, steps, STEPS_A_SESSION):
             session = client.json("POST", "/api/v1/sessions", {})["id"]
             for number in range(first, min(first + STEPS_A_SESSION, steps)):
                 begin = time.perf_counter()
                 client.send("POST", f"/api/v1/sessions/{session}/actions", action(number))
                 client.send("POST", f"/api/v1/sessions/{session}/results", result(number))
-                seen.times.append((time.perf_counter() - begin) * 1000)
-        _until_idle(ours)
-        _account(ours, seen)
-        seen.log = ended(server)
-        seen.files = {str(path.relative_to(ours.home)) for path in ours.home.rglob("*")}
-        return seen
+                incoming.times.append((time.perf_counter() - begin) * 1000)
+        _until_idle(installed)
+        _account(installed, incoming)
+        incoming.log = ended(server)
+        incoming.files = {str(path.relative_to(installed.home)) for path in installed.home.rglob("*")}
+        return incoming
 
 
 def _port(printed: IO[str] | None) -> int:
     assert printed is not None
     for line in printed:
-        if found := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
-            return int(found[1])
+        if match := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
+            return int(match[1])
     raise SystemExit("the server did not start")
 
 
-def _until_idle(ours: Installation, seconds: float = 300) -> None:
+def _until_idle(installed: Installation, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
-    while ours.rows(_ACTIVE) or ours.rows(_DUE) or ours.rows(_QUEUED) != [(0,)]:
+    while installed.rows(_ACTIVE) or installed.rows(_DUE) or installed.rows(_QUEUED) != [(0,)]:
         if time.monotonic() > end:
             break  # the report shows what is left
         time.sleep(0.2)
 
 
-def _account(ours: Installation, seen: Incoming) -> None:
-    [(seen.runs,)] = ours.rows("SELECT COUNT(*) FROM historyapp_compressionrun")
-    [(seen.unfinished,)] = ours.rows(
+def _account(installed: Installation, incoming: Incoming) -> None:
+    [(incoming.runs,)] = installed.rows("SELECT COUNT(*) FROM historyapp_compressionrun")
+    [(incoming.unfinished,)] = installed.rows(
         "SELECT COUNT(*) FROM historyapp_compressionrun WHERE state <> 'succeeded'"
     )
-    late = f"SELECT steps - compressed_to - {_DETAILED} FROM historyapp_session"
-    behind = sum(max(0, steps) for (steps,) in ours.rows(late))
-    [(wanted,)] = ours.rows("SELECT SUM(compressed_to) FROM historyapp_session")
-    [(made,)] = ours.rows("SELECT COUNT(DISTINCT session_id || ' ' || first_step) FROM historyapp_summary")
-    [(seen.messages,)] = ours.rows(_QUEUED)
-    seen.uncompressed = behind + wanted - made
+    statement = f"SELECT steps - compressed_to - {_DETAILED} FROM historyapp_session"
+    behind = sum(max(0, steps) for (steps,) in installed.rows(statement))
+    [(handled,)] = installed.rows("SELECT SUM(compressed_to) FROM historyapp_session")
+    [(summarised,)] = installed.rows(
+        "SELECT COUNT(DISTINCT session_id || ' ' || first_step) FROM historyapp_summary"
+    )
+    [(incoming.messages,)] = installed.rows(_QUEUED)
+    incoming.uncompressed = behind + handled - summarised
 
 
 def _at(times: list[float], share: float) -> float:

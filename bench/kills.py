@@ -2,8 +2,8 @@
 
 The victims are the web process, ``playhead up`` alone, a worker and, with PostgreSQL, Redis and a backend of
 PostgreSQL. The seed determines which process is killed, and when. In the end every acknowledged entry must be
-there once, at the position that was acknowledged, a reader of the events must have received each entry once,
-and a rebuild of all projections must find no difference.
+stored once, at the acknowledged position; a reader of the events must have received each entry once; and a
+rebuild of all projections must find no difference.
 """
 
 import argparse
@@ -59,25 +59,25 @@ class Writer:
     session: str = ""
 
     def run(self, stopping: threading.Event) -> None:
-        made = {"title": self.name, "settings": {"compress_automatically": self.compressing}}
-        self.session = str(self._deliver("/sessions", made, self.name)["id"])
+        session = {"title": self.name, "settings": {"compress_automatically": self.compressing}}
+        self.session = str(self._deliver("/sessions", session, self.name)["id"])
         while not stopping.is_set() and not self.refused:
             text = f"{self.name}.{len(self.acknowledged)}"
             path = f"/sessions/{self.session}/entries"
-            answer = self._deliver(path, {"entries": step(text)}, text)
+            response = self._deliver(path, {"entries": step(text)}, text)
             if not self.refused:
-                self.acknowledged[text] = answer["positions"]
+                self.acknowledged[text] = response["positions"]
             time.sleep(0.02)
 
     def _deliver(self, path: str, body: object, key: str) -> dict[str, Any]:
         end = time.monotonic() + PATIENCE
         for attempt in range(sys.maxsize):
-            status, answer = request(self.port, "POST", path, body, key)
+            status, response = request(self.port, "POST", path, body, key)
             self.repeated += attempt == 1
             if status == 201:
-                return dict(answer)
+                return dict(response)
             if status and status < 500:
-                self.refused = f"{path}: {status} {answer}"
+                self.refused = f"{path}: {status} {response}"
                 return {"id": ""}
             if time.monotonic() > end:
                 self.refused = f"{path}: no answer in {PATIENCE} s, the last of {attempt + 1} was {status}"
@@ -121,7 +121,7 @@ class Server:
 
     def start(self) -> None:
         command = [sys.executable, "manage.py", "up", "--no-demo", "--port", str(self._port)]
-        self._log = next(self._logs)  # processes of the killed server still write to theirs
+        self._log = next(self._logs)  # processes of the killed server still write to the old log
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._at.environment, stdout=log, stderr=log, text=True
@@ -206,7 +206,7 @@ def kill_backend(url: str, chance: random.Random) -> None:
             if pids := sorted(pid for (pid,) in connection.execute(others)):
                 os.kill(chance.choice(pids), signal.SIGKILL)
                 return
-        time.sleep(0.05)  # it still recovers from the kill before
+        time.sleep(0.05)  # PostgreSQL is still recovering from the previous kill
 
 
 @dataclass
@@ -342,15 +342,15 @@ def settle(at: Installation, outcome: Outcome) -> None:
 
 
 def entries_of(port: int, session: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     cursor = ""
     while True:
         status, page = request(port, "GET", f"/sessions/{session}/entries?limit=500{cursor}")
         if status != 200:
             raise SystemExit(f"the entries of {session}: {status} {page}")
-        found += page["items"]
+        entries += page["items"]
         if not page["next"]:
-            return found
+            return entries
         cursor = f"&cursor={page['next']}"
 
 
@@ -359,23 +359,23 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="postgres")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     started = time.monotonic()
     with ExitStack() as stack:
         folder, url, redis = stack.enter_context(home()), "", None
-        if given.database == "postgres":
+        if options.database == "postgres":
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="playhead-kills-"))) / "data"
             url = start_postgres(data, durable=True)
             stack.callback(stop_postgres, data)
             redis = stack.enter_context(redis_server())
         seen = kill_under_writers(
-            folder / "home", given.kills, random.Random(given.seed), url=url, redis=redis
+            folder / "home", options.kills, random.Random(options.seed), url=url, redis=redis
         )
     killed = ", ".join(f"{part} {count}" for part, count in sorted(seen.by_part.items()))
     report(
-        f"Forced kills under {WRITERS} writers on {given.database}",
+        f"Forced kills under {WRITERS} writers on {options.database}",
         [
-            (f"kills (seed {given.seed})", f"{seen.by_part.total():,}: {killed}", f"{given.kills:,}"),
+            (f"kills (seed {options.seed})", f"{seen.by_part.total():,}: {killed}", f"{options.kills:,}"),
             ("minutes", f"{(time.monotonic() - started) / 60:.1f}", ""),
             ("acknowledged entries", f"{seen.acknowledged:,}", ""),
             ("requests that were repeated", f"{seen.repeated:,}", ""),

@@ -73,14 +73,14 @@ class Kills:
 
 
 def main(steps: int = 2000, kills: int = 200, seed: int = 1) -> None:
-    seen = kill_while_compressing(steps, kills, random.Random(seed))
-    killed = ", ".join(f"{part} {count}" for part, count in sorted(seen.by_part.items()))
+    outcome = kill_while_compressing(steps, kills, random.Random(seed))
+    killed = ", ".join(f"{part} {count}" for part, count in sorted(outcome.by_part.items()))
     rows = [
-        (f"kills (seed {seed})", f"{seen.by_part.total()}: {killed}", str(kills)),
-        ("summaries at the last kill", f"{seen.done_by_then:,}", ""),
-        ("run", seen.state, "succeeded"),
-        ("steps without exactly one summary", str(seen.wrong), "0"),
-        (f"model calls for {steps:,} steps", f"{seen.calls:,}", f"{seen.max_calls:,.0f}"),
+        (f"kills (seed {seed})", f"{outcome.by_part.total()}: {killed}", str(kills)),
+        ("summaries at the last kill", f"{outcome.done_by_then:,}", ""),
+        ("run", outcome.state, "succeeded"),
+        ("steps without exactly one summary", str(outcome.wrong), "0"),
+        (f"model calls for {steps:,} steps", f"{outcome.calls:,}", f"{outcome.max_calls:,.0f}"),
     ]
     report("Forced kills during a run", rows)
 
@@ -90,7 +90,7 @@ def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause:
     with home() as folder, redis_server() as redis, Loopback() as model:
         environment = _environment(folder, redis, model)
         session = _prepare(folder, steps, environment)
-        seen = Kills(steps)
+        outcome = Kills(steps)
         model.default = lambda _: _slow_answer()
         python = [sys.executable, "manage.py"]
         parts = [
@@ -105,26 +105,26 @@ def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause:
                     "--from", "1", "--to", str(steps), "--no-wait")  # fmt: skip
             for _ in range(kills):
                 time.sleep(pause * chance.uniform(0.2, 1.8))
-                _kill_one(chance, parts, redis, seen)
-            seen.done_by_then = int(_shell(environment, "Summary.objects.count()"))
-            seen.state = _wait(environment, 120 + steps / 10)
+                _kill_one(chance, parts, redis, outcome)
+            outcome.done_by_then = int(_shell(environment, "Summary.objects.count()"))
+            outcome.state = _wait(environment, 120 + steps / 10)
         finally:
             for part in parts:
                 part.kill()
-        seen.calls = len(model.requests)
-        seen.summaries = Counter(_shell(environment, _SUMMARIES))
-        return seen
+        outcome.calls = len(model.requests)
+        outcome.summaries = Counter(_shell(environment, _SUMMARIES))
+        return outcome
 
 
-def _kill_one(chance: random.Random, parts: list[Process], redis: Redis, seen: Kills) -> None:
+def _kill_one(chance: random.Random, parts: list[Process], redis: Redis, outcome: Kills) -> None:
     victim = chance.randrange(len(parts) + 1)
     if victim == len(parts):
-        seen.by_part["redis"] += 1
+        outcome.by_part["redis"] += 1
         redis.kill()
         redis.start()
         return
     part = parts[victim]
-    seen.by_part[part.name] += 1
+    outcome.by_part[part.name] += 1
     part.kill()
     part.start()
 
@@ -171,7 +171,7 @@ _SUMMARIES = "list(Summary.objects.filter(strategy='episode_summary').values_lis
 
 
 def _shell(environment: Mapping[str, str], expression: str) -> Any:
-    """The value of an expression over the models."""
+    """Evaluates an expression with the models in a Django shell."""
     names = "CompressionRun, Session, Summary"
     code = f"import json; from historyapp.models import {names}; print(json.dumps({expression}))"
     return json.loads(_manage(environment, "shell", "--no-imports", "-c", code))

@@ -26,9 +26,13 @@ def main(rounds: int = 200) -> None:
         agent, person = Client(port), _signed_in(port, folder)
         rows = []
         for name, send in _requests(agent, person).items():
-            one, other = alternate(partial(send, short, SHORT), partial(send, long, LONG), rounds=rounds)
+            short_ms, long_ms = alternate(
+                partial(send, short, SHORT), partial(send, long, LONG), rounds=rounds
+            )
             bound = "1.2" if name == "append" else "1.3"
-            rows.append((f"{name}: {one:.2f} ms → {other:.2f} ms", f"**{other / one:.2f}**", bound))
+            rows.append(
+                (f"{name}: {short_ms:.2f} ms → {long_ms:.2f} ms", f"**{long_ms / short_ms:.2f}**", bound)
+            )
         rows += _sizes(person, long)
     report(f"{SHORT} steps → {LONG:,} steps", rows)
 

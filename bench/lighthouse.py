@@ -50,7 +50,7 @@ def main(steps: str = str(STEPS)) -> None:
 
 @contextmanager
 def _signed_in(profile: Path, cookie: dict[str, Any]) -> Iterator[int]:
-    """A Chromium that has the cookie; gives the port of its debugger.
+    """Starts a Chromium that has the cookie, and yields the port of its debugger.
 
     With Lighthouse's own option for headers, requests of scripts would be sent without the cookie.
     """
@@ -75,10 +75,10 @@ def _run(command: list[str]) -> dict[str, Any]:
         "--disable-storage-reset",
     ]
     done = subprocess.run([*command, *options], check=True, stdout=subprocess.PIPE, timeout=PATIENCE)
-    found: dict[str, Any] = json.loads(done.stdout)
-    if found["finalDisplayedUrl"] != command[1]:
-        raise SystemExit(f"{command[1]} leads to {found['finalDisplayedUrl']}, which is another page.")
-    return found
+    scores: dict[str, Any] = json.loads(done.stdout)
+    if scores["finalDisplayedUrl"] != command[1]:
+        raise SystemExit(f"{command[1]} leads to {scores['finalDisplayedUrl']}, which is another page.")
+    return scores
 
 
 def _scores(result: dict[str, Any]) -> str:

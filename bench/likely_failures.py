@@ -2,9 +2,9 @@
 
     python -m bench.likely_failures FOLDER [--labels FILE] [--show fitted]
 
-Labels are in bench/outcomes. A label counts for the text with its digest alone; a file that has changed is
-named. Of ``new_labels.jsonl``, the projects are divided: rules were improved on the results of one half of
-them, and then measured once on the other. The two older files of labels were divided by file.
+Labels are in bench/outcomes. A label applies only to the text with its digest; files that have changed are
+named. ``new_labels.jsonl`` is divided by project: the rules were improved on the results of one half, and
+then measured once on the other half. The two older files of labels were divided by file.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Share(NamedTuple):
 
 
 def project_of(file: str) -> str:
-    """The project that a transcript is about, as the names of the corpus say it."""
+    """The project of a transcript, according to the file names of the corpus."""
     if file.count("/") >= 2:
         return file.split("/")[1]
     return file.rpartition("/")[2].partition("__")[0].partition(".")[0]
@@ -73,69 +73,73 @@ def judged(folder: Path, labels: Path = LABELS) -> list[Judged]:
     """The labelled results of a folder.
 
     Raises:
-        SystemExit: when a label's result is not there, or its text is another one.
+        SystemExit: when a labelled result is missing, or its text has changed.
     """
-    wanted = {_place(label): label for label in map(json.loads, labels.read_text().splitlines())}
-    found = {}
-    for one in chain(results_in(folder), results_in_other_formats(folder)):
-        label = wanted.get(place_of(one))
-        if label and label["sha256"] == one.digest:
-            finding = likely_failure(one.result, one.check)
+    labels_by_place = {_place(label): label for label in map(json.loads, labels.read_text().splitlines())}
+    judged_results = {}
+    for recorded in chain(results_in(folder), results_in_other_formats(folder)):
+        label = labels_by_place.get(place_of(recorded))
+        if label and label["sha256"] == recorded.digest:
+            finding = likely_failure(recorded.result, recorded.check)
             weight = label.get("weight")
-            found[_place(label)] = Judged(one, label["failed"], label["reason"], finding, weight)
-    missing = wanted.keys() - found.keys()
+            judged_results[_place(label)] = Judged(
+                recorded, label["failed"], label["reason"], finding, weight
+            )
+    missing = labels_by_place.keys() - judged_results.keys()
     if missing:
         raise SystemExit(f"{len(missing)} labelled results are not in {folder}: {sorted(missing)[:3]} …")
-    return list(found.values())
+    return list(judged_results.values())
 
 
-def precision(some: Iterable[Judged]) -> Share:
+def precision(results: Iterable[Judged]) -> Share:
     """Of the results that rules call likely failures, those that failed."""
-    flagged = [one for one in some if one.finding]
-    return Share(sum(one.failed for one in flagged), len(flagged))
+    flagged = [result for result in results if result.finding]
+    return Share(sum(result.failed for result in flagged), len(flagged))
 
 
-def recall(some: Iterable[Judged]) -> Share:
+def recall(results: Iterable[Judged]) -> Share:
     """Of the results that failed, those that rules find."""
-    failed = [one for one in some if one.failed]
-    return Share(sum(one.finding is not None for one in failed), len(failed))
+    failed = [result for result in results if result.failed]
+    return Share(sum(result.finding is not None for result in failed), len(failed))
 
 
-def weighted(some: Sequence[Judged]) -> str:
+def weighted(results: Sequence[Judged]) -> str:
     """Precision and recall in the population that the sample was drawn from, without an interval."""
-    both = _weight(one for one in some if one.finding and one.failed)
-    flagged = _weight(one for one in some if one.finding)
-    failed = _weight(one for one in some if one.failed)
+    both = _weight(result for result in results if result.finding and result.failed)
+    flagged = _weight(result for result in results if result.finding)
+    failed = _weight(result for result in results if result.failed)
     return f"{both / flagged:.1%}, {both / failed:.1%}" if flagged and failed else "unknown"
 
 
-def _weight(some: Iterable[Judged]) -> float:
-    return sum(one.weight or 0 for one in some)
+def _weight(results: Iterable[Judged]) -> float:
+    return sum(result.weight or 0 for result in results)
 
 
 def _place(label: dict[str, Any]) -> tuple[str, int, int, int]:
     return label["file"], label["session"], label["position"], label["index"]
 
 
-def _show(some: Iterable[Judged]) -> None:
-    for one in some:
-        if one.failed != bool(one.finding):
-            rule, line = one.finding or ("missed", "")
-            place = f"{one.recorded.file} {one.recorded.position}"
-            print(f"{place}: {rule}: {line[:150]} [{one.reason}]")
+def _show(results: Iterable[Judged]) -> None:
+    for result in results:
+        if result.failed != bool(result.finding):
+            rule, line = result.finding or ("missed", "")
+            place = f"{result.recorded.file} {result.recorded.position}"
+            print(f"{place}: {rule}: {line[:150]} [{result.reason}]")
 
 
 def _print(groups: dict[str, list[Judged]]) -> None:
     print("| results of | results | failed | precision | recall | weighted |\n|---|---|---|---|---|---|")
-    for name, some in groups.items():
-        failed = sum(one.failed for one in some)
-        print(f"| {name} | {len(some)} | {failed} | {precision(some)} | {recall(some)} | {weighted(some)} |")
+    for name, group in groups.items():
+        failed = sum(result.failed for result in group)
+        print(
+            f"| {name} | {len(group)} | {failed} | {precision(group)} | {recall(group)} | {weighted(group)} |"
+        )
 
 
-def _groups(some: Iterable[Judged], name_of: Callable[[Judged], str]) -> dict[str, list[Judged]]:
+def _groups(results: Iterable[Judged], name_of: Callable[[Judged], str]) -> dict[str, list[Judged]]:
     groups: dict[str, list[Judged]] = {}
-    for one in some:
-        groups.setdefault(name_of(one), []).append(one)
+    for result in results:
+        groups.setdefault(name_of(result), []).append(result)
     return dict(sorted(groups.items()))
 
 
@@ -145,16 +149,16 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, default=LABELS)
     parser.add_argument("--half", choices=("fitted", "set aside", "both"), default="both")
     parser.add_argument("--show", action="store_true", help="name the results that rules get wrong")
-    given = parser.parse_args()
-    found = judged(given.folder, given.labels)
-    halves = _groups(found, lambda one: "set aside" if one.is_set_aside else "fitted")
-    chosen = {name: some for name, some in halves.items() if given.half in (name, "both")}
+    options = parser.parse_args()
+    results_judged = judged(options.folder, options.labels)
+    halves = _groups(results_judged, lambda result: "set aside" if result.is_set_aside else "fitted")
+    chosen = {name: results for name, results in halves.items() if options.half in (name, "both")}
     _print(chosen)
-    for name, some in chosen.items():
+    for name, results in chosen.items():
         print(f"\n{name}, by format:\n")
-        _print(_groups(some, lambda one: one.recorded.format))
-        if given.show:
-            _show(some)
+        _print(_groups(results, lambda result: result.recorded.format))
+        if options.show:
+            _show(results)
 
 
 if __name__ == "__main__":

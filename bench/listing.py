@@ -82,7 +82,7 @@ def measure() -> None:
 
 
 def fill() -> Any:
-    """A project of many sessions; gives a client that is signed in."""
+    """Fills a project with many sessions, and returns a client that is signed in."""
     from django.contrib.auth.models import User
     from django.db import connection
     from django.test import Client

@@ -61,7 +61,7 @@ class Client:
 
 @contextmanager
 def server(application: str, environment: dict[str, str], probe: str) -> Iterator[int]:
-    """A granian process with Playhead's settings, for a WSGI or an ASGI application; gives its port."""
+    """A granian process with Playhead's settings, for a WSGI or an ASGI application. Yields its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
@@ -125,7 +125,7 @@ def alternate(*jobs: Callable[[], object], rounds: int) -> list[float]:
 
 
 def processor_time(processes: Iterable[int]) -> float:
-    """Milliseconds that these processes have computed so far. psutil gives tens, which is too coarse."""
+    """The processor time of these processes so far, in milliseconds. psutil returns tens of milliseconds."""
     threads = [path for pid in processes for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     return sum(int(path.read_text().split()[0]) for path in threads) / 1e6
 

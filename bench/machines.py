@@ -1,6 +1,6 @@
 """Machines for measurements: each process in a network namespace of its own, else on a loopback address.
 
-PostgreSQL and Redis run on the host, where all of them reach it over a bridge.
+PostgreSQL and Redis run on the host, which all machines reach over a bridge.
 """
 
 import os
@@ -107,7 +107,7 @@ class Part:
             self.process.wait()
 
     def stop(self) -> None:
-        """As systemd does it."""
+        """Sends SIGTERM and kills the process after 40 seconds, as systemd does."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -116,7 +116,7 @@ class Part:
                 self.kill()
 
     def restart_if_ended(self) -> None:
-        """As systemd does it, for example when the database was away at the start."""
+        """Starts an ended process again, as systemd does, for example if it found no database."""
         if self.process is None or self.process.poll() is not None:
             self.start()
 
@@ -126,9 +126,9 @@ class Part:
         total = 0.0
         with suppress(psutil.NoSuchProcess):
             root = psutil.Process(self.process.pid)
-            for each in (root, *root.children(recursive=True)):
+            for process in (root, *root.children(recursive=True)):
                 with suppress(psutil.NoSuchProcess):
-                    times = each.cpu_times()
+                    times = process.cpu_times()
                     total += times.user + times.system
         return total
 
@@ -136,8 +136,8 @@ class Part:
         """Private memory of it and its children in MB: what an additional process takes."""
         assert self.process
         root = psutil.Process(self.process.pid)
-        found = [each.memory_full_info().uss for each in (root, *root.children(recursive=True))]
-        return float(sum(found)) / 1e6
+        sizes = [process.memory_full_info().uss for process in (root, *root.children(recursive=True))]
+        return float(sum(sizes)) / 1e6
 
 
 def web(machine: Machine, folder: Path, environment: Mapping[str, str]) -> Part:
@@ -154,7 +154,7 @@ def worker(machine: Machine, folder: Path, environment: Mapping[str, str]) -> Pa
 
 
 def wait_for(address: str, port: int, seconds: float = 240) -> None:
-    """Waits until something listens there."""
+    """Waits until a server listens at this address."""
     end = time.monotonic() + seconds
     while True:
         try:

@@ -75,7 +75,7 @@ def _rate(client: Client, session: str, number: int) -> tuple[int, float]:
 
 @contextmanager
 def _model() -> Iterator[dict[str, str]]:
-    """Starts the local model in its own process, so that it does not delay the agent; gives its variables."""
+    """Starts the local model in a process, so that it does not delay the agent. Yields its variables."""
     command = [sys.executable, "-m", "tests.llm.loopback", "--latency", str(LATENCY)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

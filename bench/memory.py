@@ -93,16 +93,16 @@ def memory_of(parent: psutil.Process) -> tuple[int, str]:
 
 
 def _file_pages(mappings: str) -> Counter[str]:
-    """Kilobytes of each file that are in memory. Two processes have the same pages of one."""
-    found = Counter[str]()
+    """Kilobytes of each file that are in memory. Processes share these pages."""
+    sizes = Counter[str]()
     path = ""
     for line in mappings.splitlines():
         name, _, value = line.partition(":")
         if name in ("Rss", "Anonymous"):
-            found[path] += int(value.split()[0]) * (1 if name == "Rss" else -1)
+            sizes[path] += int(value.split()[0]) * (1 if name == "Rss" else -1)
         elif "-" in name.partition(" ")[0]:
             path = line.partition("/")[2]
-    return found
+    return sizes
 
 
 def _read(process: psutil.Process, name: str) -> str:

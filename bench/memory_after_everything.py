@@ -42,7 +42,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b\d+\b")
 
 
 class Visitor:
-    """A client of pages and of the API. Any status is accepted: forms of nothing are part of everything."""
+    """A client of pages and of the API. It accepts any status, because some requests are meant to fail."""
 
     def __init__(self, port: int, key: str) -> None:
         self._port, self._key = port, key
@@ -158,19 +158,19 @@ def _do_everything(visitor: Visitor, session: str) -> None:
     """Imports, contexts, exports, compressions, an evaluation, and each read of the API."""
     for file in _transcripts(Path(sys.argv[1])):
         _import(visitor, file)
-    imported = [one["id"] for one in json.loads(visitor.call("GET", "/sessions"))["items"]]
+    imported = [session_id["id"] for session_id in json.loads(visitor.call("GET", "/sessions"))["items"]]
     schemas = json.loads(visitor.call("GET", "/openapi.json"))
-    for one in imported:
+    for session_id in imported:
         for policy, format in product(POLICIES, FORMATS):
             body = {"policy": policy, "format": format, "max_tokens": 4000}
-            visitor.call("POST", f"/sessions/{one}/contexts", body)
+            visitor.call("POST", f"/sessions/{session_id}/contexts", body)
         for format in EXPORTERS:
-            visitor.call("GET", f"/sessions/{one}/export?format={format}")
-    for one, strategy in product(imported[:4], STRATEGIES):
-        _compress(visitor, one, strategy)
+            visitor.call("GET", f"/sessions/{session_id}/export?format={format}")
+    for session_id, strategy in product(imported[:4], STRATEGIES):
+        _compress(visitor, session_id, strategy)
     visitor.call("POST", "/evaluations", {"sessions": imported[:3], "budgets": [2000]})
-    for path, one in product(_reads(schemas), imported[:4]):
-        visitor.call("GET", path.replace("{session_id}", one))
+    for path, session_id in product(_reads(schemas), imported[:4]):
+        visitor.call("GET", path.replace("{session_id}", session_id))
     for query in ("parser", "tool:read", "error OR failed", '"does not end"'):
         visitor.call("GET", f"/search?q={query.replace(' ', '%20')}")
 

@@ -4,9 +4,8 @@
 
 Each label names a file, the position of an action in it and the hash of a name, and says where the name first
 appeared: in what the agent was given, in its own earlier words, or nowhere. Precision is the share of names
-for which the place that is shown is the labelled one; recall the share of names that stood somewhere for
-which a
-right place is shown.
+with a displayed place for which it is the labelled place. Recall is the share of names that appeared
+somewhere for which the labelled place is displayed.
 """
 
 import argparse
@@ -33,22 +32,24 @@ Places = dict[int, list[int]]
 
 
 class Count(NamedTuple):
-    """Of one kind of name."""
+    """The counts of one kind of name."""
 
     names: int = 0
-    stood: int = 0
-    led: int = 0
-    led_right: int = 0
+    appeared: int = 0
+    placed: int = 0
+    placed_right: int = 0
     from_nowhere: int = 0
     from_nowhere_right: int = 0
 
-    def plus(self, *, stood: bool, led: bool, is_right: bool) -> "Count":
+    def plus(self, *, appeared: bool, placed: bool, is_right: bool) -> "Count":
         """The counts with one more name.
 
         Args:
-            led: whether a place is shown for it.
+            placed: whether a place is displayed for the name.
         """
-        return Count(*map(add, self, (1, stood, led, led and is_right, not led, not led and is_right)))
+        return Count(
+            *map(add, self, (1, appeared, placed, placed and is_right, not placed, not placed and is_right))
+        )
 
 
 def labels(half: str) -> list[dict[str, Any]]:
@@ -62,7 +63,7 @@ def read(path: Path) -> tuple[list[Entry], Places]:
     """The entries of a file, and the positions of each key, ascending."""
     with path.open("rb") as stream:
         source = Source(path.name, stream, str(path.parent))
-        drafts = [one.draft for one in detect(source).read(source) if isinstance(one, Append)]
+        drafts = [each.draft for each in detect(source).read(source) if isinstance(each, Append)]
     entries = [
         entry._replace(metadata=draft.metadata)
         for entry, draft in zip(session(*(draft.body for draft in drafts)), drafts, strict=True)
@@ -92,9 +93,11 @@ def measure(folder: Path, half: str) -> dict[str, Count]:
         texts = texts_in(calls_of(body)[row["call"]].arguments)
         named = (name for text in texts for name in identifiers(text))
         name = next(name for name in named if sha256(name.encode()).hexdigest() == row["sha256"])
-        found, stood = origin(places, name, row["position"]), row["label"] != "nowhere"
-        is_right = found in row["at"] if stood else found is None
-        counts[row["kind"]] = counts[row["kind"]].plus(stood=stood, led=found is not None, is_right=is_right)
+        place, appeared = origin(places, name, row["position"]), row["label"] != "nowhere"
+        is_right = place in row["at"] if appeared else place is None
+        counts[row["kind"]] = counts[row["kind"]].plus(
+            appeared=appeared, placed=place is not None, is_right=is_right
+        )
     return counts
 
 
@@ -108,12 +111,12 @@ def interval(right: int, of: int) -> str:
 
 def table(counts: dict[str, Count]) -> list[str]:
     """The lines of a table in Markdown."""
-    whole = Count(*map(sum, zip(*counts.values(), strict=True)))
+    all_kinds = Count(*map(sum, zip(*counts.values(), strict=True)))
     lines = ['| kind | precision | recall | right about "from nowhere" |', "|---|---|---|---|"]
-    for kind, count in [*counts.items(), ("**all**", whole)]:
+    for kind, count in [*counts.items(), ("**all**", all_kinds)]:
         shares: Sequence[tuple[int, int]] = (
-            (count.led_right, count.led),
-            (count.led_right, count.stood),
+            (count.placed_right, count.placed),
+            (count.placed_right, count.appeared),
             (count.from_nowhere_right, count.from_nowhere),
         )
         lines.append(f"| {kind} | {' | '.join(interval(*share) for share in shares)} |")

@@ -80,7 +80,7 @@ def measure(length: int) -> None:
 
 
 def _bytes(tables: tuple[str, ...]) -> int:
-    """What tables and their indexes take on disk, by the beginnings of their names."""
+    """The bytes of tables and their indexes on disk. ``tables``: the beginnings of their names."""
     from historyapp.models.fields import on_sqlite
     from historyapp.models.sql import fetch_all
 
@@ -88,11 +88,11 @@ def _bytes(tables: tuple[str, ...]) -> int:
         rows = fetch_all("SELECT name, pgsize FROM dbstat", [])
     else:
         rows = fetch_all("SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r'", [])
-    found = 0
+    total = 0
     for name, size in rows:
         plain = name.removeprefix("sqlite_autoindex_").removeprefix("historyapp_")
-        found += size if plain.startswith(tables) else 0
-    return found
+        total += size if plain.startswith(tables) else 0
+    return total
 
 
 def fill(length: int) -> tuple[Any, float]:
@@ -114,7 +114,7 @@ def fill(length: int) -> tuple[Any, float]:
             arguments = {"command": f"grep -n {last} historyapp/file_{number}.py"}
             drafts.append(EntryDraft(ModelOutput(use_tool=UseTool(name="shell", arguments=arguments))))
             place = number * 7919 % (len(source) - CHARACTERS)
-            # Every second line is of this step alone, as names of real runs are.
+            # Every second line occurs only in this step, as most names of real runs do.
             text = re.sub(r"_(\w+)\(", rf"_{number}_\1(", source[place : place + CHARACTERS])
             drafts.append(EntryDraft(ToolResults(results=(ToolResult(status="success", outputs=text),))))
             last = next(iter(identifiers(text)), last)

@@ -50,10 +50,10 @@ def _member(project: Project) -> Client:
 def _page(person: Client, session: Session) -> tuple[float, float]:
     """Milliseconds of one page, by the wall clock and of the processor."""
     wall, processor = time.perf_counter(), time.process_time()
-    answer = person.get(f"/sessions/{session.pk}/overview")
+    response = person.get(f"/sessions/{session.pk}/overview")
     milliseconds = (time.perf_counter() - wall) * 1000, (time.process_time() - processor) * 1000
-    assert answer.status_code == 200
-    assert b"so far" not in answer.content
+    assert response.status_code == 200
+    assert b"so far" not in response.content
     return milliseconds
 
 

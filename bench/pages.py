@@ -1,4 +1,4 @@
-"""What a browser shows of sessions of 100, 10,000 and 100,000 steps, and when.
+"""How fast a browser shows sessions of 100, 10,000 and 100,000 steps.
 
 ``python -m bench.pages [STEPS…]`` starts a server and a headless Chromium on this machine. Each visit has a
 cache of its own; the lengths alternate, so that a disturbance affects all. The longest length is compared
@@ -50,7 +50,7 @@ NOTE_PAINTS = """() => {
 
 @dataclass
 class Visits:
-    """Of one page at one length: milliseconds, and bytes over the wire with their headers."""
+    """The visits of one page at one length: milliseconds, and transferred bytes with headers."""
 
     paint: list[float] = field(default_factory=list)
     usable: list[float] = field(default_factory=list)
@@ -127,7 +127,7 @@ class _Visitor:
         """A window with an empty cache, signed in."""
         with self.browser.new_context(base_url=self.address, viewport=WINDOW) as context:
             context.add_cookies([{**self.cookie, "url": self.address}])
-            context.route("**/events", lambda route: route.abort())  # with a stream no page is ever idle
+            context.route("**/events", lambda route: route.abort())  # with a stream, a page is never idle
             yield context.new_page()
 
     def visit(self, path: str, visits: Visits) -> None:
@@ -142,7 +142,7 @@ class _Visitor:
             visits.script.append(sizes["Script"])
 
     def steps(self, session: str, length: int) -> tuple[list[float], list[float]]:
-        """Milliseconds from a key to the painted step: of the next steps, and of steps anywhere."""
+        """Milliseconds from a key to the painted step, for the key → and for typed numbers."""
         anywhere = random.Random(length).sample(range(1, length + 1), JUMPED)
         with self.page() as page:
             page.goto(f"/sessions/{session}?step={length // 3}", wait_until="networkidle")
@@ -161,7 +161,7 @@ class _Visitor:
 
 
 def _sizes_by_kind(page: Page) -> dict[str, float]:
-    """The bytes that come over the wire from now on, by the kind of what they are."""
+    """Counts the transferred bytes from now on, by kind of resource."""
     kinds: dict[str, str] = {}
     sizes: dict[str, float] = defaultdict(float)
 
@@ -179,23 +179,23 @@ def _sizes_by_kind(page: Page) -> dict[str, float]:
 
 
 def _page_rows(visitor: _Visitor, path: str, sessions: dict[int, str]) -> list[tuple[str, str, str]]:
-    found = {length: Visits() for length in sessions}
+    visits_by_length = {length: Visits() for length in sessions}
     visitor.visit(path.format(sessions[min(sessions)]), Visits())  # the server reads its templates
     for _ in range(VISITS):
         for length, session in sessions.items():
-            visitor.visit(path.format(session), found[length])
+            visitor.visit(path.format(session), visits_by_length[length])
     rows = []
-    for length, visits in found.items():
+    for length, visits in visits_by_length.items():
         name = f"{length:,} steps: "
         rows += [
             (f"{name}first contentful paint", _spread(visits.paint), "500 ms"),
             (f"{name}usable", _spread(visits.usable), "1,000 ms"),
             (f"{name}bytes transferred, and the part that is script", _sizes(visits), "150 KB, 60 KB"),
         ]
-    if len(found) == 1:
+    if len(visits_by_length) == 1:
         return rows
-    shortest, longest = found[min(found)], found[max(found)]
-    compared = f"{max(found):,} to {min(found):,} steps"
+    shortest, longest = visits_by_length[min(visits_by_length)], visits_by_length[max(visits_by_length)]
+    compared = f"{max(visits_by_length):,} to {min(visits_by_length):,} steps"
     rows.append((f"first contentful paint: {compared}", _ratio(longest.paint, shortest.paint), "1.3"))
     rows.append((f"usable: {compared}", _ratio(longest.usable, shortest.usable), "1.3"))
     return rows

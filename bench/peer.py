@@ -23,20 +23,20 @@ _FLOOR = re.compile(r"sqlite full batch 100 rows/s .* median (\d+)")
 
 
 def main(python: str) -> None:
-    ours, peers, floors = list[float](), list[float](), list[float]()
+    playhead_rates, peer_rates, floor_rates = list[float](), list[float](), list[float]()
     with home() as folder:
         file = folder / "session.jsonl"
         write_claude_code(file, STEPS)
         for number in range(ROUNDS):
-            peers.append(_peer(python))
-            ours.append(STEPS / import_measured(folder / str(number), file)[0])
-            floors.append(_floor(python))
-    ratio = statistics.median(ours) / statistics.median(peers)
-    share = statistics.median(ours) / statistics.median(floors)
+            peer_rates.append(_peer(python))
+            playhead_rates.append(STEPS / import_measured(folder / str(number), file)[0])
+            floor_rates.append(_floor(python))
+    ratio = statistics.median(playhead_rates) / statistics.median(peer_rates)
+    share = statistics.median(playhead_rates) / statistics.median(floor_rates)
     rows = [
-        (f"importing {STEPS:,} steps", _listed(ours), ""),
-        ("openai-agents' SQLite session, batched (its table: 5,000)", _listed(peers), ""),
-        ("rows of 3 KB, 100 a transaction, synchronous=FULL (its table: 99,000)", _listed(floors), ""),
+        (f"importing {STEPS:,} steps", _listed(playhead_rates), ""),
+        ("openai-agents' SQLite session, batched (its table: 5,000)", _listed(peer_rates), ""),
+        ("rows of 3 KB, 100 a transaction, synchronous=FULL (its table: 99,000)", _listed(floor_rates), ""),
         ("import / peer, medians", f"{ratio:.2f}", "1"),
         ("import / rows, medians", f"{share:.3f}", f"{5_000 / 99_000:.3f}"),
     ]
@@ -54,10 +54,10 @@ def _peer(python: str) -> float:
 
 def _floor(python: str) -> float:
     """Rows that one process inserts into SQLite in a second."""
-    found = _FLOOR.search(_run(python, "b5_raw_db.py"))
-    if found is None:
+    match = _FLOOR.search(_run(python, "b5_raw_db.py"))
+    if match is None:
         raise SystemExit("b5_raw_db.py printed no rate")
-    return float(found[1])
+    return float(match[1])
 
 
 def _run(python: str, script: str) -> str:

@@ -58,13 +58,13 @@ def fill():  # type: ignore[no-untyped-def]
             (True, False),
         )
     )
-    each = STEPS // len(names)
+    row_steps = STEPS // len(names)
     ProjectDay.objects.bulk_create(
         [
             ProjectDay(
                 project=project, day=(now - timedelta(days=day)).date(), agent=agent, model=model, tool=tool,
-                has_cost=False, is_live=is_live, steps=each, errors=each // 20, model_calls=each,
-                uncached=each * 900, output=each * 90, sessions=1,
+                has_cost=False, is_live=is_live, steps=row_steps, errors=row_steps // 20,
+                model_calls=row_steps, uncached=row_steps * 900, output=row_steps * 90, sessions=1,
             )
             for day, agent, model, tool, is_live in names
         ],

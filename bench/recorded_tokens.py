@@ -1,8 +1,8 @@
-"""How well the tokens of a recorded request are known: our count beside the provider's, on a corpus.
+"""How well we count the tokens of recorded requests: our count compared with the provider's, on a corpus.
 
 For each model call of the Claude Code and Codex sessions in a folder, the request is rebuilt from the entries
-before it. What the transcript does not hold is taken from the first reported request of the window, so that
-one is not measured. No later report of the session is used for a request.
+before it. The part that the transcript does not contain is computed from the first reported request of the
+window, so that request is not measured. No later report of the session is used for a request.
 
     python -m bench.recorded_tokens ../shared/corpus
     python -m bench.recorded_tokens ../shared/corpus --held
@@ -96,16 +96,18 @@ def table(misses: Iterable[float]) -> str:
 
 def report(format: str, by_file: Mapping[str, Sequence[Miss]], *, with_files: bool) -> None:
     """Prints the distribution of one format."""
-    whole = [miss for name, some in by_file.items() if not name.startswith(REDACTED) for miss in some]
-    redacted = [miss for name, some in by_file.items() if name.startswith(REDACTED) for miss in some]
+    complete = [
+        miss for name, of_file in by_file.items() if not name.startswith(REDACTED) for miss in of_file
+    ]
+    redacted = [miss for name, of_file in by_file.items() if name.startswith(REDACTED) for miss in of_file]
     print(f"{format}: {len(by_file)} files   (median, p90, p95, worst)")
-    print(f"  as shown                     {table(miss.share for miss in whole)}")
-    print(f"  fixed again at named events  {table(miss.named_share for miss in whole)}")
-    print(f"  unseen part fixed only once  {table(miss.strict_share for miss in whole)}")
+    print(f"  as shown                     {table(miss.share for miss in complete)}")
+    print(f"  fixed again at named events  {table(miss.named_share for miss in complete)}")
+    print(f"  unseen part fixed only once  {table(miss.strict_share for miss in complete)}")
     if redacted:
         print(f"  texts redacted in the file   {table(miss.share for miss in redacted)}")
-    for name, some in by_file.items() if with_files else ():
-        print(f"    {name[:40]:40} {table(miss.share for miss in some)}")
+    for name, of_file in by_file.items() if with_files else ():
+        print(f"    {name[:40]:40} {table(miss.share for miss in of_file)}")
 
 
 Sessions = dict[str, list[Sequence[Entry]]]
@@ -115,11 +117,11 @@ Sessions = dict[str, list[Sequence[Entry]]]
 def count_files(sessions: Sessions) -> dict[str, list[Miss]]:
     """The requests of each file, without those of invented examples."""
     by_file = defaultdict[str, list[Miss]](list)
-    for name, some in sessions.items():
-        for session in some:
-            found = list(misses(session, name))
-            if found and max(miss.reported for miss in found) >= MIN_INPUT:
-                by_file[name] += found
+    for name, file_sessions in sessions.items():
+        for session in file_sessions:
+            session_misses = list(misses(session, name))
+            if session_misses and max(miss.reported for miss in session_misses) >= MIN_INPUT:
+                by_file[name] += session_misses
     return by_file
 
 
@@ -130,9 +132,9 @@ def fit_factors(sessions: Sessions) -> None:
         scores = {}
         for candidate in CANDIDATES:
             FACTORS.update(dict.fromkeys(names, candidate))
-            shares = [miss.named_share for some in count_files(sessions).values() for miss in some]
+            shares = [miss.named_share for of_file in count_files(sessions).values() for miss in of_file]
             scores[candidate] = statistics.fmean(shares)
-        FACTORS.update(dict.fromkeys(names, min(scores, key=lambda each: scores[each])))
+        FACTORS.update(dict.fromkeys(names, min(scores, key=lambda tried: scores[tried])))
 
 
 def main() -> None:

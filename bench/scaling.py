@@ -1,7 +1,8 @@
 """Several web processes and workers with one PostgreSQL and one Redis: the cost of one more process.
 
-Two cores show no speed-up. What is measured is processor time: of web processes, PostgreSQL, Redis and
-workers for each request, and how long requests wait for locks. Then parts are killed while agents record.
+On two cores, more processes are not faster. So this measures the processor time of web processes, PostgreSQL,
+Redis and workers for each request, and how long requests wait for locks. Then it kills parts while agents
+record.
 """
 
 import http.client
@@ -96,7 +97,7 @@ class Installation:
 
 
 class Agent(threading.Thread):
-    """Records steps in a session of its own, and tries again elsewhere until each is acknowledged."""
+    """Records steps in a session of its own. It retries at other web processes until each is acknowledged."""
 
     def __init__(self, addresses: list[str], seconds: float, name: str, compress: bool = False) -> None:
         super().__init__(daemon=True)
@@ -168,7 +169,7 @@ class Figures:
 
 
 def main(seconds: float = 6.0, seed: int = 1) -> None:
-    signal(SIGTERM, lambda *_: sys.exit(1))  # what has been started is ended then, too
+    signal(SIGTERM, lambda *_: sys.exit(1))  # so that the started processes are stopped too
     with home() as folder, network(8) as net, _installation(net, folder) as installed:
         for count in (1, 2, 4):
             with installed.processes(count, count):
@@ -203,7 +204,7 @@ def _installation(net: Network, folder: Path) -> Iterator[Installation]:
 
 
 def measure(installed: Installation, seconds: float) -> Figures:
-    """Agents record steps; each request's processor time by part, and what the backends waited for."""
+    """Measures each request's processor time by part, and what the backends wait for, while agents record."""
     _run(_agents(installed, 1.5, "warm"))
     waits, stop = Counter[str](), threading.Event()
     sampler = threading.Thread(target=_sample, args=(installed, waits, stop))
@@ -220,14 +221,14 @@ def measure(installed: Installation, seconds: float) -> Figures:
         len(installed.webs),
         requests,
         taken,
-        [each for agent in agents for each in agent.times],
+        [seconds_taken for agent in agents for seconds_taken in agent.times],
         {name: (after[name] - before[name]) / requests * 1000 for name in after},
         {kind: count * SAMPLE_SECONDS / requests * 1000 for kind, count in waits.items() if kind != "none"},
     )
 
 
 def _agents(installed: Installation, seconds: float, label: str, compress: bool = False) -> list[Agent]:
-    """Each has made its session."""
+    """Agents that have created their sessions."""
     prefix = f"{label}-{time.time_ns()}"
     return [Agent(installed.addresses, seconds, f"{prefix}-{n}", compress) for n in range(AGENTS)]
 
@@ -260,8 +261,7 @@ def idle(installed: Installation, seconds: float) -> list[tuple[str, str, str]]:
 
 
 def survive(installed: Installation, seconds: float, chance: random.Random) -> list[tuple[str, str, str]]:
-    """Parts are killed and started again while agents record; then every acknowledged entry must be in the
-    log."""
+    """Kills and restarts parts while agents record. Then every acknowledged entry must be in the log."""
     done, stop = Counter[str](), threading.Event()
     killer = threading.Thread(target=_kill_parts, args=(installed, chance, done, stop))
     agents = _agents(installed, seconds, "faults", compress=True)
@@ -271,13 +271,13 @@ def survive(installed: Installation, seconds: float, chance: random.Random) -> l
     killer.join()
     lost = doubled = 0
     for agent in agents:
-        found = installed.rows(
+        rows = installed.rows(
             f"SELECT position FROM historyapp_entry WHERE session_id = '{agent.session}' ORDER BY 1"
         )
-        positions = [position for (position,) in found]
+        positions = [position for (position,) in rows]
         lost += len(set(agent.acknowledged) - set(positions))
         doubled += len(positions) - len(set(agent.acknowledged))
-    slowest = max(each for agent in agents for each in agent.times)
+    slowest = max(seconds_taken for agent in agents for seconds_taken in agent.times)
     entries = sum(len(agent.acknowledged) for agent in agents)
     events = ", ".join(f"{name} {count}" for name, count in sorted(done.items()))
     return [
@@ -295,8 +295,8 @@ def _kill_parts(
     kinds = ["web", "worker", "PostgreSQL", "Redis killed", "Redis emptied"]
     turn = 0
     while not stop.wait(chance.uniform(0.5, 1.5)):
-        for each in (*installed.webs, *installed.workers):
-            each.restart_if_ended()
+        for other_part in (*installed.webs, *installed.workers):
+            other_part.restart_if_ended()
         kind = kinds[turn % len(kinds)]
         turn += 1
         done[kind] += 1
@@ -310,12 +310,12 @@ def _kill_parts(
         part.kill(*([SIGQUIT] if kind == "PostgreSQL" else []))
         part.start()
     wait_for_postgres(installed.network.host)
-    for each in (*installed.webs, *installed.workers):
-        each.restart_if_ended()
+    for other_part in (*installed.webs, *installed.workers):
+        other_part.restart_if_ended()
 
 
 def _wrong_summaries(installed: Installation, agents: list[Agent]) -> str:
-    """Of the steps that compressions have handled, once all runs have ended."""
+    """How many of the steps that compressions have handled have not exactly one summary."""
     sessions = ", ".join(f"'{agent.session}'" for agent in agents)
     left = (
         "SELECT 1 FROM historyapp_compressionrun WHERE state IN ('queued', 'running') "

@@ -48,7 +48,7 @@ CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 VARIANTS = 12
 """Spellings of each rare name, so that the vocabulary grows as that of real projects does."""
 RARE = 3
-"""Steps: a word of at most so many is spelled differently in each variant."""
+"""A word that occurs in at most this many steps is spelled differently in each variant."""
 AGENTS = ("fixer", "writer", "tester", "reviewer", "nightly")
 MODELS = ("gpt-5", "gpt-5-mini", "claude-opus-4-5", "claude-sonnet-4-5")
 TAGS = ("nightly", "ci", "bug", "docs", "release")
@@ -79,14 +79,14 @@ def fill(steps: int, sessions: int) -> Project:
     chance, started, now = random.Random(7), time.monotonic(), timezone.now()
     for start in range(0, sessions, SESSIONS_AT_ONCE):
         with transaction.atomic():
-            made = [
+            new_sessions = [
                 _session(project, number, steps // sessions, now)
                 for number in range(start, min(sessions, start + SESSIONS_AT_ONCE))
             ]
-            Session.objects.bulk_create(made)
-            for session in made:
+            Session.objects.bulk_create(new_sessions)
+            for session in new_sessions:
                 _write(session, _chosen(chance, pool, steps // sessions))
-            Session.objects.bulk_update(made, ["head"])
+            Session.objects.bulk_update(new_sessions, ["head"])
         if start % 500 == 0:
             sys.stderr.write(f"session {start:,} after {time.monotonic() - started:.0f} s\n")
     return project
@@ -112,7 +112,7 @@ def _pool() -> list[list[Step]]:
     for session in Session.objects.filter(project__name="corpus").order_by("pk"):
         bodies = dict(Entry.objects.filter(session=session).values_list("position", "body"))
         for run in split_steps(logged_entries(session.pk, session.fork_position + 1, session.head)):
-            plain.append([(one.kind, json.dumps(bodies[one.entry.position])) for one in run])
+            plain.append([(indexed.kind, json.dumps(bodies[indexed.entry.position])) for indexed in run])
     counts: Counter[str] = Counter()
     for step in plain:
         counts.update({name for _, body in step for name in _NAME.findall(body)})
@@ -159,9 +159,9 @@ def _write(session: Session, steps: Iterator[Step]) -> None:
         at += timedelta(seconds=5)
     with connection.cursor() as cursor:
         for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
-            places = ", ".join(["(%s, %s, %s, %s, %s, %s, %s, %s)"] * len(some))
-            cursor.execute(_ADD.format(rows=places), [value for row in some for value in row])
+            batch = rows[start : start + _AT_ONCE]
+            places = ", ".join(["(%s, %s, %s, %s, %s, %s, %s, %s)"] * len(batch))
+            cursor.execute(_ADD.format(rows=places), [value for row in batch for value in row])
 
 
 def index_directly(project: Project, steps: int, sessions: int) -> None:
@@ -190,22 +190,22 @@ def _known(known: dict[int, SearchDocument], step: Step) -> SearchDocument:
             body = load_dumped(unpack(entry.body))
             value = CoreEntry(place, load_body(entry.kind, body), at, {}, 500)
             run.append(IndexedEntry(value, entry.kind, 1, list(passages(place, 1, entry.kind, body))))
-        made = document_of(NIL, NIL, run)
-        known[id(step)] = replace(made, tokens=made.tokens.split(" ", 4)[4])
+        document = document_of(NIL, NIL, run)
+        known[id(step)] = replace(document, tokens=document.tokens.split(" ", 4)[4])
     return known[id(step)]
 
 
-def _index(session: Session, made: Sequence[SearchDocument]) -> None:
+def _index(session: Session, step_documents: Sequence[SearchDocument]) -> None:
     documents, position, at = list[SearchDocument](), 0, session.last_entry_at
     scope = f"{project_token(session.project_id)} {session_token(session.pk)}"
-    for number, one in enumerate(made, 1):
+    for number, known in enumerate(step_documents, 1):
         documents.append(
             replace(
-                one, first=position + 1, last=position + one.last, anchor=position + one.anchor, at=at,
-                step=number, tokens=f"{scope} {' '.join(day_tokens(at))} {one.tokens}",
+                known, first=position + 1, last=position + known.last, anchor=position + known.anchor, at=at,
+                step=number, tokens=f"{scope} {' '.join(day_tokens(at))} {known.tokens}",
             )
         )  # fmt: skip
-        position += one.last
+        position += known.last
         at += timedelta(seconds=5)
     for start in range(0, len(documents), MAX_STEPS):
         with writing():
@@ -219,5 +219,5 @@ def text_bytes(sessions: Sequence[UUID]) -> float:
         head = fetch_all("SELECT head FROM historyapp_session WHERE id = %s", [uuid_value(session)])[0][0]
         for run in split_steps(logged_entries(session, 1, head)):
             steps += 1
-            size += sum(len(passage.text.encode()) for one in run for passage in one.passages)
+            size += sum(len(passage.text.encode()) for indexed in run for passage in indexed.passages)
     return size / steps

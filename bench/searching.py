@@ -1,4 +1,4 @@
-"""How long a search of all sessions takes among 1,000,000 steps in 5,000 sessions, and what its index costs.
+"""The time of a search of all sessions among 1,000,000 steps in 5,000 sessions, and the cost of its index.
 
 ``python -m bench.searching FOLDER``: the database is made in the folder and kept, so that a second run only
 searches. ``--postgres`` starts PostgreSQL there. ``--steps`` makes a smaller project.
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def _prepare(steps: int) -> list[tuple[str, str, str]]:
-    """Fills the database and makes the index, where that is left to do."""
+    """Fills the database and makes the index, unless an earlier run has done so."""
     from bench.searched_steps import fill, index_directly
     from historyapp.models import Project, SearchProgress, SearchStep
     from historyapp.services.search.index import catch_up
@@ -99,11 +99,11 @@ def _prepare(steps: int) -> list[tuple[str, str, str]]:
     started, used = time.monotonic(), time.process_time()
     assert catch_up(corpus, lambda: False)
     taken, cpu = time.monotonic() - started, time.process_time() - used
-    made = SearchStep.objects.filter(project=corpus).count()
+    indexed = SearchStep.objects.filter(project=corpus).count()
     index_directly(project, steps, sessions)
     _settle()
-    rate = f"{made / taken:,.0f} steps a second, {cpu / made * 1000:.2f} ms of processor time each"
-    return [(f"making the index of the corpus' {made:,} steps", rate, "")]
+    rate = f"{indexed / taken:,.0f} steps a second, {cpu / indexed * 1000:.2f} ms of processor time each"
+    return [(f"making the index of the corpus' {indexed:,} steps", rate, "")]
 
 
 def _settle() -> None:
@@ -144,15 +144,15 @@ def _searches(name: str, queries: tuple[str, ...], target: str) -> list[tuple[st
             client(query)
             took[query].append(((time.perf_counter() - started) * 1000, (_used() - used) * 1000))
     rows, middle = [], {query: statistics.median(busy for _, busy in took[query]) for query in queries}
-    for query in sorted(queries, key=lambda one: -middle[one]):
+    for query in sorted(queries, key=lambda each_query: -middle[each_query]):
         clock = statistics.median(waited for waited, _ in took[query])
         sys.stderr.write(f"{middle[query]:7.0f} ms of processor time, {clock:7.0f} ms  {query[:60]}\n")
     for place, way in ((0, "by the clock"), (1, "in processor time")):
-        every = sorted(one[place] for values in took.values() for one in values)
+        every = sorted(each_query[place] for values in took.values() for each_query in values)
         p95 = every[int(0.95 * len(every))]
         figure = f"{statistics.median(every):.0f} ms, **{p95:.0f} ms**"
         rows.append((f"{name} ({len(queries)}), {way}: median, 95 %", figure, target))
-    slowest = sorted(queries, key=lambda one: -middle[one])[:3]
+    slowest = sorted(queries, key=lambda each_query: -middle[each_query])[:3]
     shown = ", ".join(f"`{query[:40]}` {middle[query]:.0f}" for query in slowest)
     return [*rows, (f"{name}: the slowest, in processor time", shown + " ms", "")]
 
@@ -182,8 +182,8 @@ def _client() -> Callable[[str], None]:
     client.force_login(user)
 
     def search(query: str) -> None:
-        answer = client.get(f"/search?q={quote(query)}")
-        assert answer.status_code in (200, 422), answer.status_code
+        response = client.get(f"/search?q={quote(query)}")
+        assert response.status_code in (200, 422), response.status_code
 
     return search
 

@@ -19,11 +19,11 @@ from bench.machinery import KEY, ROOT, Client, action, home, report, result, ser
 BODIES, READERS, CALLS, HEADS = 200, 200, 50, 300
 CALL_SECONDS = 15.0
 APPENDS = 300
-"""In each phase: idle, as the attack begins, twice while it lasts, idle."""
+"""Appends in each phase: before the attack, at its beginning, during it (twice as many) and after it."""
 ENTRIES, ENTRY = 40, "line " * 40_000
-"""Of the session that the slow readers export, 8 MB in all."""
+"""The entries of the session that the slow readers export, 8 MB in total."""
 KEYS = 5
-"""Of the readers, and one more for the model calls: each may have only so many of them at once."""
+"""API keys of the readers. One more is for the model calls, because the requests of each key are limited."""
 MAKE_KEYS = """
 from historyapp.models import Project
 from historyapp.services.keys import create_key
@@ -58,29 +58,25 @@ def _measure(port: int, keys: list[str]) -> None:
     watch = threading.Thread(target=_watch_health, args=(port, health, stop))
     watch.start()
     beginning = _append(client, session, APPENDS)
-    first = max(health)
+    first_slowest = max(health)
     health.clear()
-    attacked = _append(client, session, 2 * APPENDS)
+    during = _append(client, session, 2 * APPENDS)
     stop.set()
     watch.join()
     attacker.terminate()
-    held = attacker.communicate()[0].strip()
+    open_connections = attacker.communicate()[0].strip()
     time.sleep(1)
     after = _append(client, session, APPENDS)
     idle = before + after
     report(
         f"{BODIES} stalled bodies, {READERS} slow readers, {CALLS} model calls, {HEADS} slow heads at once",
         [
-            ("held at the end of the attack", held, ""),
-            (
-                "action + result, idle: median, p99",
-                _figures(idle),
-                "",
-            ),
+            ("open at the end of the attack", open_connections, ""),
+            ("action + result, idle: median, p99", _figures(idle), ""),
             ("while the attack begins", _figures(beginning), ""),
-            ("while it lasts", _figures(attacked), ""),
-            ("**ratio of p99, while it lasts**", f"**{_p99(attacked) / _p99(idle):.2f}**", "2"),
-            ("`/healthz`, slowest: begins, lasts", f"{first:.1f} ms, {max(health):.1f} ms", "100 ms"),
+            ("while it lasts", _figures(during), ""),
+            ("**ratio of p99, while it lasts**", f"**{_p99(during) / _p99(idle):.2f}**", "2"),
+            ("`/healthz`, slowest: begins, lasts", f"{first_slowest:.1f} ms, {max(health):.1f} ms", "100 ms"),
         ],
     )
 
@@ -121,7 +117,7 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
 
 @contextmanager
 def _model() -> Iterator[dict[str, str]]:
-    """A model in a process of its own that answers late; gives its variables."""
+    """Starts a slow model in a process of its own, and yields its environment variables."""
     command = [sys.executable, "-m", "tests.llm.loopback", "--latency", str(CALL_SECONDS)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout
@@ -138,7 +134,7 @@ def _model() -> Iterator[dict[str, str]]:
 
 @dataclass
 class Stalling:
-    """A connection that is opened again whenever the server has closed it."""
+    """A stalling connection, which is opened again when the server has closed it."""
 
     kind: str
     request: bytes
@@ -157,7 +153,7 @@ class Stalling:
         self.connection.sendall(self.request)
         self.connection.setblocking(False)
 
-    def go_on(self, port: int) -> None:
+    def stall(self, port: int) -> None:
         if self.connection is None:
             self.open(port)
         assert self.connection
@@ -176,7 +172,7 @@ class Stalling:
 
 
 def attack(port: int, keys: list[str]) -> None:
-    """Stalls in all ways until it is terminated; then prints how many connections the server holds."""
+    """Stalls in all ways until it is terminated. Then prints the number of open connections of each kind."""
     owner = Client(port)
     big = _session(owner, [ENTRY] * ENTRIES)
     sessions = [_session(owner, ["Say hello."]) for _ in range(CALLS)]
@@ -189,20 +185,22 @@ def attack(port: int, keys: list[str]) -> None:
         *(Stalling("readers", _export(big, keys[n % KEYS]), reads=16_384) for n in range(READERS)),
         *(Stalling("heads", b"GET /api/v1/sessions HTTP/1.1\r\nX-Slow: ", b"a") for _ in range(HEADS)),
     ]
-    for one in stalling:
-        one.open(port)
+    for client in stalling:
+        client.open(port)
     print("ready", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
         while True:
             time.sleep(1)
-            for one in stalling:
-                one.go_on(port)
+            for client in stalling:
+                client.stall(port)
     finally:
-        held = Counter(one.kind for one in stalling if one.connection)
-        ended = Counter({kind: sum(one.ended for one in stalling if one.kind == kind) for kind in held})
+        opened = Counter(client.kind for client in stalling if client.connection)
+        ended = Counter(
+            {kind: sum(client.ended for client in stalling if client.kind == kind) for kind in opened}
+        )
         print(
-            ", ".join(f"{number} {kind} (ended {ended[kind]})" for kind, number in held.items()), flush=True
+            ", ".join(f"{number} {kind} (ended {ended[kind]})" for kind, number in opened.items()), flush=True
         )
 
 

@@ -1,8 +1,8 @@
-"""What open streams cost the server that also takes appends, and how late their events come.
+"""The cost of open streams for a server that also receives appends, and the delay of their events.
 
-``python -m bench.streams [EVENTS] [MODELS] [RATE]`` opens 500 streams of ten sessions' events and 200 of a
-model that sends a piece every 0.1 s, or other numbers, while RATE steps a second (20) are appended. Playhead
-has no streams of models yet: ``bench/streams_asgi.py`` adds one. Model and readers are other processes.
+``python -m bench.streams [EVENTS] [MODELS] [RATE]`` opens 500 streams of the events of ten sessions, and 200
+streams of a model that sends a piece every 0.1 s, while 20 steps a second are appended. Playhead itself has
+no streams of models: ``bench/streams_asgi.py`` adds one. Model and readers are separate processes.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ PIECE_SECONDS = 0.1
 PIECE = b'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a word or two"}}\n\n'
 SECONDS = 20.0
 OPENING_SECONDS = 0.01
-"""Between two streams: the server refuses very many requests at once of one key."""
+"""The pause between opening two streams: the server refuses too many requests of one key at once."""
 
 
 class Load(NamedTuple):
     events: int = 500
     models: int = 200
     rate: int = 20
-    """Steps that are appended in a second."""
+    """Steps appended in a second."""
 
 
 def main(load: Load) -> None:
@@ -60,28 +60,28 @@ def _measure(port: int, load: Load) -> list[tuple[str, str, str]]:
     before = _append(port, sessions, load)
     with _process(_read_streams, port, load, sessions) as readers:
         readers.recv()  # all streams are open
-        used = sum(server.cpu_times()[:2])
+        time_before = sum(server.cpu_times()[:2])
         with_streams = _append(port, sessions, load)
-        share = (sum(server.cpu_times()[:2]) - used) / SECONDS
+        share = (sum(server.cpu_times()[:2]) - time_before) / SECONDS
         memory = server.memory_full_info().uss - empty
         readers.send(None)
-        late: list[float] = readers.recv()
+        delays: list[float] = readers.recv()
     idle = before + _append(port, sessions, load)
     expected = len(with_streams) * load.events // SESSIONS
-    longer = statistics.median(with_streams) / statistics.median(idle) - 1
+    slowdown = statistics.median(with_streams) / statistics.median(idle) - 1
     return [
-        ("events received, of those expected", f"{len(late):,} of {expected:,}", "all"),
-        ("events late by: median, p95, p99", _percentiles(late), "p95 300 ms"),
+        ("events received, of those expected", f"{len(delays):,} of {expected:,}", "all"),
+        ("events late by: median, p95, p99", _percentiles(delays), "p95 300 ms"),
         ("processor time of the server, of one core", f"{share * 100:.0f} %", "100 %"),
         ("memory that the streams take", f"{memory / 1e6:.0f} MB", "200 MB"),
         ("a step in one POST without streams: median, p99", _figures(idle), ""),
         ("with streams: median, p99", _figures(with_streams), ""),
-        ("a step takes longer with streams, median", f"{longer * 100:+.0f} %", "15 %"),
+        ("a step takes longer with streams, median", f"{slowdown * 100:+.0f} %", "15 %"),
     ]
 
 
 def _append(port: int, sessions: list[str], load: Load) -> list[float]:
-    """Appends at the load's rate, to the sessions by turns. Returns the milliseconds that each POST took."""
+    """Appends at the load's rate, to one session after another. Returns the milliseconds of each POST."""
     client, started, times = Client(port), time.monotonic(), []
     for number in range(int(SECONDS * load.rate) // SESSIONS * SESSIONS):
         time.sleep(max(0.0, started + number / load.rate - time.monotonic()))
@@ -102,20 +102,20 @@ def _percentiles(seconds: list[float]) -> str:
 
 
 @contextlib.contextmanager
-def _process(work: Any, *arguments: Any) -> Iterator[Any]:
-    """Runs a coroutine in a process of its own, and gives the pipe to it."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=_run, args=(work, theirs, *arguments), daemon=True)
+def _process(coroutine: Any, *arguments: Any) -> Iterator[Any]:
+    """Runs a coroutine in a process of its own, and yields a pipe to it."""
+    pipe, child_pipe = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=_run, args=(coroutine, child_pipe, *arguments), daemon=True)
     process.start()
     try:
-        yield ours
+        yield pipe
     finally:
         process.kill()
         process.join()
 
 
-def _run(work: Any, *arguments: Any) -> None:
-    asyncio.run(work(*arguments))
+def _run(coroutine: Any, *arguments: Any) -> None:
+    asyncio.run(coroutine(*arguments))
 
 
 async def _serve_model(pipe: Any) -> None:
@@ -132,10 +132,10 @@ async def _serve_model(pipe: Any) -> None:
 
 
 async def _read_streams(pipe: Any, port: int, load: Load, sessions: list[str]) -> None:
-    """Opens all streams; asked through the pipe, it reports by how many seconds each event came late."""
-    late: list[float] = []
+    """Opens all streams. After a message through the pipe, it sends the delay of each event in seconds."""
+    delays: list[float] = []
     paths = [f"/api/v1/sessions/{sessions[n % SESSIONS]}/stream" for n in range(load.events)]
-    readers = [_read(port, path, late) for path in paths]
+    readers = [_read(port, path, delays) for path in paths]
     readers += [_read(port, "/bench/model", None) for _ in range(load.models)]
     tasks = []
     for reader in readers:
@@ -144,18 +144,18 @@ async def _read_streams(pipe: Any, port: int, load: Load, sessions: list[str]) -
     await asyncio.sleep(1)
     pipe.send("open")
     await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
-    pipe.send(late)
+    pipe.send(delays)
     await asyncio.gather(*tasks)
 
 
-async def _read(port: int, path: str, late: list[float] | None) -> None:
+async def _read(port: int, path: str, delays: list[float] | None) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     headers = f"Host: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n"
     writer.write(f"GET {path} HTTP/1.1\r\n{headers}\r\n".encode())
     while line := await reader.readline():
-        if late is not None and line.startswith(b"data: "):
+        if delays is not None and line.startswith(b"data: "):
             at = datetime.fromisoformat(json.loads(line[6:])["at"]).timestamp()
-            late.append(time.time() - at)
+            delays.append(time.time() - at)
     raise SystemExit(f"{path} ended")
 
 

@@ -12,14 +12,14 @@ __all__ = ["application"]
 
 
 async def model(scope: Scope, receive: Receive, send: Send) -> None:
-    """What the model sends, passed on as it comes, until the client goes."""
+    """Passes on what the model sends, as it arrives, until the client closes the connection."""
     await _begin(send)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(os.environ["BENCH_MODEL_PORT"]))
-    gone = asyncio.ensure_future(_gone(receive))
-    while not gone.done() and (piece := await reader.read(65536)):
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
+    while not disconnected.done() and (piece := await reader.read(65536)):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     writer.close()
-    gone.cancel()
+    disconnected.cancel()
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -28,7 +28,7 @@ async def _begin(send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -4,7 +4,7 @@
 
 Each case takes a session of the corpus, unchanged or damaged (entries dropped, doubled, swapped at random),
 as of one of its positions, and a random budget. A request must satisfy the provider's rules, cost what its
-manifest says, and not exceed its budget. Budgets that are refused as too small are counted apart.
+manifest says, and not exceed its budget. Refusals of too small budgets are counted separately.
 """
 
 import argparse
@@ -33,13 +33,13 @@ from tests.shared import SHARED
 
 TOOLS = ({"name": "ls", "description": "Lists a folder.", "input_schema": {"type": "object"}},)
 MAX_LENGTH = 150
-"""The largest number of entries of a session that is used. Longer sessions give a random part."""
+"""The maximum number of entries of a session. Of a longer session, a random part is used."""
 count = lru_cache(1 << 17)(count_tokens)
 
 
 def sessions(folder: Path) -> list[list[Entry]]:
     """The entries of each file that can be imported, without rewinds."""
-    found = []
+    corpus = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb") as stream:
             source = Source(path.name, stream, str(path.parent))
@@ -48,8 +48,8 @@ def sessions(folder: Path) -> list[list[Entry]]:
             except UnreadableTranscript:
                 continue
         if entries:
-            found.append(entries)
-    return found
+            corpus.append(entries)
+    return corpus
 
 
 def damaged(entries: list[Entry], chance: random.Random) -> list[Entry]:
@@ -69,8 +69,8 @@ def past(entries: list[Entry], chance: random.Random) -> MemoryPast:
     for first in range(0, len(episodes) - 3, 4):
         span = episodes[first : first + 4]
         if chance.random() < 0.5:
-            reach = span[0].first_position, span[-1].last_position, span[0].number, span[-1].number
-            summaries.append(Summary(str(first), *reach, f"Looked at {first} files; all tests pass."))
+            covered = span[0].first_position, span[-1].last_position, span[0].number, span[-1].number
+            summaries.append(Summary(str(first), *covered, f"Looked at {first} files; all tests pass."))
     return MemoryPast(entries, summaries, as_of)
 
 
@@ -108,20 +108,20 @@ def case(
         context = POLICIES[policy].choose(history, SessionSettings(max_tokens=budget), meter, extras)
     except Invalid as refusal:
         return ["refused" if refusal.fields["smallest"] > (budget or 0) else "WRONG REFUSALS"]
-    found = ["rendered", f"{policy}, {format}"]
+    outcomes = ["rendered", f"{policy}, {format}"]
     request = FORMATS[format].request(context, extras.tools)
     try:
         validate(format, request)
     except Refused as refused:
-        found += ["INVALID", f"INVALID {policy} {format}: {refused}"]
+        outcomes += ["INVALID", f"INVALID {policy} {format}: {refused}"]
     total = meter.request_tokens(request)
     if total != context.manifest.tokens:
-        found += ["MISCOUNTED", f"MISCOUNTED {policy} {format}: {total} is not {context.manifest.tokens}"]
+        outcomes += ["MISCOUNTED", f"MISCOUNTED {policy} {format}: {total} is not {context.manifest.tokens}"]
     if format == "plain" and count_tokens(request["text"]) > total:
-        found.append("MORE THAN COUNTED")
+        outcomes.append("MORE THAN COUNTED")
     if budget is not None and total > budget:
-        found.append("OVER BUDGET")
-    return found
+        outcomes.append("OVER BUDGET")
+    return outcomes
 
 
 def main() -> None:
@@ -130,13 +130,13 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    began = time.monotonic()
+    started = time.monotonic()
     tally = play(options.folder, options.cases, options.seed)
     for name in ("INVALID", "OVER BUDGET", "MISCOUNTED", "MORE THAN COUNTED", "WRONG REFUSALS"):
         tally.setdefault(name, 0)
     for name, number in tally.items():
         print(f"{number:9,}  {name}")
-    print(f"{time.monotonic() - began:9.0f}  seconds")
+    print(f"{time.monotonic() - started:9.0f}  seconds")
 
 
 if __name__ == "__main__":

@@ -50,13 +50,9 @@ def main(messages: int = 100, idle: float = 15) -> None:
         finally:
             worker.kill()
             worker.wait()
-    median, late = statistics.median(waits), waits[int(0.95 * messages)]
+    median, p95 = statistics.median(waits), waits[int(0.95 * messages)]
     rows = [
-        (
-            "from sending a message to the start of its task",
-            f"{median:.0f} ms, 95 % within {late:.0f} ms",
-            "",
-        ),
+        ("from sending a message to the start of its task", f"{median:.0f} ms, 95 % within {p95:.0f} ms", ""),
         ("processor time of a waiting worker", f"{100 * share:.1f} % of a core", ""),
     ]
     report("Waking a worker through the queue in the database", rows)
