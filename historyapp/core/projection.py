@@ -189,9 +189,9 @@ class Tail(NamedTuple):
     step: Step | None = None
     input_preview: str = ""
     begins_turn: bool = False
-    """Whether a person said something since the newest step."""
+    """Whether a person sent an input after the newest step."""
     is_compacted: bool = False
-    """Whether the agent compacted its context since the newest step."""
+    """Whether the agent compacted its context after the newest step."""
 
     def dump(self) -> dict[str, Any]:
         """As stored."""

@@ -7,7 +7,7 @@ from typing import Any
 from historyapp.core.text import clean
 
 MAX_PLACE = 300
-"""Characters. Longer folders keep their end, which tells them apart."""
+"""Characters. Of a longer folder, the end is kept, which differs most."""
 _FOLDERS = ("cwd", "folder", "workdir", "working_directory")
 _REPOSITORIES = ("repository", "repo", "repository_url")
 _SCHEME = re.compile(r"[a-z]{1,10}(?:\+[a-z]{1,10})?://", re.IGNORECASE)

@@ -68,7 +68,7 @@ class BlockCache:
     def __init__(self, session: UUID) -> None:
         self.session = session
         self.end = 0
-        """The last position in a block, or 0 if there are no blocks. None before the first read."""
+        """The last position in a block. 0 before the first read, or if there are no blocks."""
         self._near = _BlockRange([], 1, 0)
         self._texts = dict[int, _StoredText]()
 

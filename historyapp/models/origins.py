@@ -90,8 +90,9 @@ class NamePage(models.Model):
 
 
 class StepNames(models.Model):
-    """A step that acted on names that were never in its context, or no longer were. Other steps
-    have no row.
+    """A step that acted on names that had never been in its context, or were no longer in it.
+
+    Other steps have no row.
     """
 
     pk = models.CompositePrimaryKey("index", "position")

@@ -45,10 +45,10 @@ def takes(history: History) -> list[Take]:
         return []
     cuts: dict[int, tuple[Entry, Lineage]] = {}
     starts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
-    found_rewinds = rewinds(history.session, history.as_of)
-    if found_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
+    newest_rewinds = rewinds(history.session, history.as_of)
+    if newest_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
         deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
-    for rewind, before, after in found_rewinds:
+    for rewind, before, after in newest_rewinds:
         if hidden := _hidden(before, after, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
             start = bisect_left(starts, (hidden.newest[0].first, 0))

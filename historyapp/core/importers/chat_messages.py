@@ -111,8 +111,8 @@ class ChatMessagesReader:
         calls, renamed = self.calls.add_output(source_calls(message))
         text_call = None if calls else call_in_text(content)
         self._pending_tool = text_call[0].name if text_call else None
-        # Whether the provider-neutral fields of an output cannot hold the content.
-        extra = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
+        # Some fields do not fit into the provider-neutral fields of an output.
+        has_more = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
         parts = listing(message.get("content"))
         is_plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)
         body = ModelOutput(
@@ -123,6 +123,6 @@ class ChatMessagesReader:
             tool_calls=calls,
             use_tool=text_call[0] if text_call else None,
             reasoning=listing(message.get("reasoning_details")) or listing(message.get("thinking_blocks")),
-            raw_message=message if text_call or extra or len(parts) > 1 or not is_plain else None,
+            raw_message=message if text_call or has_more or len(parts) > 1 or not is_plain else None,
         )
         return EntryDraft(body, metadata={"source": present_fields(call_ids=renamed)})

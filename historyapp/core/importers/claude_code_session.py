@@ -258,7 +258,8 @@ class ClaudeCodeSession:
                 yield from self._branch(
                     record, body.channel in ("user", "command"), starts_new_context(record, body)
                 )
-            # Claude Code itself ran a command without an output, such as /exit. Leaving it is no rewind.
+            # Claude Code itself ran a command without an output, such as /exit. Continuing before it rewinds
+            # nothing.
             kind = PROMPT if body.channel == "user" else OTHER
             yield from self._append(body, record, {"source": source}, kind)
         elif body:

@@ -133,7 +133,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
         raise UnreadableTranscript("This file was made by a newer version of Playhead.")
     id = text(record.get("id"))
     if not id or id in sessions:
-        raise ValueError("a session without an id or with the id of another")
+        raise ValueError("a session without an id, or with the id of another session")
     forked_from = None
     parent, fork_point = (*listing(record.get("forked_from")), None, None)[:2]
     if isinstance(parent, str) and parent in sessions and isinstance(fork_point, int):

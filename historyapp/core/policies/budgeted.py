@@ -378,5 +378,5 @@ def _smallest(assembly: Assembly, material: _Material) -> None:
         _add_left_out_line(assembly, material)
         newest, _ = _newest(assembly, material)
         pinned.append(_clipped_part(assembly, newest, 0))
-    assembly.notes.append("There is room for nothing but the newest input and step, shortened.")
+    assembly.notes.append("There is room only for the newest input and the newest step, both shortened.")
     assembly.pin(pinned)
