@@ -22,7 +22,7 @@ from historyapp.core.formats.base import (
 )
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.reasoning import in_response_order
-from historyapp.core.formats.tools import Definition, Tool, named, strictness
+from historyapp.core.formats.tools import Definition, Tool, name_fields, strict_field
 from historyapp.core.images import anthropic_image_tokens, data_size
 from historyapp.core.json import compact_json, json_text
 from historyapp.core.results import reported_text, returned_content, returned_text
@@ -175,7 +175,7 @@ class AnthropicMessages(Format):
         return Frame(before, after)
 
     def tool_item(self, tool: Tool) -> Item:
-        return {**named(tool), "input_schema": tool.schema, **strictness(tool)}
+        return {**name_fields(tool), "input_schema": tool.schema, **strict_field(tool)}
 
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None

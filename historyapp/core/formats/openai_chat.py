@@ -11,7 +11,7 @@ from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, Turn, output_text
 from historyapp.core.formats.base import Format, Leaf, PromptRequest, pages_tokens
 from historyapp.core.formats.calls import legal_name, object_of
-from historyapp.core.formats.tools import Tool, named, strictness
+from historyapp.core.formats.tools import Tool, name_fields, strict_field
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.json import json_text
 from historyapp.core.results import reported_text, returned_text
@@ -78,7 +78,7 @@ class OpenAIChat(Format):
             yield from self.leaves(message)
 
     def tool_item(self, tool: Tool) -> Item:
-        function = {**named(tool), "parameters": tool.schema, **strictness(tool)}
+        function = {**name_fields(tool), "parameters": tool.schema, **strict_field(tool)}
         return {"type": "function", "function": function}
 
     def prompt(

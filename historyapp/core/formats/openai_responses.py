@@ -10,7 +10,7 @@ from historyapp.core.entries import ModelOutput
 from historyapp.core.formats.base import Format, Leaf, PromptRequest, opaque_tokens
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.reasoning import in_response_order
-from historyapp.core.formats.tools import Tool, named
+from historyapp.core.formats.tools import Tool, name_fields
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.json import json_text
 from historyapp.core.results import reported_text, returned_content, returned_text
@@ -97,7 +97,8 @@ class OpenAIResponses(Format):
 
     def tool_item(self, tool: Tool) -> Item:
         # The SDK's type requires strict; the API's own default, true, refuses ordinary schemas.
-        return {"type": "function", **named(tool), "parameters": tool.schema, "strict": bool(tool.strict)}
+        fields = {**name_fields(tool), "parameters": tool.schema, "strict": bool(tool.strict)}
+        return {"type": "function", **fields}
 
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None

@@ -113,11 +113,11 @@ def tools_as(
     return tools
 
 
-def named(tool: Tool) -> dict[str, Any]:
+def name_fields(tool: Tool) -> dict[str, Any]:
     """The name of a tool, and its description if it has one."""
     return {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
 
 
-def strictness(tool: Tool) -> dict[str, Any]:
+def strict_field(tool: Tool) -> dict[str, Any]:
     """``strict`` if the definition sets it."""
     return {} if tool.strict is None else {"strict": tool.strict}

@@ -79,7 +79,7 @@ class Assembly:
             segment = Segment(source="input", position=unit.position, form=form, tokens=rendered.tokens)
         return ContextPart(unit_position(unit), content, rendered, segment, is_whole=is_whole, blocks=blocks)
 
-    def bare_part(self, episode: Episode) -> ContextPart:
+    def part_without_reasoning(self, episode: Episode) -> ContextPart:
         """A step in full, to which no reasoning is added later."""
         return self.part(episode, without_reasoning(episode) if self.extras.keeps_all_reasoning else None)
 

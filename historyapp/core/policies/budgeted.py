@@ -159,7 +159,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     # Notes are added before the messages: parts of the same position stay in the order of their addition.
     noted = _add_notes(assembly, material, plan, notes)
     for episode in episodes[:-1]:
-        part = assembly.bare_part(episode)
+        part = assembly.part_without_reasoning(episode)
         if plan.cuts and part.segment.tokens > plan.step:
             part = _clipped_part(assembly, episode, plan.step)
         assembly.add(part)
@@ -283,7 +283,7 @@ def _clipped_part(assembly: Assembly, episode: Episode, tokens: int) -> ContextP
 def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
     """Adds the newest step within ``left`` tokens: in full (``whole``), or clipped with a note."""
     if whole.segment.tokens > left and newest.output.reasoning:
-        whole = assembly.bare_part(newest)
+        whole = assembly.part_without_reasoning(newest)
     if whole.segment.tokens > left:
         size = whole.segment.tokens
         whole = _clipped_part(assembly, newest, left)

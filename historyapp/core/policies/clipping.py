@@ -133,7 +133,7 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
     parts = list(split_lines(text))
     room = (tokens - _MARKS) * len(text) / size
     kept: set[int] = set()
-    for index in _likeliest_parts(text, parts, BEGINNING * room):
+    for index in _lines_to_keep(text, parts, BEGINNING * room):
         if index not in kept and len(parts[index]) < room:
             room -= len(parts[index]) + len(CUT)
             kept.add(index)
@@ -141,7 +141,7 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
     return clipped if 0 in kept and meter.text_tokens(clipped) <= tokens else clip_text(text, tokens, meter)
 
 
-def _likeliest_parts(text: str, parts: Sequence[str], beginning: float) -> Iterator[int]:
+def _lines_to_keep(text: str, parts: Sequence[str], beginning: float) -> Iterator[int]:
     """Indexes of a text's lines in the order in which they should be kept; some come twice."""
     for index, part in enumerate(parts):
         beginning -= len(part)

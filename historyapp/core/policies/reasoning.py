@@ -74,7 +74,7 @@ def restore_reasoning(
         walk.look_up([index for turn in turns for index in walk.signed(turn)[:blocks_read]])
         for turn in turns:
             walk.add(turn)
-    return restored, _listed(parts, reasons)
+    return restored, _grouped(parts, reasons)
 
 
 def _turns(parts: Sequence[ContextPart]) -> Iterator[list[int]]:
@@ -97,7 +97,7 @@ def _continues(part: ContextPart) -> bool:
     return isinstance(content, Turn) and bool(content.output.tool_calls) and not content.remarks
 
 
-def _listed(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[ReasoningLeftOut]:
+def _grouped(parts: Sequence[ContextPart], reasons: Mapping[int, str]) -> list[ReasoningLeftOut]:
     """The reasoning that is left out, grouped by adjacent steps with the same reason."""
     listed = []
     for reason, group in groupby(sorted(reasons), key=lambda index: reasons[index]):
@@ -188,7 +188,7 @@ class _Walk:
             return
         self.prefix, self.is_unchanged, self.steps, self.room = start
         for index, ids in zip(turn, legal, strict=True):
-            self._add_bare(index, ids)
+            self._add_without_reasoning(index, ids)
         for index in signed:
             self.reasons[index] = self.reasons[index] or reason
 
@@ -209,11 +209,11 @@ class _Walk:
         """Adds a part with its reasoning, if it has any. Returns why that cannot be sent; empty if it can."""
         part = self.parts[index]
         if self.reasons.get(index) != "" or self._is_of_other_model(index):
-            self._add_bare(index, ids)
+            self._add_without_reasoning(index, ids)
             return ""
         rendered = self._written(index)
         items = format_named(self.source.meter.format).identified(rendered, ids)
-        if not self._is_as_made(index, items[0]):
+        if not self._repeats_request(index, items[0]):
             return self.origins[index].change or CHANGED
         if self.room is not None:
             self.room -= rendered.tokens - part.segment.tokens
@@ -221,7 +221,7 @@ class _Walk:
                 return NO_ROOM
         segment = part.segment.model_copy(update={"tokens": rendered.tokens})
         kept[index] = replace(part, rendered=rendered, segment=segment)
-        self._pass(index, items)
+        self._advance(index, items)
         return ""
 
     def _is_of_other_model(self, index: int) -> bool:
@@ -232,13 +232,13 @@ class _Walk:
             self.reasons[index] = OTHER_MODEL
         return self.origins[index].is_other_model
 
-    def _add_bare(self, index: int, ids: Sequence[str]) -> None:
+    def _add_without_reasoning(self, index: int, ids: Sequence[str]) -> None:
         part = self.parts[index]
-        self._pass(index, format_named(self.source.meter.format).identified(part.rendered, ids))
+        self._advance(index, format_named(self.source.meter.format).identified(part.rendered, ids))
         # A request with everything live also contains the reasoning of the format's provider.
         self.is_unchanged = self.is_unchanged and self.reasons.get(index, FOREIGN) == FOREIGN
 
-    def _pass(self, index: int, items: Sequence[Item]) -> None:
+    def _advance(self, index: int, items: Sequence[Item]) -> None:
         segment = self.parts[index].segment
         if index >= self.context.leading:  # the prefix begins with all earlier parts
             self.prefix.add(items)
@@ -247,7 +247,7 @@ class _Walk:
             self.is_unchanged = self.is_unchanged and segment.step == self.steps + 1
             self.steps = segment.step
 
-    def _is_as_made(self, index: int, first: Item) -> bool:
+    def _repeats_request(self, index: int, first: Item) -> bool:
         """Whether the request so far equals the one that a part answered. ``first``: its first item."""
         part, origin, gap = self.parts[index], self.origins[index], self.source.gap
         if origin.change or not self.prefix.is_beginning_of(first):
