@@ -83,8 +83,8 @@ def write_claude_code(path: Path, steps: int) -> None:
     common = {"sessionId": "5e550000-0000-7000-8000-000000000000", "cwd": "/repo", "version": "2.0.1"}
     with path.open("w") as file:
         for n in range(steps):
-            call: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{n}", "name": "Read"}
-            call["input"] = {"file_path": f"/repo/src/module_{n}.py", "query": f"needle {n} " * 22}
+            tool_call: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{n}", "name": "Read"}
+            tool_call["input"] = {"file_path": f"/repo/src/module_{n}.py", "query": f"needle {n} " * 22}
             usage = {"input_tokens": 12, "output_tokens": 80, "cache_read_input_tokens": 5000}
             output: dict[str, Any] = {
                 "id": f"msg_{n}",
@@ -92,7 +92,7 @@ def write_claude_code(path: Path, steps: int) -> None:
                 "model": "claude-sonnet-4-5",
                 "usage": usage,
             }
-            output["content"] = [{"type": "text", "text": THOUGHT}, call]
+            output["content"] = [{"type": "text", "text": THOUGHT}, tool_call]
             tool_result = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"{n}: {RESULT}"}
             for kind, message, uuid, parent in (
                 ("assistant", output, f"a{n}", f"u{n - 1}" if n else None),

@@ -64,14 +64,14 @@ def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
 def position_of_call(traits: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:
     """The position of the output whose call started a sub-agent, or None."""
     for id in traits.ids:
-        for call in calls:
-            if id in call.ids:
-                return call.position
+        for step in calls:
+            if id in step.ids:
+                return step.position
     for id in traits.ids:
-        for call in calls:
-            if len(id) >= _MIN_ID and id in call.results:
-                return call.position
-    return next((call.position for call in calls if not call.tasks.isdisjoint(traits.tasks)), None)
+        for step in calls:
+            if len(id) >= _MIN_ID and id in step.results:
+                return step.position
+    return next((step.position for step in calls if not step.tasks.isdisjoint(traits.tasks)), None)
 
 
 def _tasks(arguments: Any) -> Iterable[str]:

@@ -178,7 +178,9 @@ class Format(ABC):
         """A turn or an input as items, without token counts. Tool calls keep their recorded ids."""
         if isinstance(part, Turn):
             items = [clean_value(item) for item in self.turn_items(part)]
-            return Rendered(part.position, items, calls=tuple([call.id for call in part.output.tool_calls]))
+            return Rendered(
+                part.position, items, calls=tuple([tool_call.id for tool_call in part.output.tool_calls])
+            )
         items = [clean_value(item) for item in self.input_items(part)]
         instruction = plain_text(part.content) if items and part.is_instruction else ""
         return Rendered(part.position, items, instruction=instruction)

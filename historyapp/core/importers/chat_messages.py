@@ -41,17 +41,19 @@ def message_key(message: Any) -> str:
     if not isinstance(message, dict):
         return dump_json(message)
     # Arguments are JSON text in some messages and objects in others.
-    calls = [(call.name, dump_json(arguments_of(call.arguments))) for call in source_calls(message)]
+    calls = [
+        (tool_call.name, dump_json(arguments_of(tool_call.arguments))) for tool_call in source_calls(message)
+    ]
     return dump_json([message.get("role"), plain_text(neutral_content(message.get("content"))), calls])
 
 
 def source_calls(message: dict[str, Any]) -> list[SourceCall]:
     """The tool calls of an assistant message, or its deprecated ``function_call``."""
     calls = []
-    for call in map(mapping, listing(message.get("tool_calls"))):
-        function = mapping(call.get("function")) or mapping(call.get("custom")) or call
+    for tool_call in map(mapping, listing(message.get("tool_calls"))):
+        function = mapping(tool_call.get("function")) or mapping(tool_call.get("custom")) or tool_call
         arguments = function["arguments"] if "arguments" in function else function.get("input")
-        calls.append(SourceCall(call.get("id"), function.get("name"), arguments))
+        calls.append(SourceCall(tool_call.get("id"), function.get("name"), arguments))
     if not calls and (function := mapping(message.get("function_call"))):
         calls.append(SourceCall(None, function.get("name"), function.get("arguments")))
     return calls

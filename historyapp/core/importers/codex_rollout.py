@@ -95,13 +95,13 @@ class _ExecStream:
             if id not in self._started:
                 self._started.add(id)
                 name, fields = _TOOLS.get(kind, ("", ()))
-                call = {"type": "function_call", "id": id, "call_id": id}
+                tool_call = {"type": "function_call", "id": id, "call_id": id}
                 if kind == "mcp_tool_call":
                     names = {"name": item.get("tool"), "namespace": item.get("server")}
-                    yield _response(call | names | {"arguments": item.get("arguments")})
+                    yield _response(tool_call | names | {"arguments": item.get("arguments")})
                 else:
                     arguments = {field: item.get(field) for field in fields}
-                    yield _response(call | {"name": name, "arguments": arguments})
+                    yield _response(tool_call | {"name": name, "arguments": arguments})
             if completed:
                 self._started.discard(id)
                 content = listing(mapping(item.get("result")).get("content"))

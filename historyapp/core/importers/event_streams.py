@@ -81,12 +81,14 @@ def _openai(events: list[dict[str, Any]]) -> dict[str, Any]:
                 message[name] = text(message.get(name)) + text(delta.get(name))
         for part in map(mapping, listing(delta.get("tool_calls"))):
             index = part.get("index") if isinstance(part.get("index"), int) else len(calls)
-            call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": ""}})
+            tool_call = calls.setdefault(
+                index, {"type": "function", "function": {"name": "", "arguments": ""}}
+            )
             if text(part.get("id")):
-                call["id"] = part["id"]
+                tool_call["id"] = part["id"]
             for name, value in mapping(part.get("function")).items():
                 if name in ("name", "arguments"):
-                    call["function"][name] += text(value)
+                    tool_call["function"][name] += text(value)
         if choice.get("finish_reason"):
             response["finish_reason"] = choice["finish_reason"]
     message["tool_calls"] = list(calls.values())

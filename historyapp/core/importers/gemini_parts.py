@@ -48,10 +48,12 @@ def thoughts_of(message: Mapping[str, Any]) -> str:
 
 def calls_of(message: Mapping[str, Any]) -> list[SourceCall]:
     """The tool calls of a message, from ``toolCalls`` or else from its content."""
-    calls = [mapping(call) for call in listing(message.get("toolCalls"))]
+    calls = [mapping(tool_call) for tool_call in listing(message.get("toolCalls"))]
     parts = map(mapping, listing(message.get("content")))
     calls = calls or [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
-    return [SourceCall(call.get("id"), call.get("name"), call.get("args")) for call in calls]
+    return [
+        SourceCall(tool_call.get("id"), tool_call.get("name"), tool_call.get("args")) for tool_call in calls
+    ]
 
 
 def result_of(tool_call: ToolCall, record: Mapping[str, Any]) -> ToolResult | None:

@@ -134,30 +134,30 @@ class CallMatcher:
         call_id = source_id if isinstance(source_id, str) else ""
         tool_name = name if isinstance(name, str) and name else None
         candidates = [
-            call
-            for call in self._open
-            if (call.source_id == call_id if call_id else tool_name in (None, call.name))
+            tool_call
+            for tool_call in self._open
+            if (tool_call.source_id == call_id if call_id else tool_name in (None, tool_call.name))
         ]
         if not candidates:
             return call_id or None, tool_name
-        call = max(candidates, key=lambda call: call.output)
-        self._open.remove(call)
-        return call.id, call.name or tool_name
+        tool_call = max(candidates, key=lambda tool_call: tool_call.output)
+        self._open.remove(tool_call)
+        return tool_call.id, tool_call.name or tool_name
 
     def replace_ids(self, source_ids: Sequence[Any]) -> None:
         """Replaces the source ids of the newest output's calls, because clients may send others."""
-        newest = [index for index, call in enumerate(self._open) if call.output == self._outputs]
+        newest = [index for index, tool_call in enumerate(self._open) if tool_call.output == self._outputs]
         if len(newest) == len(source_ids):
             for index, id in zip(newest, source_ids, strict=True):
                 self._open[index] = replace(self._open[index], source_id=id if isinstance(id, str) else "")
 
     def match_open(self) -> list[tuple[str, str]]:
         """Closes the newest output's open tool calls, which share one result. Returns their ids and names."""
-        newest = [call for call in self._open if call.output == self._outputs]
-        self._open = [call for call in self._open if call.output != self._outputs]
-        return [(call.id, call.name) for call in newest]
+        newest = [tool_call for tool_call in self._open if tool_call.output == self._outputs]
+        self._open = [tool_call for tool_call in self._open if tool_call.output != self._outputs]
+        return [(tool_call.id, tool_call.name) for tool_call in newest]
 
     @property
     def has_open(self) -> bool:
         """Whether the newest output has a tool call without a result."""
-        return any(call.output == self._outputs for call in self._open)
+        return any(tool_call.output == self._outputs for tool_call in self._open)

@@ -153,9 +153,11 @@ class _MiniSweAgentRun:
         self, outputs: Any = None, *, error: str | None = None, feedback: str | None = None
     ) -> ToolResults:
         """One result for each open tool call of the newest output."""
-        calls: list[tuple[str | None, str]] = [*self._chat.calls.match_open()] or [(None, _SHELL)]
+        tool_calls: list[tuple[str | None, str]] = [*self._chat.calls.match_open()] or [(None, _SHELL)]
         self._has_text_call = False
-        results = [tool_result(*call, outputs, error=error, feedback=feedback) for call in calls]
+        results = [
+            tool_result(*tool_call, outputs, error=error, feedback=feedback) for tool_call in tool_calls
+        ]
         return ToolResults(results=tuple(results))
 
     def _exit(self, message: ModelInput, extra: dict[str, Any]) -> EntryDraft:

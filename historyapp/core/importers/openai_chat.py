@@ -45,7 +45,7 @@ class _OpenAIChat:
                 session, lambda output: is_tau and output.startswith(_TAU_ERROR)
             ),
             message_key,
-            lambda message: [call.id for call in source_calls(message)],
+            lambda message: [tool_call.id for tool_call in source_calls(message)],
         )
         yield from require_entries(
             import_exchanges(_exchanges(source, head), dialect, session_of(source)), source, self.title

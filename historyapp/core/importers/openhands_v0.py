@@ -152,14 +152,16 @@ class V0EventReader:
         return self._draft(body, event)
 
     def _observation(self, event: dict[str, Any], name: str) -> EntryDraft:
-        call = mapping(event.get("tool_call_metadata"))
-        if not call and name == "error" and not self._pending_action:
+        tool_call = mapping(event.get("tool_call_metadata"))
+        if not tool_call and name == "error" and not self._pending_action:
             return self._draft(DebugLog(category="error", message=_note(event)), event)
         id = tool = None
-        if call:
-            id, tool = self._chat.calls.match_result(call.get("tool_call_id"), call.get("function_name"))
+        if tool_call:
+            id, tool = self._chat.calls.match_result(
+                tool_call.get("tool_call_id"), tool_call.get("function_name")
+            )
         tool = tool or self._pending_action or name
-        self._pending_action = self._pending_action if call else ""
+        self._pending_action = self._pending_action if tool_call else ""
         content, extras = _content(event), mapping(event.get("extras"))
         codes = [fields.get("exit_code") for fields in (mapping(extras.get("metadata")), extras, event)]
         failed = name == "error" or event.get("success") is False

@@ -91,12 +91,12 @@ class V1EventReader:
         first = actions[0]
         source_calls = []
         for action in actions:
-            call = mapping(action.get("tool_call"))
+            tool_call = mapping(action.get("tool_call"))
             fields = mapping(action.get("action"))
             arguments = {name: value for name, value in fields.items() if name != "kind"}
-            id = call.get("id") or action.get("tool_call_id")
-            name = call.get("name") or action.get("tool_name")
-            source_calls.append(SourceCall(id, name, call.get("arguments", arguments)))
+            id = tool_call.get("id") or action.get("tool_call_id")
+            name = tool_call.get("name") or action.get("tool_name")
+            source_calls.append(SourceCall(id, name, tool_call.get("arguments", arguments)))
         calls, renamed = self._calls.add_output(source_calls)
         content = "".join(plain_text(neutral_content(action.get("thought"))) for action in actions)
         body = _output(first, content).model_copy(update={"tool_calls": calls})

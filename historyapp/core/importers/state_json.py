@@ -130,10 +130,12 @@ class _State:
     def _output(self, action: dict[str, Any]) -> ModelOutput:
         raw = mapping(action.get("raw_message"))
         tool = mapping(action.get("use_tool"))
-        raw_calls = [mapping(call) for call in listing(action.get("use_tools"))]
+        raw_calls = [mapping(tool_call) for tool_call in listing(action.get("use_tools"))]
         proposed = source_calls(raw)
         if not proposed and len(raw_calls) > 1:
-            proposed = [SourceCall(None, call.get("name"), call.get("arguments")) for call in raw_calls]
+            proposed = [
+                SourceCall(None, tool_call.get("name"), tool_call.get("arguments")) for tool_call in raw_calls
+            ]
         calls, _ = self._calls.add_output(proposed)
         tool = tool or (raw_calls[0] if raw_calls else {})
         use_tool = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
