@@ -101,7 +101,7 @@ def test_plain_text_costs_no_more_than_is_counted(texts: list[str]) -> None:
     assert count_tokens(text) <= meter.request_tokens({"text": text})
 
 
-def test_reasoning_costs_only_where_it_is_sent() -> None:
+def test_reasoning_costs_tokens_only_if_it_is_sent() -> None:
     thinking = {"type": "thinking", "thinking": "long and hard " * 20, "signature": "S"}
     output, bare = (Turn(1, ModelOutput(text="so", reasoning=given)) for given in ([thinking], []))
     chat, messages = RequestMeter("openai_chat"), RequestMeter("anthropic_messages")

@@ -102,10 +102,10 @@ class Summariser:
 
     def __init__(self, share: float) -> None:
         self.share = share
-        self.asked: list[str] = []
+        self.chunks: list[str] = []
 
     def __call__(self, chunk: str) -> str:
-        self.asked.append(chunk)
+        self.chunks.append(chunk)
         return chunk[: max(1, int(len(chunk) * self.share))]
 
 
@@ -116,13 +116,13 @@ def cut(text: str, room: int) -> str:
 def test_a_text_that_fits_is_unchanged() -> None:
     model = Summariser(0.1)
     assert summarise_long("short", 10, model, cut, READING) == "short"
-    assert model.asked == []
+    assert model.chunks == []
 
 
 def test_a_long_text_is_summarised_chunk_by_chunk_and_combined() -> None:
     model = Summariser(0.05)
     summary = summarise_long(PROSE, 5_000, model, cut, READING)
-    assert summary == "\n\n".join(model(chunk) for chunk in list(model.asked))
+    assert summary == "\n\n".join(model(chunk) for chunk in list(model.chunks))
     assert count_tokens(summary) <= 5_000
 
 
@@ -131,8 +131,8 @@ def test_a_long_text_is_summarised_chunk_by_chunk_and_combined() -> None:
 def test_condensing_ends_within_its_calls_for_any_responses(share: float, limit: int) -> None:
     model = Summariser(share)
     summary = summarise_long(PROSE, limit, model, cut, READING)
-    assert len(model.asked) <= MAX_CALLS
-    assert all(count_tokens(chunk) <= limit or len(chunk) == 1 for chunk in model.asked)
+    assert len(model.chunks) <= MAX_CALLS
+    assert all(count_tokens(chunk) <= limit or len(chunk) == 1 for chunk in model.chunks)
     assert count_tokens(summary) <= limit or len(summary) == 1
 
 
@@ -140,7 +140,7 @@ def test_condensing_ends_within_its_calls_for_any_responses(share: float, limit:
 def test_condensing_any_text_ends_within_its_calls(text: str, limit: int, share: float) -> None:
     model = Summariser(share)
     summary = summarise_long(text, limit, model, cut, READING)
-    assert len(model.asked) <= MAX_CALLS
+    assert len(model.chunks) <= MAX_CALLS
     assert count_tokens(summary) <= limit or len(summary) == 1
 
 
@@ -150,5 +150,5 @@ def test_two_million_characters_are_condensed_in_seconds() -> None:
     started = process_time()
     summary = summarise_long(text, 2_000, model, cut, READING)
     assert process_time() - started < 20
-    assert len(model.asked) <= MAX_CALLS
+    assert len(model.chunks) <= MAX_CALLS
     assert count_tokens(summary) <= 2_000

@@ -40,7 +40,7 @@ def test_results_in_any_order_and_number_go_to_their_calls() -> None:
     assert shape(ASKS, calls("a", "b"), result("b", "2"), result("a", "1")) == ["user", "turn 1 2"]
 
 
-def test_inputs_between_a_call_and_its_result_come_after_them() -> None:
+def test_inputs_between_a_call_and_its_result_are_moved_after_them() -> None:
     assert shape(calls("a"), ASKS, result("a", "1"), ASKS) == ["turn 1", "user", "user"]
 
 
@@ -72,7 +72,7 @@ def test_parallel_results_without_ids_keep_the_order_of_their_calls() -> None:
 
 
 def test_a_result_that_answers_no_call_is_separate() -> None:
-    """It is shown at the step during which it came. A repeated result is shown once."""
+    """It is shown at the step during which it arrived. A repeated result is shown once."""
     early, turn = conversation_parts(
         session(result("a", "early"), calls("a"), result("x"), *[result("a", "1")] * 2)
     )

@@ -44,7 +44,7 @@ def test_a_single_result_is_unchanged() -> None:
     assert combine(OUTPUT, ()) is None
 
 
-def test_results_that_answer_nothing_open_are_kept_with_the_step_during_which_they_came() -> None:
+def test_results_that_answer_no_open_call_are_kept_with_the_step_of_their_arrival() -> None:
     log = session(calls("a"), calls("b"), result("a", "late"), result("b"), result("b", "again"))
     first, second = group_episodes(log)
     assert (first.status, first.unpaired_results) == ("abandoned", ())

@@ -176,7 +176,9 @@ def test_the_line_of_a_failure_has_at_most_200_characters() -> None:
         ("Wall time: 2 seconds", "Wall time: 2 seconds"),
     ],
 )
-def test_the_line_of_a_reported_error_is_of_the_program_if_it_wrote_one(returned: str, line: str) -> None:
+def test_the_line_of_a_reported_error_comes_from_the_program_if_it_wrote_one(
+    returned: str, line: str
+) -> None:
     assert error_line(ToolResult(status="error", reason=returned)) == line
 
 

@@ -76,7 +76,7 @@ def test_lines_are_split_as_the_whole_text_is(text: str) -> None:
     assert identifiers(text) == list(dict.fromkeys(names))
 
 
-def test_texts_of_a_value_come_in_their_order_without_field_names() -> None:
+def test_texts_of_a_value_are_returned_in_order_without_field_names() -> None:
     value = {"path": "a", "deep": [{"b": "b", "n": 3}, ["c", None, True]], "last": 1.5}
     assert list(texts_in(value)) == ["a", "b", "3", "c", "1.5"]
     deep: object = "end"

@@ -65,7 +65,7 @@ def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None
     assert note.startswith("The spaCy model 'en_core_web_sm' is not installed. ")
 
 
-def test_texts_for_a_model_that_are_cut_without_it_have_a_note_of_their_own() -> None:
+def test_texts_for_a_language_model_that_are_cut_by_rules_have_their_own_note() -> None:
     note = chunking_note(ENGLISH)
     assert note.startswith(
         "The spaCy model 'en_core_web_sm' is not installed. Steps too long for one request"
@@ -115,7 +115,7 @@ def test_many_threads_can_read_concurrently() -> None:
     assert len(read) == 6 * len(spacy_language.sentences(text))
 
 
-def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_none(
+def test_an_installed_model_finds_names_and_gets_sentence_rules_if_it_has_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import spacy

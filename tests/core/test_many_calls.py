@@ -42,7 +42,7 @@ def test_many_late_results_are_compared_in_linear_time() -> None:
     assert process_time() - started < SECONDS
 
 
-def test_exact_repetitions_of_a_late_result_are_given_once() -> None:
+def test_exact_repetitions_of_a_late_result_are_shown_once() -> None:
     late = ToolResult(tool_call_id="late", status="success", outputs={"text": "\ud800"})
     received = (ToolResults(results=(late, late)), ToolResults(results=(late,)))
     (step,) = group_episodes(session(calls("a"), *received))

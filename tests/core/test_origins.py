@@ -92,7 +92,7 @@ def test_a_path_has_its_earliest_spelling_and_other_names_the_exact_one(
     assert lookup.match == expected
 
 
-def test_parts_count_only_where_no_spelling_is_known_and_all_of_them_are() -> None:
+def test_parts_of_a_name_count_only_if_all_are_known_and_no_spelling_is() -> None:
     whole, _, parts = lookups("src/app/parser.py")
     firsts = dict.fromkeys(parts.keys, 2)
     assert best_lookup("src/app/parser.py", firsts) == parts

@@ -15,6 +15,6 @@ def test_an_entry_of_too_many_values_is_refused_from_any_source() -> None:
         prepare(ok(outputs=[0] * (MAX_VALUES + 1)), tokens=0)
 
 
-def test_a_text_is_one_value_whatever_it_contains() -> None:
+def test_a_text_is_one_value_with_any_content() -> None:
     text = "[]," * MAX_VALUES
     assert prepare(draft(MemoryNotebook(content=text)), tokens=7).tokens == 7

@@ -1,4 +1,4 @@
-"""Prices: by family, dated, overridable, and unknown where they are not known."""
+"""Prices are by family, dated and overridable, and can be unknown."""
 
 import json
 from pathlib import Path

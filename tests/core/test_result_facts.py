@@ -81,7 +81,7 @@ def test_an_edit_shows_the_lines_it_changed(arguments: Any, text: str, shown: st
         ("a.go:1:x\n" * 9_000, "6,666+ matches in 1 file"),
     ],
 )  # fmt: skip
-def test_a_search_shows_how_much_it_found(text: str, shown: str) -> None:
+def test_a_search_shows_the_number_of_matches(text: str, shown: str) -> None:
     assert fact("Grep", {"pattern": "x"}, text) == shown
 
 
@@ -105,7 +105,7 @@ def test_a_command_shows_the_last_informative_line(command: str, text: str, show
     assert fact("Bash", {"command": command}, text) == shown
 
 
-def test_a_list_of_tasks_shows_how_many_there_are() -> None:
+def test_a_list_of_tasks_shows_the_number_of_tasks() -> None:
     assert fact("TodoWrite", {"todos": TODOS}, "Todos have been modified successfully.") == "2 tasks"
 
 

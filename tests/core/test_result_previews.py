@@ -58,7 +58,7 @@ def test_only_the_beginning_of_many_parts_is_read() -> None:
     assert len(result_preview(result)) == 200
 
 
-def test_a_better_line_than_the_beginning_is_taken_if_the_call_is_known() -> None:
+def test_a_more_informative_line_is_shown_if_the_call_is_known() -> None:
     result = ToolResult(status="success", outputs=f"{CHUNK}one\ntwo\n")
     assert result_preview(result, Check("program", kind="shell")) == "two"
     assert result_preview(result, Check("viewer", kind="shell")) == "one two"

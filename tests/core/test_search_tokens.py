@@ -34,7 +34,7 @@ def test_names_are_split_into_their_parts(text: str, tokens: list[str]) -> None:
     assert tokens_of(text) == tokens
 
 
-def test_a_split_name_is_also_known_as_a_whole() -> None:
+def test_a_split_name_is_also_found_as_a_whole() -> None:
     assert list(compound_names("call EnsureSetup and go")) == ["ensuresetup"]
 
 

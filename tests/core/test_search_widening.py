@@ -25,5 +25,5 @@ from historyapp.core.search_widening import widen_query
         ("", ""),
     ],
 )
-def test_parts_that_different_steps_may_have_are_joined_by_and(text: str, wider: str) -> None:
+def test_parts_that_different_steps_can_match_are_joined_by_and(text: str, wider: str) -> None:
     assert widen_query(text) == wider

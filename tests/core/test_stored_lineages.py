@@ -13,7 +13,7 @@ from historyapp.core.live_spans import spans_at
 
 @dataclass
 class Session:
-    """A session's lineage twice: whole, and in the stored form with pointers."""
+    """A session's lineage in two forms: as a complete list, and as stored with pointers."""
 
     name: str
     head: int = 0

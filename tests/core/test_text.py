@@ -1,4 +1,4 @@
-"""What a database cannot hold is replaced where text is only shown."""
+"""Characters that a database cannot store are replaced in text that is only shown."""
 
 from hypothesis import given
 from hypothesis import strategies as st

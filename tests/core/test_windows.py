@@ -57,7 +57,7 @@ def test_the_newest_of_two_compactions_counts() -> None:
     assert positions(shown_window) == [3]
 
 
-def test_messages_that_claude_code_preserved_stand_after_the_summary() -> None:
+def test_messages_that_claude_code_preserved_follow_the_summary() -> None:
     kept = {"compactMetadata": {"preservedMessages": {"uuids": ["b", "c"]}}}
     boundary = noted(4, f"Conversation compacted\n{dump_json(kept)}")
     shown_window = window(
@@ -131,7 +131,7 @@ def test_a_condenser_of_openhands_v0_forgets_a_range_of_numbers() -> None:
     assert positions(overlapping) == [1, 6]
 
 
-def test_a_summary_stays_where_a_later_condensation_has_none() -> None:
+def test_a_summary_stays_if_a_later_condensation_has_none() -> None:
     facts = {"forgotten": ["a"], "summarised": True}
     rows = [
         answer(1, "a"),
@@ -173,7 +173,7 @@ def test_the_newest_summary_of_a_condenser_replaces_what_it_forgot() -> None:
     assert [item["content"] for item in shown_window.replacement] == ["second"]
 
 
-def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
+def test_reading_ends_when_the_window_of_the_model_is_full() -> None:
     read: list[int] = []
 
     def newest_first() -> Any:

@@ -50,7 +50,7 @@ def test_the_database_refuses_changes_that_bypass_the_model(entry: Entry) -> Non
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no TRUNCATE")
 def test_the_log_is_not_truncated(entry: Entry) -> None:
     RetentionPass.objects.create()
-    execute("SET CONSTRAINTS ALL IMMEDIATE")  # else PostgreSQL refuses because of checks still to come
+    execute("SET CONSTRAINTS ALL IMMEDIATE")  # otherwise pending checks make PostgreSQL refuse
     for statement in ("TRUNCATE historyapp_entry", "TRUNCATE historyapp_session CASCADE"):
         with pytest.raises(DatabaseError, match="entries never change"), transaction.atomic():
             execute(statement)

@@ -151,7 +151,7 @@ def test_a_search_for_errors_reads_no_failed_takes(
     assert len(rows_read) <= 6
 
 
-def test_a_search_through_spans_finds_steps_by_position_where_few_failures_are_expected(
+def test_a_search_through_spans_finds_steps_by_position_if_few_failures_are_expected(
     project: Project,
 ) -> None:
     past = history(tried(project, 30))
@@ -279,7 +279,7 @@ def test_charts_and_lists_of_a_fork_of_forks_read_few_unused_rows(
     rows_read.clear()
     search = StepSearch(past, StepFilter(status="error"), range(1, 81))
     assert [row.number for row in search.find(50).rows] == list(range(3, 81, 4))
-    assert len(rows_read) <= 2 * 20 + 4  # each fork has a row of the step that it goes on from
+    assert len(rows_read) <= 2 * 20 + 4  # each fork has a row of the step that it continues
 
 
 def test_the_spans_of_a_long_lineage_are_read_in_groups(rewound_often: Session) -> None:

@@ -114,7 +114,7 @@ def test_a_search_reads_limited_text_and_the_next_one_continues(
     assert (searches, hits) == (6, 10)
 
 
-def test_a_jump_reads_limited_text_and_says_how_far_it_came(
+def test_a_jump_reads_limited_text_and_returns_where_it_stopped(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = [draft(ModelInput(channel="hook", content="y" * 3000)), act("ls"), ok()]

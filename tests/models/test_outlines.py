@@ -62,9 +62,9 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
         assert outline(session) == first
     assert not any("historyapp_entry" in query["sql"] for query in again)
     outlines._cache.clear()
-    with CaptureQueriesContext(connection) as anew:
+    with CaptureQueriesContext(connection) as captured_again:
         assert outline(session) == first
-    [read] = [query["sql"] for query in anew if "historyapp_entry" in query["sql"]]
+    [read] = [query["sql"] for query in captured_again if "historyapp_entry" in query["sql"]]
     assert "BETWEEN 1 AND 40" in read
 
 

@@ -198,7 +198,7 @@ def test_every_filter_uses_its_index(project: Project) -> None:
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite reads the rows of an IN once")
-def test_a_search_by_two_indexes_reads_each_once_where_the_statistics_say_that_the_table_is_empty(
+def test_a_search_by_two_indexes_reads_each_once_even_with_statistics_of_an_empty_table(
     project: Project,
 ) -> None:
     session = long_session(project, 100)
@@ -223,7 +223,7 @@ def _plan(statement: str) -> str:
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL gets the value within the statement")
-def test_likely_failures_are_found_by_their_index_also_where_the_value_is_a_parameter(
+def test_likely_failures_are_found_by_their_index_even_if_the_value_is_a_parameter(
     project: Project,
 ) -> None:
     rows = Episode.objects.filter(session=create_session(project)).filter(_LIKELY_FAILED).order_by("number")

@@ -157,7 +157,7 @@ def test_the_newest_rewinds_have_their_cut_entries(session: Session) -> None:
     assert all(left == session.lineage(rewind.position) for rewind, _, left in newest)
 
 
-def test_the_newest_rewind_is_given_only_while_no_entry_follows_it(session: Session) -> None:
+def test_the_newest_rewind_is_returned_only_while_no_entry_follows_it(session: Session) -> None:
     assert newest_rewind(session) is None
     position = back(session, 2)
     session.refresh_from_db()

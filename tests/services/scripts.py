@@ -1,4 +1,4 @@
-"""An importer whose operations a test gives, whatever the file holds."""
+"""An importer for tests that define its operations."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ SOURCE = Source("run.jsonl", io.BytesIO())
 
 @dataclass
 class Script:
-    """An importer that reads the operations it is given, whatever the file says."""
+    """An importer that returns the operations of the test for any file."""
 
     operations: Iterable[Operation]
     breaks_off: bool = False

@@ -68,7 +68,7 @@ def test_a_grown_file_can_continue_without_the_result(
     sound()
 
 
-def test_at_an_earlier_position_a_step_is_as_it_was_then(ended: Session) -> None:
+def test_a_step_can_be_read_as_of_an_earlier_position(ended: Session) -> None:
     assert statuses(ended, 3) == ["success", "in_flight"]
     assert statuses(ended, ended.head) == ["success", "abandoned"]
 
@@ -98,7 +98,7 @@ def test_an_ended_session_accepts_another_action(project: Project, ended: Sessio
     sound()
 
 
-def test_a_step_whose_result_may_still_come_is_not_summarised(project: Project, ended: Session) -> None:
+def test_a_step_that_may_still_get_a_result_is_not_summarised(project: Project, ended: Session) -> None:
     with pytest.raises(Conflict, match="still in flight"):
         add_summary(project, ended.pk, (1, 2), SummaryText("both"))
     assert add_summary(project, ended.pk, (1, 1), SummaryText("the first"))

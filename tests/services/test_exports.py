@@ -121,7 +121,7 @@ def test_an_export_cannot_tie_a_session_to_one_of_another_project(sub_agent: Ses
 
 
 def summaries_over_time(session: Session) -> list[list[str]]:
-    """Those that are live at each head the session ever had."""
+    """The texts of the live summaries at each earlier head of the session."""
     heads = range(1, session.head + 1)
     return [[s.text for s in History(session, head).summaries()] for head in heads]
 
@@ -255,7 +255,7 @@ def test_a_fork_is_exported_with_exactly_the_entries_that_it_shares(recorded: Se
     assert copies[0].head == recorded.forks.get().fork_position
 
 
-def test_an_export_ends_at_the_given_position(recorded: Session) -> None:
+def test_an_export_ends_at_the_requested_position(recorded: Session) -> None:
     text = "".join(export_session(recorded, "markdown", as_of=4).chunks)
     assert "no such file" in text
     assert "grep" not in text

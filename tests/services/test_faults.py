@@ -49,7 +49,7 @@ PAGE = 4096
 
 @pytest.fixture(autouse=True)
 def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that tells all processes of damage: here only those of one test."""
+    """The file by which all processes learn of damage. Here it belongs to one test."""
     path = tmp_path / "damaged"
     monkeypatch.setattr(faults, "_damage_file", lambda: path)
     monkeypatch.setattr(
@@ -305,7 +305,7 @@ def test_a_fault_while_the_person_is_looked_up_is_a_page(
 def test_an_unexpected_error_in_a_damaged_database_is_answered_as_damage(
     client: Client, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """A damaged file may give rows that no code can read, as null where a number has to be."""
+    """A damaged file may give rows that no code can read, for example with null in place of a number."""
     client.raise_request_exception = False
     monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore.load", None)
     monkeypatch.setattr("historyapp.api.application.check_length", None)

@@ -1,4 +1,4 @@
-"""A garbled database file: a read works or says that it is damaged, and known damage takes no write."""
+"""A garbled database file: a read works or reports the damage, and no write succeeds after known damage."""
 
 import random
 import shutil
@@ -121,7 +121,7 @@ READS = ["", "/{id}", "/{id}/entries?limit=500", "/{id}/episodes?limit=500", "/{
 
 @pytest.mark.parametrize("seed", [1, 2, *map(thorough, range(3, 15))])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_read_works_or_is_503_and_known_damage_takes_no_write(
+def test_a_read_works_or_is_a_503_and_no_write_succeeds_after_known_damage(
     sound: Sound, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: Damage, seed: int
 ) -> None:
     content = bytearray(sound.file.read_bytes())

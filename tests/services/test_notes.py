@@ -25,7 +25,7 @@ def test_two_forks_can_note_a_shared_step_concurrently(
     found_none = Barrier(2)
 
     def clean_together(text: str) -> str:
-        with suppress(BrokenBarrierError):  # nobody comes where the other one waits for its turn
+        with suppress(BrokenBarrierError):  # the other thread waits for a lock
             found_none.wait(0.3)
         return clean(text)
 

@@ -12,7 +12,7 @@ from tests.services.drafts import ask
 
 @pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="PostgreSQL compresses by itself")
 def test_an_append_does_not_wait_for_the_bodies_of_another(project: Project, session: Session) -> None:
-    """It would wait with the database locked, and everybody else with it."""
+    """It would wait while it holds the lock of the database, and block all other writers."""
     released = threading.Event()
     other = packing._thread.submit(released.wait, 30)
     try:

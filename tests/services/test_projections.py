@@ -26,9 +26,9 @@ def test_wrong_rows_are_reported_and_repaired(project: Project, session: Session
     assert set(rebuild(again, check_only=True).differences) == expected
     assert Session.objects.get().steps == 7
     assert set(rebuild(again).differences) == expected
-    mended = Session.objects.get()
-    assert (mended.steps, mended.errors) == (2, 1)
-    assert rebuild(mended).differences == []
+    rebuilt = Session.objects.get()
+    assert (rebuilt.steps, rebuilt.errors) == (2, 1)
+    assert rebuild(rebuilt).differences == []
 
 
 @pytest.mark.parametrize(

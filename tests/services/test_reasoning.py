@@ -57,31 +57,31 @@ def encrypted(number: int) -> dict[str, Any]:
     return {"id": f"rs_{number}", "type": "reasoning", "encrypted_content": f"Enc{number}", "summary": []}
 
 
-def output(asked: RequestedContext, number: int, **metadata: Any) -> EntryDraft:
-    block = thinking(number) if asked.format == "anthropic_messages" else encrypted(number)
+def output(options: RequestedContext, number: int, **metadata: Any) -> EntryDraft:
+    block = thinking(number) if options.format == "anthropic_messages" else encrypted(number)
     calls = (ToolCall(id=f"c{number}", name="read", arguments={}),)
     return EntryDraft(ModelOutput(tool_calls=calls, reasoning=[block]), None, metadata)
 
 
-def act(session: Session, asked: RequestedContext, number: int) -> Snapshot:
+def act(session: Session, options: RequestedContext, number: int) -> Snapshot:
     """A step whose request is served, and its result."""
-    snapshot = record_snapshot(serve_context(session, asked))
+    snapshot = record_snapshot(serve_context(session, options))
     record(
-        session, output(asked, number, snapshot=str(snapshot.pk)), ok(f"c{number}", f"file {number} " * 40)
+        session, output(options, number, snapshot=str(snapshot.pk)), ok(f"c{number}", f"file {number} " * 40)
     )
     return snapshot
 
 
-def sent(session: Session, asked: RequestedContext = CLAUDE) -> list[dict[str, Any]]:
+def sent(session: Session, options: RequestedContext = CLAUDE) -> list[dict[str, Any]]:
     """The reasoning blocks of the next request."""
-    request = serve_context(session, asked).built.request
+    request = serve_context(session, options).built.request
     items = [*request.get("input", ())]
     items += [block for message in request.get("messages", ()) for block in message["content"]]
     return [item for item in items if item["type"] in ("thinking", "redacted_thinking", "reasoning")]
 
 
-def left_out(session: Session, asked: RequestedContext = CLAUDE) -> list[tuple[int, int, int, str]]:
-    found = serve_context(session, asked).built.manifest.reasoning_left_out
+def left_out(session: Session, options: RequestedContext = CLAUDE) -> list[tuple[int, int, int, str]]:
+    found = serve_context(session, options).built.manifest.reasoning_left_out
     return [(each.first_step, each.last_step, each.blocks, each.reason) for each in found]
 
 
@@ -208,8 +208,8 @@ def test_snapshots_are_rebuilt_with_and_without_reasoning(claude: Session) -> No
 @pytest.mark.parametrize("format", ["anthropic_messages", "openai_responses", "openai_chat"])
 def test_older_snapshots_are_rebuilt_with_the_older_rule(claude: Session, policy: str, format: str) -> None:
     record(claude, draft(MemoryNotebook(content="a note")), output(GPT, 4), ok("c4"))
-    asked = replace(CLAUDE, policy=policy, format=format)
-    spec = replace(resolve_options(claude, asked), keeps_all_reasoning=True)
+    options = replace(CLAUDE, policy=policy, format=format)
+    spec = replace(resolve_options(claude, options), keeps_all_reasoning=True)
     past = TrackedHistory(claude)
     served = ServedContext(build(past, spec), claude, claude.head, list(past.summary_ids), None)
     snapshot = record_snapshot(served)
@@ -226,8 +226,11 @@ def test_two_queries_find_the_requests_of_all_steps(claude: Session, length: int
     for number in range(4, length):
         act(claude, CLAUDE, number)
     counts = []
-    for asked in (CLAUDE, replace(CLAUDE, format="openai_responses")):  # which sends none of it
+    for options in (
+        CLAUDE,
+        replace(CLAUDE, format="openai_responses"),
+    ):  # a format that sends no reasoning of Claude
         with CaptureQueriesContext(connection) as captured:
-            serve_context(claude, asked)
+            serve_context(claude, options)
         counts.append(len(captured))
     assert counts[0] == counts[1] + 2

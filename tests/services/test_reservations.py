@@ -67,7 +67,7 @@ def test_a_refusal_names_the_cap_and_when_it_ends(project: Project, session: Ses
     assert counted(project) == 0, "the daily cap counts nothing of a refused call"
 
 
-def test_a_model_without_a_price_is_refused_only_where_there_is_a_cap(
+def test_a_model_without_a_price_is_refused_only_if_there_is_a_cap(
     project: Project, session: Session
 ) -> None:
     payer = Payer(project.pk, session.pk)

@@ -83,7 +83,7 @@ def test_sub_agents_of_an_earlier_version_are_found_by_the_worker(project: Proje
     assert Session.objects.get(spawned_by__isnull=False).spawned_position is not None
 
 
-def test_a_sub_agent_of_no_known_call_stays_without_one(project: Project) -> None:
+def test_a_sub_agent_without_a_known_call_is_not_linked_to_a_call(project: Project) -> None:
     imported(project, main()[0], *main()[1])
     imported(project, sub("other words")[0], *sub("other words")[1])
     child = Session.objects.get(spawned_by__isnull=False)

@@ -1,4 +1,4 @@
-"""Where a cap or a list of models holds, a request is refused if a part of it has no known price."""
+"""With a cap or a list of models, a request is refused if a part of it has no known price."""
 
 import re
 from pathlib import Path

@@ -36,7 +36,7 @@ def test_a_long_session_counts_no_more_than_its_share() -> None:
     assert measured_steps({9: [], 11: []}) == [9, 11]
 
 
-def test_a_step_needs_what_it_uses_and_an_input_or_a_result_named_first() -> None:
+def test_a_step_needs_the_names_that_it_uses_and_an_input_or_a_result_had_first() -> None:
     assert [target.name for target in targets(session(uses="src/parser.py"))[FIRST_STEP]] == ["src/parser.py"]
     assert [target.name for target in targets(session("see lib/a.c", uses="lib/a.c"))[FIRST_STEP]] == [
         "lib/a.c"

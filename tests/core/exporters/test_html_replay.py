@@ -75,7 +75,7 @@ EMPTY = Page(written([]))
 """Texts that every file contains."""
 
 
-def test_a_step_holds_what_happened_in_it() -> None:
+def test_a_step_has_its_calls_results_and_inputs() -> None:
     blocks = steps_of(
         SystemInstruction(text="Be brief."),
         MemoryNotebook(content="It is red."),
@@ -114,7 +114,7 @@ def test_failures_are_marked_as_reported_or_likely() -> None:
     assert "ValueError" in blocks[1][0][2]
 
 
-def test_results_stand_with_their_calls() -> None:
+def test_results_are_shown_with_their_calls() -> None:
     late = result("x", "too late")
     ((_, step),) = steps_of(calls("a", "b"), result("b", "second"), result("a", "first"), late)
     assert [call["results"][0]["parts"] for call in step["calls"]] == [["first"], ["second"]]

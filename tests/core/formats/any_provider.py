@@ -182,7 +182,7 @@ def _names_and_values(request: Request) -> Iterator[tuple[Path, str]]:
 
 
 def _nearest(ids: list[tuple[Path, str]], path: Path) -> str | None:
-    """The id that shares the longest beginning with the path, or None where several do."""
+    """The id that shares the longest beginning with the path, or None if several do."""
     shared = [
         sum(1 for _ in takewhile(lambda keys: keys[0] == keys[1], zip(at, path, strict=False)))
         for at, _ in ids
@@ -221,7 +221,7 @@ def check_images(format: Format, *parts: dict[str, Any]) -> None:
 
 
 def check_frame(format: Format) -> None:
-    """What a format declares as ``max_frame`` is added to an empty context or around what the model said."""
+    """Each text of ``max_frame`` is added to an empty context or around an output of the model."""
     bodies: tuple[tuple[Body, ...], ...] = ((), (ModelOutput(text="the answer"),), _calling(0, "id_a"))
     requests = [request_of(format, *each) for each in bodies]
     for text in filter(None, format.max_frame):

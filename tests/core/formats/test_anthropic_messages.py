@@ -44,7 +44,7 @@ def test_every_real_session_gives_a_valid_request(path: Path, name: str) -> None
     render(session_of(read_path(IMPORTERS[name], path)))
 
 
-def test_parallel_results_are_one_message_and_what_follows_joins_them() -> None:
+def test_parallel_results_and_the_next_input_are_one_message() -> None:
     bodies = [ASKS, calls("a", "b"), result("b", "2"), result("a", "1"), ModelInput(content="more")]
     _, (_, call_blocks), (role, blocks) = rendered(*bodies)
     assert [block["id"] for block in call_blocks] == ["a", "b"]

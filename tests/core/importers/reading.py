@@ -37,7 +37,7 @@ from historyapp.core.json import MAX_DEPTH, depth_exceeds, dump_json
 
 
 def source(data: Any, name: str = "run.json", folder: str = "") -> Source:
-    """A file that holds ``data``: as it is where it is bytes or text, else as JSON."""
+    """A file that contains ``data``: bytes and text unchanged, other values as JSON."""
     text = data if isinstance(data, (str, bytes)) else json.dumps(data)
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     return Source(name, io.BytesIO(raw), folder)

@@ -67,7 +67,7 @@ def test_a_session_is_announced_with_the_fields_of_its_first_records() -> None:
     )
 
 
-def test_the_announcement_comes_before_everything_else_of_its_session() -> None:
+def test_the_announcement_is_the_first_operation_of_its_session() -> None:
     operations = read(*(user(n, n - 1, f"prompt {n}") for n in range(1, 500)))
     assert isinstance(operations[0], SessionStart)
     assert len(bodies(operations)) == 499
@@ -77,7 +77,7 @@ def test_a_long_title_is_cut_at_80_characters() -> None:
     assert len(starts(read(user(1, None, "x" * 500)))[S].title) == 80
 
 
-def test_a_command_gives_the_title_only_where_there_is_no_prompt() -> None:
+def test_a_command_gives_the_title_only_if_there_is_no_prompt() -> None:
     init = user(1, None, "<command-name>/init</command-name>\n<command-args>now</command-args>")
     assert starts(read(init, assistant(2, 1, says("ok"))))[S].title == "/init now"
     assert starts(read(init, user(2, 1, "Fix it"), assistant(3, 2, says("ok"))))[S].title == "Fix it"

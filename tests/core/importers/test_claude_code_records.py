@@ -8,7 +8,7 @@ from tests.core.importers.claude_lines import S, answer, assistant, read, record
 from tests.core.importers.operations import bodies, metadata, outputs, results, starts
 
 
-def test_calls_without_an_id_get_one_and_their_results_find_them() -> None:
+def test_calls_without_an_id_get_one_and_are_paired_with_their_results() -> None:
     block = {"type": "tool_result", "content": "ok"}
     operations = read(
         assistant(1, None, tool_call(None), tool_call(None)), user(2, 1, [block]), user(3, 1, [block])
@@ -37,7 +37,7 @@ def test_a_result_of_an_unknown_call_is_still_read() -> None:
     assert (result.tool_call_id, result.tool_name, result.status) == ("t9", None, "success")
 
 
-def test_a_result_keeps_text_or_blocks_as_they_are() -> None:
+def test_a_result_keeps_text_or_blocks_unchanged() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
     content = [says("look"), picture]
     assert [r.outputs for r in results(read(answer(1, None, "t", content), answer(2, 1, "u", "text")))] == [
@@ -222,7 +222,7 @@ def test_records_without_history_are_skipped_and_not_counted_as_damaged(line: di
         '{"type": "user", "message": {"role": "us',
     ],
 )
-def test_a_broken_record_is_named_and_loses_nothing_else(line: dict[str, Any] | str) -> None:
+def test_a_broken_record_is_named_and_all_others_are_read(line: dict[str, Any] | str) -> None:
     operations = read(user(1, None, "before"), line, user(2, 1, "after"))
     assert [body.content for body in bodies(operations)] == ["before", "after"]
     assert [(op.line, op.damaged) for op in operations if isinstance(op, Skipped)] == [(2, True)]

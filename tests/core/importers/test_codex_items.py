@@ -153,7 +153,7 @@ def test_exit_code_and_duration_are_kept_beside_the_result() -> None:
         (event("mcp_tool_call_end", call_id="c", result={"Ok": {"isError": True, "content": []}}), "output"),
     ],
 )
-def test_an_event_may_report_that_a_tool_failed(ending: dict[str, Any], reason: str) -> None:
+def test_an_event_can_report_that_a_tool_failed(ending: dict[str, Any], reason: str) -> None:
     (result,) = results(read(tool_call("c"), ending, output("c", "output")))
     assert (result.status, result.reason) == ("error", reason)
 

@@ -63,7 +63,7 @@ def test_other_lines_are_not_recognised(first: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "broken", ['{"timestamp": "2026', "[1]", {"a": 1}, {"type": "event_msg", "payload": 7}]
 )
-def test_a_broken_line_is_named_and_loses_nothing_else(broken: Any) -> None:
+def test_a_broken_line_is_named_and_all_others_are_read(broken: Any) -> None:
     operations = read(asks("before"), broken, asks("after"))
     assert [body.content for body in bodies(operations)] == ["before", "after"]
     assert [(op.line, op.damaged) for op in operations if isinstance(op, Skipped)] == [(2, True)]

@@ -1,4 +1,4 @@
-"""Every real transcript is imported whole: counts equal those made straight from the JSON."""
+"""Every real transcript is imported completely: its counts equal those computed from the JSON."""
 
 import json
 from collections import Counter

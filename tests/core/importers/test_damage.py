@@ -1,4 +1,4 @@
-"""Damaged files: readable records are imported, the others are listed, and nothing else happens."""
+"""Damaged files: readable records are imported, the others are listed, and no error is raised."""
 
 import copy
 import json

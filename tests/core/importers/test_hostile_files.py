@@ -72,7 +72,7 @@ def claude_records(parent: Callable[[int], int | None]) -> Callable[[int], bytes
 
 
 def claude_answers(n: int) -> bytes:
-    """One message with all calls, then the answers from the last to the first."""
+    """One message with all calls, then their results from the last to the first."""
     calls = [claude.tool_call(f"c{i}") for i in range(n)]
     output = claude.assistant(2, 1, *calls)
     answers = [claude.answer(i + 3, 2, f"c{n - 1 - i}") for i in range(n)]

@@ -85,7 +85,7 @@ def test_one_result_can_answer_all_open_calls() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from([None, "", "a", "b", "s-1-2", "s-2-1"]), max_size=4), max_size=4))
-def test_every_call_gets_an_id_of_its_own_and_its_result_finds_it(turns: list[list[str | None]]) -> None:
+def test_every_call_gets_its_own_id_and_is_paired_with_its_result(turns: list[list[str | None]]) -> None:
     ids = CallMatcher("s")
     for turn in turns:
         tool_calls, renamed = ids.add_output(calls(*turn))

@@ -115,7 +115,7 @@ def test_an_end_that_answers_nothing_is_logged() -> None:
     assert [log.message for log in logs(operations)] == ["LimitsExceeded"]
 
 
-def test_a_traceback_is_logged_and_may_be_gone_in_a_longer_file() -> None:
+def test_a_traceback_is_logged_provisionally() -> None:
     operations = run(TASK, exit_status="Timeout", traceback="Traceback: boom")
     assert logs(operations)[0].message == "Timeout\nTraceback: boom"
     assert isinstance(operations[-1], Append)

@@ -94,7 +94,7 @@ def test_leading_instructions_are_joined_and_later_ones_do_not_replace_them() ->
     assert inputs(operations)[-1].channel == "system"
 
 
-def test_a_call_without_an_id_gets_one_and_its_result_finds_it() -> None:
+def test_a_call_without_an_id_gets_one_and_is_paired_with_its_result() -> None:
     operations = read(
         OPENAI_CHAT,
         [asks(), says(None, tool_call(None), tool_call("")), tool_result(None, "1"), tool_result("", "2")],
@@ -149,7 +149,7 @@ def test_the_old_function_call_is_a_call() -> None:
     assert results(operations)[0].tool_call_id == "run.json-1-1"
 
 
-def test_reasoning_becomes_thoughts_and_its_blocks_stay_as_they_are() -> None:
+def test_reasoning_becomes_thoughts_and_its_blocks_are_unchanged() -> None:
     details = [{"type": "reasoning.encrypted", "data": "abc"}]
     [output] = outputs(
         read(OPENAI_CHAT, [asks(), says("x", reasoning_content="hm", reasoning_details=details)])

@@ -136,7 +136,7 @@ def current_marks(log: Session) -> set[str]:
 
 
 def expected_slots(log: Session) -> dict[str, str]:
-    """For each text of a result the text of the call under which it stands; empty where it answers none."""
+    """For each text of a result, the text of the call that it answers, or an empty text."""
     slots: dict[str, str] = {}
     open_calls: list[tuple[str | None, str]] = []
     for logged in log.live:

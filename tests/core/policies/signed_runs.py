@@ -204,11 +204,11 @@ def runs(draw: st.DrawFn) -> Run:
     for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=12)):
         match kind:
             case "usual" | "asked" | "own":
-                asked = usual if kind == "usual" else draw(CONTEXT_REQUESTS)
-                built = asked.build(run) if kind != "own" else None
-                request = prefix_bytes(built[1]) if built else run.full_request(asked.format)
+                chosen = usual if kind == "usual" else draw(CONTEXT_REQUESTS)
+                built = chosen.build(run) if kind != "own" else None
+                request = prefix_bytes(built[1]) if built else run.full_request(chosen.format)
                 run.answer(
-                    asked.format,
+                    chosen.format,
                     request,
                     is_snapshot=built is not None,
                     blocks=draw(st.sampled_from([0, 1, 1, 2])),

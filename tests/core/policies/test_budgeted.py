@@ -207,9 +207,9 @@ def test_lines_about_the_files_in_use_are_noted_before_other_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mended", "first"), [(False, "KeyError: lookup_table"), (True, "Found: other_table")]
+    ("is_fixed", "first"), [(False, "KeyError: lookup_table"), (True, "Found: other_table")]
 )
-def test_a_failure_has_more_weight_until_it_is_fixed(mended: bool, first: str) -> None:
+def test_a_failure_has_more_weight_until_it_is_fixed(is_fixed: bool, first: str) -> None:
     failed = Excerpt(
         "run: a_b",
         3,
@@ -220,7 +220,7 @@ def test_a_failure_has_more_weight_until_it_is_fixed(mended: bool, first: str) -
     fine = Excerpt(
         "run: c_d", 3, ("c_d",), (ExcerptLine("Found: other_table", 6, ("other_table",)),), result_names=1
     )
-    later = Excerpt("run: again", 3, ("a_b",) if mended else ("e_f",))
+    later = Excerpt("run: again", 3, ("a_b",) if is_fixed else ("e_f",))
     steps = [
         StepOutline(1, 1, 2, "error", failed),
         StepOutline(2, 3, 4, "success", fine),

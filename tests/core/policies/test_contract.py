@@ -62,7 +62,7 @@ def request_of(
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=examples(20))
 @given(past=summarised(), budget=BUDGETS, extras=EXTRAS)
-def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget(
+def test_a_request_is_valid_has_the_tokens_of_its_manifest_and_is_within_its_budget(
     name: str, format: str, past: MemoryPast, budget: int | None, extras: RequestExtras
 ) -> None:
     try:

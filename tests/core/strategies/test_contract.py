@@ -49,7 +49,7 @@ INPUT = 'Please fix src/Ã¤_b.py,\n\n> "quickly" and with ``` care | so\nThanks ð
 
 
 def user_words(written: SummaryDraft) -> str:
-    """The text with what people said as it stands there, or in its JSON."""
+    """The text, followed by the user's words from its JSON."""
     try:
         return "\n".join([written.text, *json.loads(written.text)["user"]])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Several summaries become one that is short enough, with what the user said as it was."""
+"""Several summaries become one that is short enough and keeps the user's words unchanged."""
 
 import pytest
 

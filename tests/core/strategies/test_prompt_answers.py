@@ -89,7 +89,7 @@ def test_a_copy_of_a_result_with_other_blanks_is_unusable() -> None:
         episode_summary(Model(RESULT.replace(" ", "\n")[:450]))
 
 
-def test_a_short_answer_may_repeat_the_material() -> None:
+def test_a_short_response_can_repeat_the_material() -> None:
     written = STRATEGIES["episode_summary"].write(
         Material(steps(called("Version 1.2.3"))), resources(Model("1.2.3"))
     )

@@ -1,4 +1,4 @@
-"""What a model is sent: the instruction, and everything else as data, within the window."""
+"""The prompt of a model: the instruction, and all other text as data, within the window."""
 
 import json
 import re

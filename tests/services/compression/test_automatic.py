@@ -33,7 +33,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def test_a_session_is_due_when_a_batch_stands_outside_the_newest_steps(project: Project) -> None:
+def test_a_session_is_due_when_a_batch_of_older_steps_has_accumulated(project: Project) -> None:
     session = create_session(project)
     step(project, session, 7)
     assert due_sessions() == []

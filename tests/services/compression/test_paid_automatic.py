@@ -60,14 +60,16 @@ def test_an_agent_that_only_records_causes_no_model_call(
     assert Summary.objects.filter(session=session).exists(), "the steps are summarised all the same"
 
 
-def test_a_project_that_turned_it_on_is_summarised_by_the_model(project: Project, loopback: Loopback) -> None:
+def test_a_project_with_paid_compression_is_summarised_by_the_model(
+    project: Project, loopback: Loopback
+) -> None:
     change_project(project, TURN_ON)
     session = record_and_work(project)
     assert len(loopback.requests) == 8
     assert {run.model for run in CompressionRun.objects.filter(session=session)} == {"openai:gpt-5-mini"}
 
 
-def test_turning_it_off_cancels_the_automatic_runs_that_would_cost_money(
+def test_turning_off_paid_compression_cancels_paid_automatic_runs(
     project: Project, loopback: Loopback
 ) -> None:
     change_project(project, TURN_ON)

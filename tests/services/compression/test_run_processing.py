@@ -56,11 +56,11 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     silent = start_run(project, record(20).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
-    asked = threading.Semaphore(0)
+    requests_received = threading.Semaphore(0)
     go_on = threading.Event()
 
     def answer(_: object) -> Answer:
-        asked.release()
+        requests_received.release()
         go_on.wait(30)
         return Answer(text="Read it.")
 
@@ -73,7 +73,7 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     loopback.default = answer
     worker = threading.Thread(target=work, args=(silent,))
     worker.start()
-    assert all(asked.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
+    assert all(requests_received.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
     run = start_run(project, record(6).pk, RunRequest(strategy="simple_extract")).run
     extracting = threading.Thread(target=work, args=(run,))
     extracting.start()

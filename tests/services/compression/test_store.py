@@ -39,7 +39,7 @@ def test_finishing_takes_as_many_queries_with_many_summaries_as_with_few(
     record: Record, project: Project
 ) -> None:
     session = record(12)
-    asked = []
+    query_counts = []
     for times in (20, 60):
         _summarise(session, times)
         run = start_run(project, session.pk, RunRequest("structured", from_step=9, to_step=12)).run
@@ -48,8 +48,8 @@ def test_finishing_takes_as_many_queries_with_many_summaries_as_with_few(
         type(run).objects.filter(pk=run.pk).update(done=1)
         with CaptureQueriesContext(connection) as queries:
             assert not finish_run(run.pk)
-        asked.append(len(queries))
-    assert asked[0] == asked[1]
+        query_counts.append(len(queries))
+    assert query_counts[0] == query_counts[1]
 
 
 def _summarise(session: Session, times: int) -> None:

@@ -227,8 +227,8 @@ def test_one_timeout_among_responses_loses_one_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(summarise, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
-    loopback.default = lambda asked: (
-        Broken("hang") if "module_7." in str(asked.body) else Answer(text="Read it.")
+    loopback.default = lambda request: (
+        Broken("hang") if "module_7." in str(request.body) else Answer(text="Read it.")
     )
     run = compress(record(40))
     assert (run.state, run.done, run.failed) == ("partly_failed", 35, 1)
@@ -246,11 +246,11 @@ def test_with_an_anthropic_key_only_the_default_model_is_anthropic_s(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_session_s_instruction_goes_before_the_project_s(
+def test_the_instruction_of_the_session_overrides_that_of_the_project(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     loopback.default = lambda _: Answer(text='{"summary": "It read a file."}')
-    for own, of_project, asked in (
+    for own, of_project, expected in (
         ({}, "", "Summarise these steps of an AI agent's work"),
         ({}, "Keep the migrations.", "Keep the migrations."),
         ({"summary_instruction": "Keep the paths."}, "Keep the migrations.", "Keep the paths."),
@@ -262,5 +262,5 @@ def test_the_session_s_instruction_goes_before_the_project_s(
         session.project.save()
         assert compress(session, strategy="ai_summary", from_step=1, to_step=2).state == "succeeded"
         system = str(loopback.requests[-1].body)
-        assert asked in system
-        assert ("Keep the migrations." in system) is (asked == "Keep the migrations.")
+        assert expected in system
+        assert ("Keep the migrations." in system) is (expected == "Keep the migrations.")

@@ -118,12 +118,12 @@ def test_a_retry_makes_only_the_failed_items(record: Record, compress: Compress,
     )
     run = compress(session)
     loopback.default = lambda _: Answer(text="Read it at last.")
-    asked = len(loopback.requests)
+    model_calls = len(loopback.requests)
     retry_run(run)
     process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.done, run.failed, run.total) == ("succeeded", 5, 0, 5)
-    assert len(loopback.requests) == asked + 1
+    assert len(loopback.requests) == model_calls + 1
     assert summaries_by_step(session)[3] == "Read it at last."
 
 
@@ -164,7 +164,7 @@ def test_a_session_without_steps_has_nothing_to_compress(project: Project) -> No
     assert "no steps yet" in run.note
 
 
-def test_a_second_request_joins_the_run_under_way(record: Record, project: Project) -> None:
+def test_a_second_request_joins_the_active_run(record: Record, project: Project) -> None:
     session = record(6)
     run_request = RunRequest(strategy="simple_extract")
     first, second = (start_run(project, session.pk, run_request) for _ in range(2))
@@ -265,9 +265,9 @@ def test_cancelling_keeps_paid_summaries_and_starts_no_more(
     worker.start()
     assert started.wait(60)
     cancel_run(run)
-    asked = len(loopback.requests)
+    model_calls = len(loopback.requests)
     worker.join(20)
-    assert len(loopback.requests) <= asked + 8
+    assert len(loopback.requests) <= model_calls + 8
     run.refresh_from_db()
     assert run.state == "cancelled"
     assert run.done == run.calls == Summary.objects.count() < 56
@@ -331,14 +331,14 @@ def test_a_digest_leaves_room_for_later_summaries(record: Record, project: Proje
 
 
 def test_planning_many_steps_takes_as_many_queries_as_few(record: Record, project: Project) -> None:
-    asked = []
+    query_counts = []
     for steps in (20, 200):
         session = record(steps)
         run = start_run(project, session.pk, RunRequest("structured", from_step=1, to_step=steps - 4)).run
         with CaptureQueriesContext(connection) as queries:
             plan(run.pk)
-        asked.append(len(queries))
-    assert asked[0] == asked[1]
+        query_counts.append(len(queries))
+    assert query_counts[0] == query_counts[1]
 
 
 def test_a_run_never_exceeds_its_estimate(record: Record, compress: Compress, loopback: Loopback) -> None:

@@ -49,27 +49,27 @@ STEPS = request(called("three files", path="src/a.py"), called("no such file", s
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_both_writers_write_the_same(writer: ProcessWriter, strategy: str) -> None:
-    asked = request(*[called(f"line {n} of src/a_{n}.py\n" * 9) for n in range(3)], strategy=strategy)
-    assert writer.write(asked, None) == InlineWriter().write(asked, None)
+    write_request = request(*[called(f"line {n} of src/a_{n}.py\n" * 9) for n in range(3)], strategy=strategy)
+    assert writer.write(write_request, None) == InlineWriter().write(write_request, None)
 
 
 def test_both_writers_digest_the_same(writer: ProcessWriter) -> None:
     texts = [f"The file src/a_{n}.py was read.\n" * 20 for n in range(9)]
-    asked = WriteRequest("ai_summary", texts, "en_core_web_sm", window=100_000, max_length=500)
-    assert writer.write(asked, None) == InlineWriter().write(asked, None)
+    write_request = WriteRequest("ai_summary", texts, "en_core_web_sm", window=100_000, max_length=500)
+    assert writer.write(write_request, None) == InlineWriter().write(write_request, None)
 
 
 def test_the_process_asks_the_model_through_its_parent(spinning: ProcessWriter) -> None:
-    asked: list[SummaryPrompt] = []
+    prompts: list[SummaryPrompt] = []
 
     def complete(prompt: SummaryPrompt) -> str:
-        asked.append(prompt)
-        return f"It read file {len(asked)}."
+        prompts.append(prompt)
+        return f"It read file {len(prompts)}."
 
     draft = spinning.write(replace(STEPS, strategy="episode_summary"), complete).draft
     assert "It read file 1." in draft.text
-    assert "src/a.py" in asked[0].material
-    assert len(asked) == 2
+    assert "src/a.py" in prompts[0].material
+    assert len(prompts) == 2
 
 
 @pytest.mark.parametrize("error", [NotSummarised("The model refused."), Invalid("There is no such model.")])

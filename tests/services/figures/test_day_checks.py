@@ -22,7 +22,7 @@ def counted(project: Project, session: Session) -> Session:
 
 def test_sound_figures_are_rebuilt_with_equal_rows(project: Project, counted: Session) -> None:
     before = all_rows()
-    append(project, counted.pk, [act()])  # not counted yet, which is no difference
+    append(project, counted.pk, [act()])  # not counted yet, which does not count as a difference
     assert rebuild(Session.objects.get(), check_only=True).differences == []
     assert all_rows() == before
     assert rebuild(Session.objects.get()).differences == []

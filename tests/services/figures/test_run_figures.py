@@ -115,7 +115,7 @@ def test_a_fork_continues_from_its_parents_checkpoints(project: Project, session
     assert steps_stored(child) == [15]
 
 
-def test_figures_as_of_a_position_do_not_see_what_came_later(project: Project, session: Session) -> None:
+def test_figures_as_of_a_position_exclude_later_entries(project: Project, session: Session) -> None:
     session = work(project, session, 12)
     count_run(History(session))
     for as_of in range(session.head + 1):
@@ -251,7 +251,7 @@ def test_idle_sessions_are_not_examined(
     assert run_figures.sessions_to_count() == []
 
 
-def test_a_worker_stops_counting_when_asked_and_when_the_session_is_gone(
+def test_a_worker_stops_counting_on_request_and_when_the_session_is_deleted(
     project: Project, session: Session
 ) -> None:
     session = work(project, session, 12)

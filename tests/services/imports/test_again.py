@@ -119,7 +119,7 @@ def test_a_sub_agent_s_own_file_takes_the_place_of_its_echoes(project: Project) 
     sound()
 
 
-def test_echoes_of_a_sub_agent_that_is_known_whole_add_nothing(project: Project) -> None:
+def test_echoes_of_a_completely_imported_sub_agent_add_nothing(project: Project) -> None:
     imported(project, *SUB, name=AGENT)
     imported(project, *MAIN, *PARTIAL)
     assert Session.objects.count() == 2

@@ -78,7 +78,7 @@ def test_a_provisional_end_that_was_final_after_all_is_not_cut_off_later(
     assert Entry.objects.filter(kind="rewind").count() == 0
 
 
-def test_a_provisional_end_may_be_longer_than_a_batch(
+def test_a_provisional_end_can_be_longer_than_a_batch(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_ENTRIES", 2)
@@ -181,7 +181,7 @@ def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script
     assert child.forked_from == Session.objects.get(title="a run")
 
 
-def test_a_fork_in_the_file_may_end_before_the_file_does(project: Project, script: Script) -> None:
+def test_a_fork_in_the_file_can_end_before_the_file_does(project: Project, script: Script) -> None:
     file = [*texts("a", "b"), SessionStart("f", title="fork", forked_from=("s", 2))]
     read(project, script, *file, *texts("half", session="f", provisional=True))
     read(project, script, *file, *texts("whole", session="f"))

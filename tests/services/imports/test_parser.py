@@ -119,7 +119,7 @@ def test_one_process_parses_file_after_file(tmp_path: Path, parsers: ParserProce
     assert len(workers) == 1
 
 
-def test_the_process_gives_what_comes_before_an_error(tmp_path: Path, parsers: ParserProcess) -> None:
+def test_the_process_returns_the_operations_before_an_error(tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, 150)
     with Path(source.folder, source.name).open("a") as file:
         file.write(json.dumps({"playhead": 99, "kind": "session", "id": "s"}) + "\n")
@@ -240,7 +240,7 @@ def test_unsent_messages_wait_up_to_a_limit(sender: tuple[BatchSender, Connectio
                 assert len(sender[1].recv_bytes()) > MAX_UNSENT_BYTES // 4
             more.result(timeout=60)
         finally:
-            sender[1].close()  # else an agent that waits for ever is waited for
+            sender[1].close()  # otherwise a blocked sender is waited for
 
 
 def test_a_sender_notices_a_closed_pipe(sender: tuple[BatchSender, Connection]) -> None:

@@ -27,7 +27,7 @@ def test_summaries_in_the_file_cover_their_steps(project: Project, script: Scrip
     assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
 
 
-def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:
+def test_a_summary_can_begin_at_a_position_that_is_not_live(project: Project, script: Script) -> None:
     rewound = [*texts("a", "b"), RewindTo("s", 1), Append("s", act()), Append("s", ok())]
     read(
         project, script, *rewound, AddSummary("s", 3, 5, "from the rewind on"), AddSummary("s", 6, 9, "later")
@@ -37,7 +37,7 @@ def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Scr
     assert (summary.first_position, summary.last_step, summary.tokens_before) == (3, 1, sum(tokens))
 
 
-def test_a_summary_is_as_old_as_the_file_says(
+def test_a_summary_has_the_age_from_the_file(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_ENTRIES", 2)

@@ -164,7 +164,7 @@ def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
     assert rebuild(again).differences == []
 
 
-def test_rebuilding_goes_as_far_as_the_index_went(
+def test_rebuilding_ends_at_the_position_of_the_index(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(project, session.pk, [ask("see src/a.py"), act(), ok(), read("src/a.py")])
