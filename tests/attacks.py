@@ -84,7 +84,7 @@ class _Sampler:
 
 
 class _Holder:
-    """Keeps an unhashable argument out of the key of the cache: its ``repr`` stands there instead."""
+    """Keeps an unhashable argument out of the key of the cache, which has its ``repr`` instead."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

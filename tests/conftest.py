@@ -38,7 +38,7 @@ def django_db_modify_db_settings(
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """On SQLite, copies the tables that the migrations made: each process of a run would make them again."""
     if connection.vendor == "sqlite":
-        # Immutable: nobody finds a write-ahead log beside it that goes away again.
+        # Immutable: SQLite then makes no write-ahead log, which another process could find and lose.
         file = f"{(migrated() / 'playhead.sqlite3').as_uri()}?immutable=1"
         with django_db_blocker.unblock(), closing(sqlite3.connect(file, uri=True)) as made:
             made.backup(connection.connection)
@@ -53,7 +53,7 @@ def _tables_are_emptied_fast() -> Iterator[None]:
         tables = [table for table in tables if table not in MADE_BY_MIGRATIONS]
         if connection.vendor == "sqlite":
             return usual(operations, style, tables, **options)
-        # TRUNCATE makes new files, also for empty tables. Meanwhile the trigger that protects the log rests.
+        # TRUNCATE makes new files, also for empty tables. The role disables the trigger of the log.
         deletions = [f"DELETE FROM {operations.quote_name(table)}" for table in tables]
         return ["SET LOCAL session_replication_role = replica", *deletions]
 
@@ -114,7 +114,7 @@ def lighter() -> Iterator[None]:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction that a test runs in counts as ended, so that its changes are read."""
     monkeypatch.setattr(changes, "_SETTLED", "")
-    # PostgreSQL counts it as begun only when it or a later one ends. Others may run in other databases.
+    # PostgreSQL counts it as started only when it or a later one ends. Others may run in other databases.
     own = "pg_current_xact_id_if_assigned()::text::bigint + 1"
     monkeypatch.setattr(
         changes, "_NEXT_TRANSACTION", f"SELECT greatest(({changes._NEXT_TRANSACTION}), {own})"

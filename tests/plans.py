@@ -48,12 +48,12 @@ def statements() -> Iterator[list[Statement]]:
         yield noted
     explain = _on_sqlite if connection.vendor == "sqlite" else _on_postgresql
     with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":  # small tables are read as a whole, whatever their indexes
+        if connection.vendor == "postgresql":  # small tables are read completely, even if they have indexes
             for way in _WHOLE:
                 cursor.execute(f"SET LOCAL {way} = off")
         for statement in found.values():
             statement.accesses = list(explain(cursor, statement))
-        if connection.vendor == "postgresql":  # a test's transaction goes on
+        if connection.vendor == "postgresql":  # a test's transaction continues
             for way in _WHOLE:
                 cursor.execute(f"SET LOCAL {way} = on")
     noted += found.values()

@@ -79,7 +79,7 @@ class _Enough(BaseException):
 
 
 def _watch(looks: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How often a worker is requested during some looks."""
+    """How often a worker is requested while the clock looks for work a number of times."""
     requests: list[int] = []
     left = iter(range(looks))
 

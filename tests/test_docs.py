@@ -49,7 +49,7 @@ def sections(page: str, level: int) -> dict[str, str]:
 
 
 def rows(page: str) -> set[str]:
-    """The first cells of a page's tables, where they are code."""
+    """The first cells of a page's tables that are code."""
     return set(re.findall(r"^\| `([^`]+)`", text_of(page), flags=re.MULTILINE))
 
 

@@ -21,7 +21,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     ("value", "expected"),
     [("", False), ("1", True), ("TRUE", True), (" yes ", True), ("0", False), ("off", False)],
 )
-def test_a_boolean_is_read_as_people_write_it(
+def test_a_boolean_is_read_in_every_common_notation(
     monkeypatch: pytest.MonkeyPatch, value: str, expected: bool
 ) -> None:
     reading(monkeypatch, value)

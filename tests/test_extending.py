@@ -96,7 +96,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def limits() -> dict[str, int]:
-    """How many files each addition may touch, as the page's table says."""
+    """How many files each addition may change, from the page's table."""
     return {what.capitalize(): int(files) for what, files in _LIMIT.findall(PAGE.read_text())}
 
 

@@ -91,7 +91,7 @@ def test_every_pattern_reads_a_megabyte_at_once(length: int) -> None:
 
 
 def slow_attacks(use: Use, length: int) -> Iterator[str]:
-    """The attacks on a pattern that take longer than ``MAX_SECONDS``, measured twice where they do."""
+    """The attacks on a pattern that take longer than ``MAX_SECONDS`` in two measurements."""
     for attack in sorted(attacks(use.pattern, FEW)):
         if not attack.end:  # with an end that fits nothing it takes as long or longer
             continue

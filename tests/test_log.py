@@ -30,7 +30,7 @@ def record_of(message: str, error: Exception | None = None, **extra: Any) -> log
 
 
 @given(st.text())
-def test_whatever_is_logged_is_one_printable_line(message: str) -> None:
+def test_every_log_record_is_one_printable_line(message: str) -> None:
     assert logged(message).isprintable()
 
 

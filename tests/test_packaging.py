@@ -101,7 +101,7 @@ def test_the_lock_is_complete_for_every_python(python: str, system: str) -> None
 
 
 @pytest.mark.parametrize("group", ["runtime", "dev"])
-def test_every_dependency_is_defended_in_the_docs(group: str) -> None:
+def test_every_dependency_is_explained_in_the_docs(group: str) -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     defended = set(re.findall(r"^\| `([^`]+)` \| \S", text, re.MULTILINE))
     wanted = {package(requirement) for requirement in project()[group]}
@@ -109,7 +109,7 @@ def test_every_dependency_is_defended_in_the_docs(group: str) -> None:
     assert wanted - defended == set()
 
 
-def test_the_docs_defend_no_dependency_that_is_gone() -> None:
+def test_the_docs_explain_no_removed_dependency() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     defended = set(re.findall(r"^\| `([^`]+)` \| \S", text, re.MULTILINE))
     assert defended - {package(name) for group in project().values() for name in group} == set()
@@ -125,7 +125,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_product_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_has_only_the_product(wheel: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert set(names(files("historyapp", "dashboard"))) - packed == set()
     folders = {name.partition("/")[0] for name in packed if ".dist-info/" not in name}

@@ -105,7 +105,7 @@ def test_a_process_that_catches_the_signal_is_killed(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import time\ndef test_fails(): time.sleep(1); assert 1 == 2\n")
     catches = "signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(50)"
     # Each process takes its next file before it ends the first one. Without a third file, the process that
-    # waits would take both if it began first.
+    # waits would take both if it started first.
     (tmp_path / "test_b.py").write_text("def test_passes(): pass\n")
     (tmp_path / "test_c.py").write_text(f"import signal, time\ndef test_waits(): {catches}\n")
     stopped = run(tmp_path, "--processes", "1", "1", "-x")

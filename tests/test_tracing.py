@@ -1,4 +1,4 @@
-"""Spans of requests and model calls, where a collector is set; otherwise OpenTelemetry is not imported."""
+"""Spans of requests and model calls, if a collector is set. Otherwise OpenTelemetry is not imported."""
 
 import builtins
 import subprocess

@@ -144,7 +144,7 @@ def test_a_worker_started_by_hand_never_stops_when_idle(monkeypatch: pytest.Monk
     worker._look(idle_seconds=None)()
 
 
-def test_the_files_of_an_older_queue_are_removed_and_nothing_else(
+def test_only_the_files_of_an_older_queue_are_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(settings, "PLAYHEAD_HOME", tmp_path)

@@ -72,7 +72,7 @@ def test_the_cost_of_a_summary_is_unknown_if_its_model_has_no_price(six: Agent) 
     assert {item["money"] for item in six.get("/summaries")["items"]} == {0.0015}
 
 
-def test_a_second_request_joins_the_run_that_is_under_way(six: Agent) -> None:
+def test_a_second_request_joins_the_active_run(six: Agent) -> None:
     first = compress(six)
     second = compress(six, from_step=1, to_step=6)
     assert (second["id"], second["joined"], second["to_step"]) == (first["id"], True, 2)
@@ -296,7 +296,7 @@ def test_rows_begin_and_end_where_summaries_of_both_sides_do(six: Agent) -> None
     assert {(side["tokens_after"] > 0, side["money"]) for side in rows[0]["sides"]} == {(True, 0.0)}
 
 
-def test_rows_come_in_pages(six: Agent) -> None:
+def test_rows_are_paginated(six: Agent) -> None:
     path = compared(six, 6)
     first = six.get(f"{path}/rows?limit=1")
     second = six.get(f"{path}/rows?limit=1&cursor={first['next']}")

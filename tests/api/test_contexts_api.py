@@ -202,9 +202,9 @@ def test_the_provider_counts_tokens_on_request(three: Agent, loopback: Loopback)
     served = context(three, model="claude-opus-4-5", count=True)
     assert served["tokens"]["counted"] > 0
     assert Snapshot.objects.get().counted == served["tokens"]["counted"]
-    (asked,) = loopback.requests
-    assert asked.path == "/v1/messages/count_tokens"
-    assert asked.body["messages"] == served["request"]["messages"]
+    (count_request,) = loopback.requests
+    assert count_request.path == "/v1/messages/count_tokens"
+    assert count_request.body["messages"] == served["request"]["messages"]
 
 
 def test_the_error_of_a_missing_provider_key_names_its_variable(

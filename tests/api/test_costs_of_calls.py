@@ -42,7 +42,7 @@ def counted(project: Project) -> int:
 
 
 @pytest.mark.parametrize("options", [{"web_search_options": {}}, {"service_tier": "priority"}])
-def test_an_option_without_a_price_is_refused_only_where_there_is_a_cap(
+def test_an_option_without_a_price_is_refused_only_if_there_is_a_cap(
     alice: Agent, ready: Agent, loopback: Loopback, options: dict[str, Any]
 ) -> None:
     assert ready.post("/calls", {**CALL, "options": options}).status == 200
@@ -54,7 +54,7 @@ def test_an_option_without_a_price_is_refused_only_where_there_is_a_cap(
     assert not SpendingReservation.objects.exists()
 
 
-def test_a_tool_that_the_provider_runs_is_refused_where_there_is_a_cap(
+def test_a_tool_that_the_provider_runs_is_refused_if_there_is_a_cap(
     alice: Agent, ready: Agent, loopback: Loopback
 ) -> None:
     alice.patch("/project", {"monthly_cap": 5})
@@ -68,7 +68,7 @@ TOOLS = [{"type": "image_generation", "quality": "high"}]
 
 
 @pytest.mark.parametrize(
-    ("asked", "part"),
+    ("fields", "part"),
     [
         ({"options": {"models": ["openai/gpt-5-pro"]}}, "the option 'models'"),
         ({"options": {"prompt": {"id": "pmpt_1"}}}, "the option 'prompt'"),
@@ -76,19 +76,19 @@ TOOLS = [{"type": "image_generation", "quality": "high"}]
     ],
 )
 def test_options_with_other_models_are_refused_only_with_a_list_of_models(
-    project: Project, ready: Agent, loopback: Loopback, asked: dict[str, Any], part: str
+    project: Project, ready: Agent, loopback: Loopback, fields: dict[str, Any], part: str
 ) -> None:
-    ready.post("/calls", {**CALL, **asked})
+    ready.post("/calls", {**CALL, **fields})
     sent = len(loopback.requests)
     assert sent
     change_project(project, {"allowed_models": ["gpt-5"]})
-    refused = ready.post("/calls", {**CALL, **asked})
+    refused = ready.post("/calls", {**CALL, **fields})
     assert_problem(refused, 403, "allows only the models gpt-5", part, "Leave it out")
     assert (refused["allowed_models"], len(loopback.requests)) == (["gpt-5"], sent)
     assert ready.post("/calls", {**CALL, "options": {"temperature": 1}}).status == 200
 
 
-def test_a_file_that_the_provider_fetches_is_refused_where_there_is_a_cap(
+def test_a_file_that_the_provider_fetches_is_refused_if_there_is_a_cap(
     alice: Agent, ready: Agent, loopback: Loopback
 ) -> None:
     address = {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}

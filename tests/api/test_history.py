@@ -99,13 +99,13 @@ def test_many_hidden_summaries_are_not_read(ten: Agent, monkeypatch: pytest.Monk
     assert history(ten).split("\n\n")[0] == "Step 1: the first\nSteps 2 to 8: the rest"
 
 
-def test_a_summary_that_reaches_into_the_window_leaves_the_steps_before_it_visible(ten: Agent) -> None:
+def test_a_summary_that_reaches_into_the_window_does_not_hide_steps_before_the_window(ten: Agent) -> None:
     summarise(ten, 7, 9, "too far")
     lines = history(ten).split("\n\n")[0].split("\n")
     assert [line.partition(":")[0] for line in lines] == [f"Step {number}" for number in range(1, 9)]
 
 
-def test_left_out_steps_are_given_by_number(ten: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_left_out_steps_are_listed_by_number(ten: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sliding_history, "MAX_LINES", 2)
     summarise(ten, 4, 5, "in between")
     assert history(ten).split("\n\n")[0].split("\n") == [

@@ -53,8 +53,8 @@ def operations(session_id: str, run: Agent) -> list[Operation]:
     for path, calls in document["paths"].items():
         filled = path.removeprefix(PREFIX).format(session_id=session_id, **GIVEN)
         for method, call in calls.items():
-            asked = filled + QUERIES.get(path.removeprefix(PREFIX), "")
-            found.append(Operation(method.upper(), asked, "{session_id}" in path, body_of(document, call)))
+            address = filled + QUERIES.get(path.removeprefix(PREFIX), "")
+            found.append(Operation(method.upper(), address, "{session_id}" in path, body_of(document, call)))
     assert len(found) >= 41
     return found
 

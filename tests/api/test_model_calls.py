@@ -95,8 +95,8 @@ def test_tool_calls_put_an_action_in_flight(ready: Agent, loopback: Loopback) ->
     loopback.steps.append(Answer(calls=(Call("call_7", "read", '{"path": "a"}'),)))
     tool = {"name": "read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
     (_, appended) = call_model(ready, tools=[tool])[-1]
-    (asked,) = appended["output"]["tool_calls"]
-    assert asked == {"id": "call_7", "name": "read", "arguments": {"path": "a"}}
+    (recorded_call,) = appended["output"]["tool_calls"]
+    assert recorded_call == {"id": "call_7", "name": "read", "arguments": {"path": "a"}}
     assert loopback.requests[0].body["tools"][0]["function"]["name"] == "read"
     assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "already set")
     ready.append(returned("call_7"))
@@ -298,7 +298,7 @@ def test_the_error_of_a_missing_provider_key_names_its_variable(
     assert not Snapshot.objects.exists()
 
 
-def test_a_wrong_key_is_a_502_that_does_not_repeat_it(
+def test_an_invalid_provider_key_is_a_502_that_does_not_repeat_the_key(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")

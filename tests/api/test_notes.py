@@ -34,7 +34,7 @@ def test_a_bookmark_is_a_note_without_text(three: Agent) -> None:
     assert three.get("/notes")["items"] == [made]
 
 
-def test_a_note_is_replaced_and_keeps_when_it_was_made(three: Agent) -> None:
+def test_a_replaced_note_keeps_its_creation_time(three: Agent) -> None:
     first, second = note(three, -1, "why?"), note(three, 3, "because")
     assert noted(three) == [(3, "because")]
     assert second["created_at"] == first["created_at"] < second["updated_at"]

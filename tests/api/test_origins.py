@@ -52,12 +52,12 @@ def test_a_long_session_is_reported_as_not_indexed_yet(
     searched: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"limit": 4})
-    asked: list[UUID] = []
-    monkeypatch.setattr(enqueue, "request_name_index", asked.append)
+    index_requests: list[UUID] = []
+    monkeypatch.setattr(enqueue, "request_name_index", index_requests.append)
     found = searched.get("/episodes/2/origins").body
     assert (found["complete"], found["names"][0]["origin"]) == (False, "unknown")
     assert not NameIndex.objects.exists()
-    tasks.index_names(str(asked[0]))
+    tasks.index_names(str(index_requests[0]))
     assert searched.get("/episodes/2/origins")["complete"] is True
 
 

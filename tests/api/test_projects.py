@@ -21,7 +21,9 @@ def test_a_key_reads_its_own_project(alice: Agent, charlie: Agent, project: Proj
     assert charlie.get("/project")["name"] == "Charlie's"
 
 
-def test_a_key_with_admin_changes_it_and_the_change_is_recorded(alice: Agent, project: Project) -> None:
+def test_a_key_with_admin_changes_the_project_and_the_change_is_audited(
+    alice: Agent, project: Project
+) -> None:
     assert alice.patch("/project", {"paid_automatic_compression": True})["paid_automatic_compression"] is True
     project.refresh_from_db()
     assert project.paid_automatic_compression

@@ -115,5 +115,5 @@ def test_a_change_or_a_rewind_loads_its_session_once(run: Agent) -> None:
         lambda: run.post("/rewinds", {"episodes": 1}),
         lambda: run.post("/forks"),
     ):
-        asked = [query for query in cost(call) if query.endswith('FROM "historyapp_session"')]
-        assert len(asked) == 1
+        session_queries = [query for query in cost(call) if query.endswith('FROM "historyapp_session"')]
+        assert len(session_queries) == 1

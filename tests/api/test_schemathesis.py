@@ -58,7 +58,7 @@ cancelled compression still shows its summaries. All other deleted things must r
 def valid_requests_pass_validation(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: "schemathesis.Case[Any]"
 ) -> None:
-    """The document says all that validation checks: what it allows passes validation."""
+    """The document declares every rule of validation: a request that it allows passes validation."""
     positive = case.meta is not None and case.meta.generation.mode.is_positive
     # In JSON, 2.0 is the integer 2. In a URL, the text "2.0" is not an integer.
     is_a_float = any(isinstance(value, float) for value in (case.query or {}).values())
@@ -156,7 +156,7 @@ def failures_of(event: events.ScenarioFinished) -> dict[str, str]:
 
 
 def is_about_kept_data(failure: Failure) -> bool:
-    """Whether the check ``use_after_free`` fails because of what a DELETE keeps by contract."""
+    """Whether the check ``use_after_free`` fails because a DELETE keeps the data by contract."""
     return isinstance(failure, UseAfterFree) and KEEPING.fullmatch(failure.free) is not None
 
 

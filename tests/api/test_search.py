@@ -150,7 +150,7 @@ def test_the_error_of_an_invalid_query_says_what_to_do(alice: Agent, q: str) -> 
         ('"EnsureSetup AND"', []),
     ],
 )
-def test_different_steps_of_a_session_may_match_parts_joined_by_and(
+def test_different_steps_of_a_session_can_match_parts_joined_by_and(
     alice: Agent, charlie: Agent, recorded: str, q: str, steps: list[int]
 ) -> None:
     assert search_hits(alice, q) == [(recorded, step) for step in steps]

@@ -70,7 +70,7 @@ def test_an_invalid_summary_is_refused(three: Agent, body: dict[str, Any], words
     assert three.get("/summaries")["items"] == []
 
 
-def test_a_step_in_flight_is_summarised_once_its_result_is_there(three: Agent) -> None:
+def test_a_step_in_flight_can_be_summarised_once_it_has_a_result(three: Agent) -> None:
     three.act()
     for steps in ({"from_step": 4, "to_step": 4}, {"from_step": 1, "to_step": -1}):
         answer = three.post("/summaries", {**steps, "text": "is being looked at"})

@@ -1,4 +1,4 @@
-"""Finds a Chromium for the tests; run as a program it installs one when there is none.
+"""Finds a Chromium for the tests. As a program, it installs one if none is found.
 
 ``CHROMIUM`` may name the program.
 """
@@ -46,7 +46,7 @@ def find() -> Path | None:
     """The first Chromium of ``CHROMIUM``, the PATH, the usual places and playwright's own folder."""
     named = os.environ.get("CHROMIUM")
     on_path = (shutil.which(name) for name in NAMES)
-    # The last one starts playwright, which takes a second: it is not asked if there is another.
+    # The last one starts playwright, which takes a second: it is skipped if there is another one.
     candidates = [named] if named else chain(on_path, PLACES, _downloaded())
     return next((Path(place) for place in candidates if place and Path(place).is_file()), None)
 
@@ -57,7 +57,7 @@ def _downloaded() -> Iterable[str]:
 
 
 def install() -> Path | None:
-    """Debian's package when root may install it, else playwright's download."""
+    """Installs Debian's package if root may install it, or else playwright's download."""
     if shutil.which("apt-get") and os.geteuid() == 0:
         _run([*APT, "update"])
         for package in NAMES[:2]:

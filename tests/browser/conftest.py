@@ -59,7 +59,7 @@ def server(_server: str, transactional_db: None) -> str:
 
 @pytest.fixture(scope="package")
 def _profile(browser: Browser, _server: str) -> Iterator[BrowserContext]:
-    """One for all tests: a new one loads and compiles each script and style again."""
+    """One profile for all tests: a new one loads and compiles each script and style again."""
     with browser.new_context(base_url=_server, viewport=VIEWPORT) as context:
         context.set_default_timeout(PATIENCE)
         yield context
@@ -74,7 +74,7 @@ def _profile_without_scripts(browser: Browser, _server: str) -> Iterator[Browser
 
 @pytest.fixture(scope="package")
 def _tab(_profile: BrowserContext) -> Iterator[Page]:
-    """One for all tests: to start one, and to compile the scripts in it, takes as long as a short test."""
+    """One tab for all tests: starting one and compiling its scripts takes as long as a short test."""
     with _profile.new_page() as page:
         yield page
 

@@ -30,7 +30,7 @@ def session(page: Page, server: str) -> Session:
 
 
 def look(page: Page, scheme: Scheme, address: str) -> None:
-    """Opens a page anew: the administration fades from colour to colour."""
+    """Opens a page again: the administration fades from colour to colour."""
     page.emulate_media(color_scheme=scheme)
     page.goto(f"/admin/{address}")
     ground, accent = COLOURS[scheme]

@@ -29,11 +29,11 @@ def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, s
     assert context is not None
     assert context["x"] >= step["x"] + step["width"]
     assert context["y"] == step["y"]
-    asked: list[str] = []
+    requested_urls: list[str] = []
 
     def note(request: Request) -> None:
         if "/context?" in request.url:
-            asked.append(request.url)
+            requested_urls.append(request.url)
 
     page.on("request", note)
     page.get_by_role("link", name="more lines").click()
@@ -44,7 +44,7 @@ def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, s
     expect(page.locator("#step h2").first).to_have_text("Step 4")
     expect_context_after(page, 4)
     page.remove_listener("request", note)
-    assert len(asked) == 2, "one for the quick moves, one for the last, and none for the fold"
+    assert len(requested_urls) == 2, "one for the quick moves, one for the last, and none for the fold"
 
 
 @pytest.mark.thorough

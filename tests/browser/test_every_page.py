@@ -257,7 +257,7 @@ def faults(page: Page, server: str) -> Iterator[Faults]:
 def test_every_page_keeps_every_rule(
     page: Page, addresses: list[str], faults: Faults, looks_at_each: int
 ) -> None:
-    """One walk for all the rules: loading the pages takes longer than looking at them."""
+    """One test for all rules: loading the pages takes longer than checking them."""
     looks = cycle(LOOKS)
     for number, address in enumerate(addresses):
         parts = None if number < len(LOOKS) or looks_at_each > 1 else ALL_BUT_THE_SAME

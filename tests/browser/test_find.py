@@ -18,7 +18,7 @@ def session(page: Page, server: str) -> Session:
 
 
 def record(project: Project) -> Session:
-    """Twelve steps. Steps 3, 7 and 11 contain the text; step 7 twice, once of it in a long, folded result."""
+    """Twelve steps. Steps 3, 7 and 11 have the text; step 7 has it twice, once in a long, folded result."""
     session = create_session(project, names={"title": "Find me"})
     drafts = []
     for number in range(1, 13):

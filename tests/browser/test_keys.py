@@ -113,7 +113,7 @@ LEAVE_SIX = """async (keys) => {
 """The steps to which keys lead from step 6."""
 
 
-def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) -> None:
+def test_every_key_of_the_table_has_its_documented_effect(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=6&find=needle"))
     skim(page)
     keys = [key for row in KEYS for key in row.keys]

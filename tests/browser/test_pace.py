@@ -22,12 +22,12 @@ START = datetime(2026, 3, 1, 14, 3, 22, tzinfo=UTC)
 THOUGHTS = "The parser drops the last line, so the totals are wrong. " * 4
 
 
-def step_at(begin: float, output: float, end: float, *, asked: bool = False) -> list[EntryDraft]:
-    """A step at seconds from the start. If a person asks for it, the input comes when the step begins."""
+def step_at(begin: float, output: float, end: float, *, has_question: bool = False) -> list[EntryDraft]:
+    """A step at seconds from the start. With a question, a person's input comes when the step begins."""
     times = [START + timedelta(seconds=seconds) for seconds in (begin, output, end)]
     wrote = ModelOutput(thoughts=THOUGHTS, use_tool=UseTool(name="ls"))
     came = ToolResults(results=(ToolResult(status="success", outputs="fine"),))
-    question = [draft(ask("And the totals?").body, times[0])] if asked else []
+    question = [draft(ask("And the totals?").body, times[0])] if has_question else []
     return [*question, draft(wrote, times[1]), draft(came, times[2])]
 
 
@@ -74,7 +74,7 @@ def test_steps_stay_for_their_duration_long_pauses_are_shortened_and_a_clock_sho
     page: Page, project: Project
 ) -> None:
     quick = step_at(0, 1, 2), step_at(2, 5, 10), step_at(10, 10.1, 11)
-    session = record(project, *quick, step_at(731, 734, 735, asked=True), step_at(735, 749, 755))
+    session = record(project, *quick, step_at(731, 734, 735, has_question=True), step_at(735, 749, 755))
     notes = play(page, session, "0.5")
     # 37 s: the shortened pause is 2 s of them. Twice as long at half the speed.
     expect_note(page, notes, "about 1 min ([0-9]|1[0-5]) s left")
@@ -96,7 +96,7 @@ def test_steps_stay_for_their_duration_long_pauses_are_shortened_and_a_clock_sho
 
 
 def test_turn_by_turn_shows_the_first_step_of_each_turn(page: Page, project: Project) -> None:
-    turns = [step_at(n, n + 0.1, n + 0.2, asked=n % 3 == 0) for n in range(8)]
+    turns = [step_at(n, n + 0.1, n + 0.2, has_question=n % 3 == 0) for n in range(8)]
     session = record(project, *turns)
     page.goto(page_of(session))
     shown = steps_shown(page)
@@ -116,8 +116,8 @@ def test_turn_by_turn_shows_the_first_step_of_each_turn(page: Page, project: Pro
 
 @pytest.mark.thorough
 def test_a_turn_stays_for_its_duration_or_is_shortened(page: Page, project: Project) -> None:
-    quick = [step_at(0, 1, 2, asked=True), step_at(2, 3, 8)]
-    session = record(project, *quick, step_at(60, 61, 62, asked=True), step_at(62, 80, 182))
+    quick = [step_at(0, 1, 2, has_question=True), step_at(2, 3, 8)]
+    session = record(project, *quick, step_at(60, 61, 62, has_question=True), step_at(62, 80, 182))
     expect_note(page, play(page, session, "0.5", "turn"), "^turn of 8.0 s$")
     notes = play(page, session, "0.5", "turn", "?step=3")
     expect_note(page, notes, "^turn of 2 min 2 s, shortened to 4 s$")
@@ -156,7 +156,7 @@ def test_text_appears_gradually_at_a_readable_pace_and_a_pause_shows_it_complete
     expect(page.locator("#step [data-unwritten]")).to_have_count(0)
     expect(page.locator("#step .action")).to_be_visible()
     choose_pace(page, speed="0.5")
-    page.keyboard.press("Space")  # the step goes on where it was
+    page.keyboard.press("Space")  # the step continues where it was
     expect(page.locator("[data-replay-note]")).to_have_text(re.compile("model call of 18.8 s, about .* left"))
     time = page.locator("[data-clock] time").get_attribute("datetime") or ""
     assert "2026-03-01T14:03:26" <= time < "2026-03-01T14:03:41"
@@ -215,7 +215,7 @@ def test_a_replay_keeps_the_layout_follows_a_live_run_and_stops_when_a_reader_ac
 
 
 def expect_to_reach_a_new_end(page: Page, session: Session) -> None:
-    """Plays on while the session grows, whatever else the page waits for."""
+    """The replay continues while the session grows, even if other requests of the page are pending."""
     choose_pace(page, speed="0.5")  # the step stays for 40 s: the news come before its end
     page.keyboard.press("Space")
     append(session.project, session.pk, step_at(3, 3.1, 3.2))

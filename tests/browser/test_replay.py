@@ -104,8 +104,8 @@ def test_a_second_start_has_no_effect_and_a_paused_replay_does_not_move(page: Pa
     page.keyboard.press("Space")
     expect_playing(page, playing=False)
     expect(waits).to_be_hidden()
-    asked = moves.json_value()
-    assert len(asked) == len(set(asked)) >= 4
+    requested = moves.json_value()
+    assert len(requested) == len(set(requested)) >= 4
     times = [each["milliseconds"] for each in shown.json_value()]
     rests = [later - earlier for earlier, later in pairwise(times)]
     assert min(rests) >= 240  # a second at ×4; two runs at once would each rest for that long

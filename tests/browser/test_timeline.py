@@ -1,4 +1,4 @@
-"""The timeline under the pointer: it zooms, and marks the step wherever the bars stand."""
+"""The timeline under the pointer: it zooms, and marks the step at its bar on either axis."""
 
 import re
 

@@ -61,7 +61,7 @@ def page(status: bytes, kind: bytes, body: bytes, *headers: bytes) -> Behaviour:
 
 
 def at_first(behaviour: Behaviour, later: Behaviour) -> Behaviour:
-    """Treats the first request in one way and all others in another."""
+    """Uses one behaviour for the first request and another one for all later requests."""
     return lambda server, connection: (behaviour if server.requests == 1 else later)(server, connection)
 
 

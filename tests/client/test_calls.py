@@ -192,7 +192,7 @@ def test_a_response_is_parsed_with_the_model_that_the_server_declares(name: str)
     function = descriptions()[name]
     ours, theirs = model_of(function), declared_for(described(function))
     assert ours is not None
-    if name in ("episodes", "full_episodes"):  # of two sorts of items each asks for one
+    if name in ("episodes", "full_episodes"):  # each of them requests one of two kinds of items
         ours, theirs = item_of(ours), item_of(theirs)
     kinds = get_args(theirs) or (theirs,)
     assert issubclass(ours, kinds) or all(issubclass(kind, ours) for kind in kinds)

@@ -1,4 +1,4 @@
-"""Requests are retried where that can help, and nothing is recorded twice."""
+"""Requests are retried if that can help, and no write is recorded twice."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -77,7 +77,9 @@ def test_an_import_is_retried_completely(shaky: Playhead, proxy: FaultyProxy, fa
     assert (file.sessions[0].entries, len(list(shaky.sessions()))) == (2, 1)
 
 
-def test_an_export_is_retried_until_it_begins(shaky: Playhead, proxy: FaultyProxy, session_id: UUID) -> None:
+def test_an_export_is_retried_until_its_first_byte(
+    shaky: Playhead, proxy: FaultyProxy, session_id: UUID
+) -> None:
     proxy.faults = [lost_response, BUSY]
     assert b"".join(shaky.export(session_id)).startswith(b"{")
 

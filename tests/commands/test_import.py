@@ -27,7 +27,7 @@ SESSION = "0b7f6a1e-6c1f-4a37-9c52-3a2a5d1f0c11"
 
 
 def record(number: int, kind: str, content: Any, **message: Any) -> dict[str, Any]:
-    """One line of a Claude Code session; each follows the one before."""
+    """One line of a Claude Code session, whose parent is the previous line."""
     return {
         "type": kind,
         "uuid": f"u{number}",

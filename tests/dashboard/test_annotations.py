@@ -72,7 +72,7 @@ def test_a_concurrent_note_is_refused_and_both_texts_are_kept(
     assert Annotation.objects.get().note == "Alice's"
 
 
-def test_htmx_gets_the_form_and_what_it_replaces(alice: Client, session: Session) -> None:
+def test_htmx_gets_the_form_and_the_parts_to_replace(alice: Client, session: Session) -> None:
     form = html(fragment(alice, address(session)))
     assert form.lstrip().startswith('<form class="annotation-form"')
     headers = {"hx-request": "true"}
@@ -110,7 +110,7 @@ def test_a_note_is_escaped(alice: Client, session: Session) -> None:
         assert "<em>x" not in shown
 
 
-def test_members_see_and_change_it_and_strangers_do_not(
+def test_members_can_see_and_change_annotations_and_strangers_cannot(
     bob: Client, charlie: Client, session: Session
 ) -> None:
     assert save(bob, session, note="n").status_code == 302

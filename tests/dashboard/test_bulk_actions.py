@@ -108,14 +108,14 @@ def test_compressing_asks_for_confirmation_and_shows_the_cost(
     with_steps(project, sessions[1])
     change_session(project, sessions[1].pk, {"status": "archived"})
     alice.cookies["theme"] = "dark"
-    asked = post(alice, "compress", sessions, strategy="simple_extract")
-    shown = text(asked)
-    assert 'data-theme="dark"' in html(asked)
+    confirmation = post(alice, "compress", sessions, strategy="simple_extract")
+    shown = text(confirmation)
+    assert 'data-theme="dark"' in html(confirmation)
     assert "Compress 1 session" in shown
     assert "1 session has nothing to compress" in shown
     assert "run 1 : " in shown
     assert not BulkAction.objects.exists()
-    assert 'name="agreed" value="0"' in html(asked)
+    assert 'name="agreed" value="0"' in html(confirmation)
     started = post(alice, "compress", sessions, strategy="simple_extract", agreed="0")
     page = text(alice.get(started.headers["Location"]))
     assert "0 of 3 sessions compressed, 1 had nothing to do, 1 failed, 1 under way." in page

@@ -76,9 +76,9 @@ def test_a_missing_key_is_named(alice: Client, session: Session, monkeypatch: py
     own = text(alice.get(form(session, "?strategy=episode_summary")))
     assert "set OPENAI_API_KEY. The local summariser is used instead." in own
     assert "Compress step 1 " in own
-    asked = text(alice.get(form(session, "?strategy=episode_summary&model=gpt-5-mini")))
-    assert "set OPENAI_API_KEY" in asked
-    assert "Compress step 1 " not in asked
+    page_with_model = text(alice.get(form(session, "?strategy=episode_summary&model=gpt-5-mini")))
+    assert "set OPENAI_API_KEY" in page_with_model
+    assert "Compress step 1 " not in page_with_model
 
 
 def test_a_provider_with_a_key_is_named_if_the_provider_of_the_settings_has_none(

@@ -124,20 +124,20 @@ def test_the_page_polls_for_progress_only_while_a_run_is_in_progress(alice: Clie
 
 def test_the_progress_is_updated_until_the_run_ends(alice: Client, session: Session) -> None:
     run = run_of(session)
-    asked = f"/compressions/progress?run={run.pk}&run={uuid4()}&run=zzz"
-    assert "selecting steps" in text(fragment(alice, asked))
+    progress_address = f"/compressions/progress?run={run.pk}&run={uuid4()}&run=zzz"
+    assert "selecting steps" in text(fragment(alice, progress_address))
     carry_out(run.pk, limit=2)
-    moving = fragment(alice, asked)
+    moving = fragment(alice, progress_address)
     assert 'max="5" value="2"' in html(moving)
     assert "HX-Trigger" not in moving
     assert "Cancel" not in html(moving)
     carry_out(run.pk)
-    last = fragment(alice, asked)
+    last = fragment(alice, progress_address)
     assert "succeeded" in text(last)
     assert last["HX-Trigger"] == '{"run-ended": {}}'
     assert "hx-trigger" not in html(last)
     assert len(last.content) < 4_000
-    assert alice.get(asked)["Location"] == "/compressions"
+    assert alice.get(progress_address)["Location"] == "/compressions"
 
 
 def test_errors_are_shown_for_each_step_and_retried(alice: Client, session: Session) -> None:

@@ -84,9 +84,7 @@ def test_the_newest_step_shows_later_inputs(alice: Client, session: Session) -> 
     assert "and now the discount" not in panel(alice, session, "?step=4&view=messages")
 
 
-def test_the_step_before_an_input_sees_it_as_the_model_did(
-    alice: Client, project: Project, session: Session
-) -> None:
+def test_the_panel_after_a_step_has_the_next_input(alice: Client, project: Project, session: Session) -> None:
     append(project, session.pk, [ask("and now the discount"), act("ls"), ok()])
     assert "and now the discount" in panel(alice, session, "?step=5&view=messages")
 
@@ -105,8 +103,8 @@ def test_every_policy_and_format_can_be_tried(alice: Client, session: Session) -
     for row, policy in enumerate(POLICIES):
         for column, format in enumerate(FORMATS):
             view = VIEWS[(row + column) % len(VIEWS)]
-            asked = f"?step=4&policy={policy}&format={format}&view={view}&max_tokens=900"
-            shown = panel(alice, session, asked)
+            query = f"?step=4&policy={policy}&format={format}&view={view}&max_tokens=900"
+            shown = panel(alice, session, query)
             assert f"{policy} {format} gpt-5" in shown
             assert "/ 900 tokens" in shown
 
@@ -154,7 +152,7 @@ def test_a_stranger_gets_404(charlie: Client, session: Session, name: str) -> No
     assert charlie.get(address(session, name=name)).status_code == 404
 
 
-def test_without_scripts_it_is_a_page_with_its_form(alice: Client, session: Session) -> None:
+def test_without_scripts_the_panel_is_a_page_with_a_form(alice: Client, session: Session) -> None:
     page = html(alice.get(address(session, "?step=3&policy=masked&max_tokens=777&view=json")))
     assert "<h1>" in page
     assert "<option selected>masked</option>" in page
@@ -222,7 +220,7 @@ def test_the_composition_adds_up_to_the_budget() -> None:
     assert bar.over == 0
 
 
-def test_a_context_over_its_budget_says_by_how_much() -> None:
+def test_a_context_over_its_budget_shows_the_excess() -> None:
     segments = [Segment(source="step", step=1, tokens=150)]
     bar = composition(Manifest(policy="episodic", max_tokens=100, tokens=150, segments=segments), 100)
     assert bar.over == 50
@@ -269,11 +267,13 @@ def test_reasoning_that_is_not_sent_is_counted_with_the_reason(alice: Client, pr
 
 
 def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project: Project) -> None:
-    asked = [("ledger", "?step=60"), ("ledger", "?step=-1")]
+    fragments = [("ledger", "?step=60"), ("ledger", "?step=-1")]
     shown = [("contents", policy) for policy in POLICIES] + [(view, "budgeted") for view in VIEWS[1:]]
-    asked += [("context", f"?step=60&view={view}&policy={policy}&max_tokens=2048") for view, policy in shown]
+    fragments += [
+        ("context", f"?step=60&view={view}&policy={policy}&max_tokens=2048") for view, policy in shown
+    ]
     short, long = (
-        {(name, query): _queries(alice, address(session, query, name)) for name, query in asked}
+        {(name, query): _queries(alice, address(session, query, name)) for name, query in fragments}
         for session in (long_session(project, 100), long_session(project, 1_000))
     )
     assert short == long

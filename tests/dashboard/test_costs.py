@@ -66,7 +66,7 @@ def long(lasting: Lasting) -> Session:
 
 @contextmanager
 def queries() -> Iterator[list[str]]:
-    """The queries issued meanwhile."""
+    """The queries that the block issues."""
     found: list[str] = []
     with CaptureQueriesContext(connection) as captured:
         yield found

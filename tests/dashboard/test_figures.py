@@ -59,7 +59,7 @@ def test_a_long_span_has_a_bar_for_several_days(alice: Client, counted: Session)
     assert "days after it: 5 steps" in html(alice.get(f"/figures?from={first}"))
 
 
-def test_a_session_at_work_is_shown_with_the_step_under_way(alice: Client, counted: Session) -> None:
+def test_a_running_session_is_shown_with_its_step_in_flight(alice: Client, counted: Session) -> None:
     append(counted.project, counted.pk, [act("bash", command="make test")])
     now = text(alice.get("/figures"))
     assert "step 6 is running" in now
@@ -87,7 +87,7 @@ def test_htmx_gets_all_but_the_tables(alice: Client, counted: Session) -> None:
     assert "<table" not in part
 
 
-def test_totals_follow_what_is_recorded_once_it_is_counted(alice: Client, counted: Session) -> None:
+def test_totals_include_new_entries_once_they_are_counted(alice: Client, counted: Session) -> None:
     live = {"HX-Request": "true"}
     assert "5 none in the 30 days before" in text(alice.get("/figures", headers=live))
     append(counted.project, counted.pk, [act("bash"), failed(reason="a late fault")])
@@ -100,7 +100,7 @@ def test_totals_follow_what_is_recorded_once_it_is_counted(alice: Client, counte
     assert "still being counted" not in html(shown)
 
 
-def test_each_figure_has_its_picture(alice: Client, counted: Session) -> None:
+def test_each_figure_has_a_chart(alice: Client, counted: Session) -> None:
     shown = FiguresPage(counted.project_id, read_span(QueryDict("days=7")))
     assert [picture.name for picture in shown.pictures] == ["steps", "errors", "tokens", "money"]
     steps, errors, _, _ = shown.pictures
@@ -112,7 +112,7 @@ def test_each_figure_has_its_picture(alice: Client, counted: Session) -> None:
     assert f": {total.errors:,} errors" in errors.bars[0]
 
 
-def test_the_picture_of_an_unknown_cost_says_so(alice: Client, counted: Session) -> None:
+def test_the_chart_of_an_unknown_cost_says_so(alice: Client, counted: Session) -> None:
     usage = {"input_tokens": 90, "output_tokens": 9}
     append(counted.project, counted.pk, [draft(ModelOutput(text="hi"), model="our-model", usage=usage)])
     follow_changes(lambda: False)

@@ -89,13 +89,13 @@ def test_a_long_session_is_left_to_a_worker(
     alice: Client, named: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catch_up, "__kwdefaults__", {"limit": 3})
-    asked: list[object] = []
-    monkeypatch.setattr(enqueue, "request_name_index", asked.append)
+    index_requests: list[object] = []
+    monkeypatch.setattr(enqueue, "request_name_index", index_requests.append)
     shown = text(fragment(alice, page(named, 8)))
     assert "A worker is adding the rest." in shown
     assert "Not found yet." in shown
     assert "from nowhere" not in shown
-    assert asked == [named.pk]
+    assert index_requests == [named.pk]
 
 
 def test_the_section_takes_few_queries(

@@ -122,7 +122,7 @@ def test_rewinds_and_compactions_are_in_the_chart_and_its_table(
     assert "rewound to after step 2" in text(page)
 
 
-def test_a_page_needs_few_queries_however_long_the_run_is(alice: Client, project: Project) -> None:
+def test_a_page_takes_few_queries_for_a_run_of_any_length(alice: Client, project: Project) -> None:
     counts = []
     for steps in (60, 3000):
         session = long_session(project, steps)

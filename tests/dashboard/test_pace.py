@@ -33,12 +33,12 @@ def pace(
     started: float,
     finished: float | None = None,
     *,
-    asked: float | None = None,
+    input_at: float | None = None,
     before: StepTimes | None = BEFORE,
     writing: Writing = NOTHING,
 ) -> Pace:
     span = StepTimes(after(started), None if finished is None else after(finished))
-    found = pace_of(span, before, None if asked is None else after(asked), writing)
+    found = pace_of(span, before, None if input_at is None else after(input_at), writing)
     assert found is not None
     return found
 
@@ -51,16 +51,16 @@ def test_the_time_of_a_step_begins_at_the_end_of_the_previous_one() -> None:
 
 
 def test_the_time_until_an_input_of_a_person_is_a_pause() -> None:
-    found = pace(24, 25, asked=20)
+    found = pace(24, 25, input_at=20)
     assert (found.pause.took, found.model.took, found.tools.took) == (20_000, 4_000, 1_000)
 
 
 def test_an_input_while_tools_run_makes_no_pause() -> None:
-    assert pace(4, 5, asked=-2).pause.took == 0
+    assert pace(4, 5, input_at=-2).pause.took == 0
 
 
 def test_the_first_step_begins_with_the_input() -> None:
-    found = pace(4, 5, asked=1, before=None)
+    found = pace(4, 5, input_at=1, before=None)
     assert found.begins_at == after(1)
     assert (found.pause.took, found.model.took) == (0, 3_000)
 
@@ -73,7 +73,7 @@ def test_the_first_step_without_an_input_begins_with_its_output() -> None:
 
 @pytest.mark.parametrize("seconds", [31, 12 * 60, 3 * 24 * 3600])
 def test_long_stretches_are_shortened(seconds: int) -> None:
-    found = pace(seconds + 40, 2 * seconds + 40, asked=seconds)
+    found = pace(seconds + 40, 2 * seconds + 40, input_at=seconds)
     assert [stretch.shown for stretch in (found.pause, found.model, found.tools)] == [SHORTENED] * 3
     assert (found.pause.took, found.tools.took) == (seconds * 1000, seconds * 1000)
 
@@ -93,7 +93,7 @@ def test_a_step_without_a_duration_is_shown_briefly() -> None:
 
 @pytest.mark.parametrize(("started", "finished"), [(-10, 2), (3, 1), (-10, -20)])
 def test_a_clock_that_was_set_back_takes_no_time(started: float, finished: float) -> None:
-    found = pace(started, finished, asked=-30)
+    found = pace(started, finished, input_at=-30)
     assert all(stretch.took >= 0 for stretch in (found.pause, found.model, found.tools))
     assert found.begins_at <= after(started)
     assert found.shown >= MIN

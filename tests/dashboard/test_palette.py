@@ -150,7 +150,7 @@ def test_a_search_takes_few_queries_in_any_session(alice: Client, project: Proje
         assert len(queries) <= MAX_QUERIES
 
 
-def test_a_file_leads_to_the_steps_that_read_or_edit_it(alice: Client, project: Project) -> None:
+def test_a_file_links_to_the_steps_that_read_or_edit_it(alice: Client, project: Project) -> None:
     session = create_session(project)
     for path in ("src/app.py", "src/app.py", "docs/Größe & more.md"):
         append(project, session.pk, [act("read_file", path=path), ok()])

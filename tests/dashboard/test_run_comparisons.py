@@ -93,7 +93,7 @@ def test_the_form_suggests_sessions_to_compare_with(
     assert "Parent: " in html(alice.get(f"{reverse('compare-runs')}?a={other.pk}"))
 
 
-def test_without_a_run_there_is_a_form(alice: Client, project: Project) -> None:
+def test_the_page_without_a_run_has_a_form(alice: Client, project: Project) -> None:
     assert "Run A" in text(alice.get(reverse("compare-runs")))
 
 

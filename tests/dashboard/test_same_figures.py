@@ -39,7 +39,7 @@ def _size(path: Path) -> tuple[int, str]:
 
 
 def figures_of_list(client: Client, session: Session) -> tuple[int, str]:
-    """Tokens and money; the money is empty where it is unknown."""
+    """Tokens and money. The money is empty if it is unknown."""
     filtered = {"agent": session.agent}  # without a filter a sub-agent is folded under its parent
     rows = html(client.get(reverse("sessions"), filtered)).partition("<tbody")[2]
     row = rows.partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]

@@ -120,7 +120,7 @@ def test_the_steps_of_a_take_are_loaded_when_it_is_opened(
     assert "data-step=" not in rows
 
 
-def test_undoing_restores_and_says_so(alice: Client, project: Project, session: Session) -> None:
+def test_undo_restores_the_steps_and_confirms_it(alice: Client, project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     undo_rewind(project, session.pk, 12)
     page = text(alice.get(page_of(session)))

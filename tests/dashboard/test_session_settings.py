@@ -155,7 +155,7 @@ def test_the_page_says_which_spacy_models_are_installed(
     assert "No spaCy model is installed." in text(alice.get(form(session)))
 
 
-def test_the_instruction_of_the_project_is_shown_where_the_session_has_none(
+def test_the_instruction_of_the_project_is_shown_if_the_session_has_none(
     alice: Client, session: Session
 ) -> None:
     field = re.compile(r'<textarea id="summary_instruction".*?placeholder="([^"]*)"', re.DOTALL)

@@ -55,9 +55,9 @@ def test_rows_read_no_texts_of_summaries(alice: Client, session: Session) -> Non
     summary_of(session, 1, 1)
     with CaptureQueriesContext(connection) as captured:
         fragment(alice, reverse("steps", args=[session.pk]) + "?around=1")
-    asked = [query["sql"] for query in captured if "historyapp_summary" in query["sql"]]
-    assert len(asked) == 1
-    assert '"historyapp_summary"."text"' not in asked[0]
+    summary_queries = [query["sql"] for query in captured if "historyapp_summary" in query["sql"]]
+    assert len(summary_queries) == 1
+    assert '"historyapp_summary"."text"' not in summary_queries[0]
 
 
 def test_rows_show_only_summaries_that_existed_at_the_position(alice: Client, session: Session) -> None:

@@ -71,7 +71,7 @@ def test_a_refused_form_keeps_its_values(
     assert (webhook.url, Webhook.objects.count()) == (URL, 1)
 
 
-def test_a_description_may_have_any_characters(alice: Client, webhook: Webhook) -> None:
+def test_a_description_can_have_any_characters(alice: Client, webhook: Webhook) -> None:
     for address in ("/webhooks", webhook_path(webhook)):
         sent = {"url": URL, "description": "the \x00 team", "events": EVENTS}
         assert alice.post(address, sent).status_code == 302

@@ -14,7 +14,7 @@ API = "/api/v1/sessions"
 
 
 @pytest.mark.parametrize("header", [b"bearer k", b"BEARER k", b"Bearer   k ", b"Bearer \xa0k\x85"])
-def test_a_key_is_one_client_however_its_header_is_written(header: bytes) -> None:
+def test_a_key_is_one_client_in_any_notation_of_its_header(header: bytes) -> None:
     assert client_of(API, header, "10.0.0.1") == client_of(API, b"Bearer k", "10.0.0.2")
 
 
@@ -47,7 +47,7 @@ def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
 
 
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:
-    """With the limits that a server has unless its owner changes them."""
+    """With the default limits of a server."""
     clients = make_front(1).clients
     threads = CALL_THREADS + SPARE_CALL_THREADS
 

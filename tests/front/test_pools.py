@@ -132,7 +132,7 @@ def test_two_keys_leave_a_thread_to_a_third_of_the_same_project() -> None:
     assert _hold(4, 0, "AAAABBBBC") == ["A", "A", "B", "C"]
 
 
-def test_a_project_without_a_thread_gets_a_spare_one_however_many_keys_another_has() -> None:
+def test_a_project_without_a_thread_gets_a_spare_one_even_if_another_has_many_keys() -> None:
     assert _hold(4, 2, "AAAABBBBCCDDEE") == ["A", "A", "B", "C", "D", "E"]
 
 

@@ -51,16 +51,16 @@ def test_a_thread_waits_until_there_is_room() -> None:
 
 def test_one_thread_waits_for_each_client() -> None:
     unread = UnreadBytes(small_limits(stall_seconds=20))
-    gone, asked = threading.Event(), threading.Event()
+    gone, was_checked = threading.Event(), threading.Event()
 
     def is_gone() -> bool:
-        asked.set()
+        was_checked.set()
         return gone.is_set()
 
     assert unread.take(ANN, 4 * MB, never, nullcontext)
     thread = threading.Thread(target=unread.take, args=(ANN, MB, is_gone, nullcontext))
     thread.start()
-    assert asked.wait(10)
+    assert was_checked.wait(10)
     assert not unread.take(ANN, MB, never, nullcontext)
     gone.set()
     unread.give_back(ANN, 0)

@@ -96,8 +96,8 @@ def test_text_split_by_citations_is_one_paragraph() -> None:
 
 def test_text_after_anything_else_is_a_new_paragraph() -> None:
     search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
-    asked = block(1, search, {"type": "input_json_delta", "partial_json": '{"query": "x"}'})
-    output = of(*text(0, "I search."), *asked, *text(2, "Found.")).output
+    search_call = block(1, search, {"type": "input_json_delta", "partial_json": '{"query": "x"}'})
+    output = of(*text(0, "I search."), *search_call, *text(2, "Found.")).output
     assert output.text == "I search.\n\nFound."
     assert output.tool_calls == ()
     assert (output.raw_message or {})["content"][1]["input"] == {"query": "x"}

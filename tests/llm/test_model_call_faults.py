@@ -125,7 +125,7 @@ def test_a_response_that_breaks_again_is_reported(
     assert len(loopback.requests) == 2
 
 
-def test_a_broken_response_is_not_retried_where_the_policy_forbids_it(
+def test_a_broken_response_is_not_retried_if_the_policy_forbids_it(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.steps.append(Broken("cut", after=api.half_way))
@@ -191,7 +191,7 @@ def test_an_address_without_a_server_is_unreachable(
         (Raw(b'{"choices": []}', "application/json"), "choices"),
     ],
 )
-def test_a_response_that_is_no_stream_is_quoted(
+def test_a_response_that_is_not_a_stream_is_quoted(
     loopback: Loopback, api: Api, caller: Caller, raw: Raw, says: str
 ) -> None:
     loopback.default = lambda _: raw

@@ -68,7 +68,7 @@ def test_the_formats_are_those_of_the_server() -> None:
     assert set(FORMATS) == set(EXPORTERS)
 
 
-def test_an_export_goes_to_a_file(playhead: Playhead, session_id: UUID, tmp_path: Path) -> None:
+def test_an_export_is_written_to_a_file(playhead: Playhead, session_id: UUID, tmp_path: Path) -> None:
     out = tmp_path / "run.md"
     assert playhead("export", session_id, "--format", "markdown", "--out", out).err == f"Written: {out}\n"
     assert "go test ./..." in out.read_text()
@@ -86,7 +86,7 @@ def test_a_file_is_replaced_only_when_that_is_confirmed(
     assert out.read_text() != "old"
 
 
-def test_an_export_that_breaks_off_leaves_the_file_as_it_was(
+def test_an_export_that_breaks_off_does_not_change_the_file(
     playhead: Playhead, session_id: UUID, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(self: httpx.Response) -> object:

@@ -77,15 +77,15 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Callable[[Server, str], Mapping[
 def test_sessions_are_offered_with_their_titles(
     offered: Callable[[Server, str], Mapping[str, str]],
 ) -> None:
-    asked: list[httpx.URL] = []
+    request_urls: list[httpx.URL] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url)
+        request_urls.append(request.url)
         return httpx.Response(200, json={"items": [{"id": "4f0c", "title": "\x1b[2JFix it\n"}], "next": None})
 
     server = Server("http://playhead.example", "ph_x", httpx.MockTransport(answer))
     assert offered(server, "4f") == {"4f0c": "\ufffd[2JFix it"}
-    assert asked[0].params["id"] == "4f"
+    assert request_urls[0].params["id"] == "4f"
 
 
 def test_a_server_that_fails_offers_none(offered: Callable[[Server, str], Mapping[str, str]]) -> None:

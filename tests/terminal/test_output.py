@@ -44,7 +44,7 @@ def on_a_terminal(**variables: str) -> str:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 4096)
-    except OSError:  # as Linux says that the other end is closed
+    except OSError:  # Linux raises it when the other end is closed
         return b""
 
 

@@ -98,7 +98,7 @@ def test_more_sessions_than_one_page_has_are_one_list(
     assert printed.err == "These are the newest 1. --limit shows more.\n"
 
 
-def test_without_sessions_a_note_says_so(playhead: Playhead, project: Project) -> None:
+def test_an_empty_list_is_reported(playhead: Playhead, project: Project) -> None:
     assert playhead("sessions").err == "There are no sessions yet.\n"
     assert playhead("sessions", "nothing").err == "No session matches.\n"
 

@@ -78,7 +78,7 @@ def test_a_script_in_a_shell_is_shown_as_the_script() -> None:
     assert texts({"command": ["ls", "a b"]}) == {"command": "ls 'a b'"}
 
 
-def test_short_values_stand_beside_their_names() -> None:
+def test_short_values_are_beside_their_names() -> None:
     fields = argument_values(Folder(), "a", {"limit": 5, "all": True, "none": None, "ids": [1, 2]})
     assert [(field.label, field.text) for field in fields] == [
         ("limit", "5"),

@@ -20,7 +20,7 @@ def share(number: int, begin: float, end: float) -> StepShare:
     return StepShare(number, row, 0, 0, 0, started)
 
 
-def test_steps_are_as_wide_as_they_took() -> None:
+def test_the_width_of_a_step_is_its_duration() -> None:
     places, pauses = places_by_time([share(1, 0, 10), share(2, 10, 40)])
     assert places == [(0, 0.25), (0.25, 1)]
     assert pauses == []

@@ -143,7 +143,7 @@ def test_bars_have_the_kind_of_their_tool_and_the_legend_names_it(project: Proje
     assert [word for style, word in drawn.legend if style.startswith("kind-")] == ["shell", "read"]
 
 
-def test_a_likely_failure_is_outlined_and_said_in_words(project: Project, session: Session) -> None:
+def test_a_likely_failure_is_outlined_and_named(project: Project, session: Session) -> None:
     append(project, session.pk, shell("ls", "ok"))
     Episode.objects.filter(session=session, number=2).update(likely_failure="exit_code")
     drawn = timeline(session)
@@ -153,7 +153,7 @@ def test_a_likely_failure_is_outlined_and_said_in_words(project: Project, sessio
     assert 'class="failed"' in drawn.bars[2].svg("")
 
 
-def test_the_context_has_a_lane_where_its_size_was_reported(project: Project, session: Session) -> None:
+def test_the_context_has_a_lane_if_its_size_was_reported(project: Project, session: Session) -> None:
     assert timeline(session).context == ""
     for size in (40_000, 90_000, 20_000):
         append(project, session.pk, shell("ls", "ok", usage={"input_tokens": size, "output_tokens": 9}))

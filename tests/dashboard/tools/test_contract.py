@@ -108,7 +108,7 @@ def test_hostile_text_is_escaped(view: ToolView) -> None:
 
 
 def pages(blocks: dict[str, Block]) -> Iterator[str]:
-    """The HTML of each block, of diffs in both ways. All of it can be sent."""
+    """The HTML of each block, of diffs in both views. Checks that it can be encoded."""
     for block in blocks.values():
         for shown in (block, block.split) if block.is_diff else (block,):
             shown.html.encode()

@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Call:
-    """One tool call; ``arguments`` is the JSON text, or whatever a model wrote in its place."""
+    """One tool call; ``arguments`` is the JSON text, or another text that a model wrote instead."""
 
     id: str
     name: str
