@@ -50,7 +50,7 @@ test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
 
 test-sqlite: .venv/dev.stamp
 	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) --processes 4 2 $(WAITING) $(OTHERS) $(SLEEPING) $(SELECTED)
+	$(PYTEST) --processes 3 2 $(WAITING) $(OTHERS) $(SLEEPING) $(SELECTED)
 
 test-postgres: .venv/dev.stamp
 	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),--without-repeats -m "not slow and not thorough")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -50,7 +51,12 @@ APIS = (
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[Loopback]:
-    with Loopback() as server:
+    """The server. SDK clients load the trusted certificates once: to load them takes 20 ms."""
+    import httpcore2
+
+    certificates = cache(httpcore2.default_ssl_context)
+    with pytest.MonkeyPatch.context() as patch, Loopback() as server:
+        patch.setattr(httpcore2, "default_ssl_context", certificates)
         yield server
 
 
