@@ -114,13 +114,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _load_for_all_processes() -> None:
-    """Loads what costs each process almost a second, before they fork: vocabularies and templates."""
+    """Loads what costs each process up to a second, before they fork."""
     from django.template.loader import get_template
 
+    from historyapp.core.language import load_language
     from historyapp.core.vocabularies import tokenizer
 
     tokenizer("o200k_base")
     tokenizer("cl100k_base")
+    load_language("en_core_web_sm")
     folder = Path(__file__).parents[1] / "templates"
     for template in folder.rglob("*.html"):
         get_template(str(template.relative_to(folder)))

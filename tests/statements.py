@@ -2,13 +2,15 @@
 
 ``python -m tests.statements tests/models …`` runs these tests on PostgreSQL and writes ``statements.txt``. It
 lists test functions whose statements are all issued by functions that are not listed, and those that take
-long for the few statements that they alone issue. A function with real transactions is never listed: it tests
-locks, whatever its statements are. Neither is one of the tables and their migrations. New functions run.
+long for the few statements that they alone issue. A function that issues statements in several threads, or
+starts processes, is never listed: it tests locks, whatever its statements are. Neither is one of the tables
+and their migrations, or one that does not run on SQLite. New functions run.
 """
 
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +41,8 @@ def function_of(item: pytest.Item) -> str:
 @dataclass
 class _Function:
     seconds: float = 0.0
-    transactions: bool = False
+    required: bool = False
+    """Whether it tests what statements do not show."""
     statements: set[str] = field(default_factory=set)
 
 
@@ -49,34 +52,40 @@ class Recorder:
     def __init__(self) -> None:
         self.functions: dict[str, _Function] = {}
         self._statements: set[str] = set()
+        self._threads: set[int] = set()
+        self._processes = 0
 
     def pytest_sessionstart(self) -> None:
+        sys.addaudithook(self._count_processes)
         for method in ("execute", "executemany"):
             self._record(method, getattr(CursorWrapper, method))
+
+    def _count_processes(self, event: str, _: tuple[Any, ...]) -> None:
+        self._processes += event in ("subprocess.Popen", "os.fork")
 
     def _record(self, method: str, execute: Callable[..., Any]) -> None:
         def record(cursor: CursorWrapper, sql: Any, *values: Any) -> Any:
             self._statements.add(str(sql))
+            self._threads.add(threading.get_ident())
             return execute(cursor, sql, *values)
 
         pytest.MonkeyPatch().setattr(CursorWrapper, method, record)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._statements = set()
+        self._statements, self._threads, self._processes = set(), set(), 0
         start = sum(os.times()[:4])
         result = yield
         function = self.functions.setdefault(function_of(item), _Function())
         function.seconds += sum(os.times()[:4]) - start
         function.statements |= {_normalised(statement) for statement in self._statements}
-        mark = item.get_closest_marker("django_db")
-        real = bool(mark and mark.kwargs.get("transaction"))
-        function.transactions |= real or "transactional_db" in getattr(item, "fixturenames", ())
+        required = len(self._threads) > 1 or self._processes > 0 or _is_skipped_on_sqlite(item)
+        function.required |= required
         return result
 
     def repeats(self) -> set[str]:
         """The functions whose statements others issue in the least time, chosen greedily, and slow ones."""
-        others = {name for name, function in self.functions.items() if not function.transactions}
+        others = {name for name, function in self.functions.items() if not function.required}
         missing = set[str]().union(*(self.functions[name].statements for name in others))
         for name in self.functions.keys() - others:
             missing -= self.functions[name].statements
@@ -93,6 +102,11 @@ class Recorder:
             others.remove(best)
             missing -= self.functions[best].statements
         return others | slow
+
+
+def _is_skipped_on_sqlite(item: pytest.Item) -> bool:
+    marks = item.iter_markers("skipif")
+    return any(mark.kwargs.get("reason", "").startswith("SQLite ") for mark in marks)
 
 
 def _normalised(statement: str) -> str:
