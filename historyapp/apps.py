@@ -15,10 +15,9 @@ class HistoryAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from historyapp.services.lock_waits import limit_waits, wait_without_limits
-
         # Imported here, because it imports models, which need the app registry.
         from historyapp.services.releases import record_release, refuse_newer_database
+        from historyapp.services.statement_limits import limit_waits, wait_without_limits
 
         connection_created.connect(limit_waits)
         pre_migrate.connect(wait_without_limits, sender=self)

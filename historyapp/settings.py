@@ -73,6 +73,7 @@ if PLAYHEAD_BASE_URL:
 
 DATABASES = {"default": database(PLAYHEAD_HOME)}
 PLAYHEAD_WRITE_SECONDS = env.number("PLAYHEAD_WRITE_SECONDS", default=20, maximum=3600)
+PLAYHEAD_STATEMENT_SECONDS = env.number("PLAYHEAD_STATEMENT_SECONDS", default=60, maximum=3600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # The cache stores until when providers asked to wait. Workers share it.
 CACHES: dict[str, dict[str, Any]] = {

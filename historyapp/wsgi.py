@@ -13,6 +13,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, reset_queries
+from django.db.backends.signals import connection_created
 from django.http import HttpRequest
 from django.urls import ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
@@ -56,6 +57,9 @@ def _known_match(path: str) -> ResolverMatch:
 
 def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
+    from historyapp.services.statement_limits import limit_run_time
+
+    connection_created.connect(limit_run_time)
     pages, api = WSGIHandler(), ApiHandler()
     # The next request sets its own URLconf, and neither kind of cache has anything to close.
     request_finished.disconnect(reset_urlconf)

@@ -70,11 +70,10 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
             "The server failed to carry out the request. The reason is in the server's log."
         )
     headers = {}
-    if isinstance(expected, StorageFailed):
-        headers = {"Retry-After": str(expected.retry_after)}
-    elif isinstance(expected, ServerUnavailable):
-        log.warning("%s %s: the database is not available", request.method, request.path, exc_info=error)
-        headers = {"Retry-After": "1"}
+    if isinstance(expected, ServerUnavailable):
+        headers = {"Retry-After": str(expected.retry_after or 1)}
+        if not isinstance(expected, StorageFailed):  # which is in the log already
+            log.warning("%s %s: the database is not available", request.method, request.path, exc_info=error)
     elif isinstance(expected, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, expected.detail)
     elif isinstance(expected, Unauthenticated):

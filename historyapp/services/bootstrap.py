@@ -10,7 +10,7 @@ from django.db import connection
 from historyapp.models import Membership, Project
 from historyapp.models.fields import on_sqlite
 from historyapp.services.keys import bootstrap_key, create_sign_in_link
-from historyapp.services.lock_waits import wait_without_limits
+from historyapp.services.statement_limits import wait_without_limits
 from historyapp.services.transactions import writing
 
 _STARTUP_LOCK_ID = 7_453_201_880

@@ -77,6 +77,8 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
     **dict.fromkeys(("08000", "08001", "08003", "08004", "08006"), DatabaseUnreachable),
 }
 """PostgreSQL's error codes."""
+_CANCELLED = "57014"
+"""PostgreSQL's code of a statement that ran longer than :mod:`historyapp.services.statement_limits` allow."""
 _DAMAGE_STATES = ("XX001", "XX002")
 _MISSING_IN_SCHEMA = ("no such table: historyapp_", "no such column: historyapp_", "no column named ")
 _MISSING_STATES = ("42P01", "42703")
@@ -127,6 +129,10 @@ def unavailable(error: BaseException | None) -> ServerUnavailable | None:
         return ServerUnavailable(
             "The database has not been migrated for this version of Playhead. Restart Playhead with "
             "`playhead up`, which migrates it, or run `playhead migrate`."
+        )
+    if getattr(error and error.__cause__, "sqlstate", None) == _CANCELLED:
+        return ServerUnavailable(
+            "The database took too long for one statement. Ask for less, or try again later.", retry_after=10
         )
     if isinstance(error, OperationalError):
         return ServerUnavailable("The database is busy. Try again in a moment.", retry_after=1)

@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections, connection
+from django.db.backends.signals import connection_created
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import Settings
 
+from historyapp import wsgi
 from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.retries import RetryPolicy
 from historyapp.models import ApiKey, Entry
-from historyapp.services import lock_waits, model_calls
+from historyapp.services import model_calls, statement_limits
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
+from historyapp.services.statement_limits import limit_run_time
 from historyapp.services.transactions import queued_seconds
 from historyapp.supervisor import ServerPlan
 from historyapp.wire.problems import DatabaseUnreachable
@@ -113,7 +116,7 @@ def test_a_connection_that_broke_between_requests_is_not_noticed(run: Agent) -> 
 def short_waits(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """New connections wait a second for a lock, and their transactions a second for their client."""
     settings.PLAYHEAD_WRITE_SECONDS = 1
-    monkeypatch.setattr(lock_waits, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(statement_limits, "IDLE_SECONDS", 1)
     connection.close()
     yield
     connection.close()
@@ -166,6 +169,25 @@ def test_a_process_that_stops_within_a_transaction_loses_its_locks(
             cursor.execute("SELECT 1")
     assert isinstance(fault_of(raised.value), DatabaseUnreachable)
     stopped.close()
+
+
+@pytest.mark.usefixtures("failing")
+def test_a_statement_of_a_request_has_a_time_limit(run: Agent, client: Client, settings: Settings) -> None:
+    before_each_entry("PERFORM pg_sleep(30)")
+    settings.PLAYHEAD_STATEMENT_SECONDS = 1
+    wsgi._application()  # the limit is that of a web process
+    connection.close()
+    try:
+        started = time.monotonic()
+        refused = run.post("/entries", {"entries": [ask()]})
+        assert time.monotonic() - started < 15
+    finally:
+        connection_created.disconnect(limit_run_time)
+        connection.close()
+    assert_problem(refused, 503, "too long for one statement")
+    assert refused.headers["Retry-After"] == "10"
+    assert client.get("/readyz").json()["parts"]["database"] == "ok"
+    assert not Entry.objects.exists()
 
 
 def test_servers_that_start_wait_for_each_other_without_limit(short_waits: None) -> None:

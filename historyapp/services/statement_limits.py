@@ -1,7 +1,8 @@
-"""Limits how long a PostgreSQL statement waits for a lock, and how long a transaction stays idle.
+"""Limits how long a PostgreSQL statement waits for a lock or runs, and how long a transaction stays idle.
 
-Without these limits, one client that stalls within a transaction would lock its rows forever and block the
-threads of all requests that need them. On SQLite, :mod:`historyapp.services.transactions` limits the waits.
+Without these limits, one client that stalls within a transaction would lock its rows forever, and statements
+with a bad plan could occupy all threads of the server. On SQLite, :mod:`historyapp.services.transactions`
+limits the waits.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 IDLE_SECONDS = 120
 """A transaction without a statement for this long belongs to a process that was stopped or cut off."""
-_SET = """
+_SET_WAITS = """
 SELECT set_config('lock_timeout', %s, false),
     set_config('idle_in_transaction_session_timeout', %s, false)
 """
@@ -23,6 +24,14 @@ def limit_waits(connection: BaseDatabaseWrapper, **_: Any) -> None:
     _set_limits(connection, settings.PLAYHEAD_WRITE_SECONDS, IDLE_SECONDS)
 
 
+def limit_run_time(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Sets the limit of a new connection of a web process. Workers and commands have none."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            limit = f"{settings.PLAYHEAD_STATEMENT_SECONDS}s"
+            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [limit])
+
+
 def wait_without_limits(**_: Any) -> None:
     """Removes the limits until the connection is closed: migrations wait for each other and take long."""
     _set_limits(connection, 0, 0)
@@ -31,4 +40,4 @@ def wait_without_limits(**_: Any) -> None:
 def _set_limits(connection: BaseDatabaseWrapper, lock_seconds: int, idle_seconds: int) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(_SET, [f"{lock_seconds}s", f"{idle_seconds}s"])
+            cursor.execute(_SET_WAITS, [f"{lock_seconds}s", f"{idle_seconds}s"])
