@@ -6,12 +6,17 @@ and translates its placeholders again, which takes longer than SQLite takes to i
 
 from collections.abc import Sequence
 from functools import lru_cache
-from sqlite3 import Connection
+from sqlite3 import Connection, register_adapter
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from historyapp.models.fields import on_sqlite
+
+# The driver looks for an adapter of each value that is not a text, a number or a bytearray. Without one it
+# raises an exception and drops it, which takes longer than inserting a short value.
+register_adapter(bytes, bytearray)
+register_adapter(type(None), lambda none: none)
 
 
 def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
