@@ -1,6 +1,8 @@
 """Health checks for load balancers and for ``playhead up``."""
 
 import logging
+from concurrent.futures import Future
+from threading import Lock, Thread
 from typing import Any
 
 from django.conf import settings
@@ -12,8 +14,19 @@ from historyapp import disk
 from historyapp.lag import oldest_message_age, oldest_queued_run_age, open_redis
 from historyapp.models import QueuedMessage, Worker
 from historyapp.services.faults import current_fault, record_fault
+from historyapp.wire.problems import DatabaseUnreachable
 
 log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 2.0
+"""How long PostgreSQL may take to answer. Load balancers wait for a few seconds."""
+
+
+class _Check:
+    """A query in a thread of its own. Requests that arrive while it runs share its result."""
+
+    lock = Lock()
+    running: "Future[None] | None" = None
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -42,9 +55,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 def _database() -> str:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.fetchone()
+        if connection.vendor == "sqlite":
+            _query()
+        else:
+            _query_in_time()
+    except TimeoutError:
+        log.error("The database has not answered for %.0f seconds", ANSWER_SECONDS)
+        return DatabaseUnreachable.code
     except (DatabaseError, InterfaceError, UnicodeDecodeError) as error:
         # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not respond: %s", error)
@@ -52,6 +69,37 @@ def _database() -> str:
         return fault.code if fault else "unavailable"
     fault = current_fault()
     return fault.code if fault else "ok"
+
+
+def _query() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchone()
+
+
+def _query_in_time() -> None:
+    """Queries with a new connection, because a server that is stopped or cut off may never answer.
+
+    Raises:
+        TimeoutError: if there is no result after :data:`ANSWER_SECONDS`. The thread continues to wait.
+    """
+    with _Check.lock:
+        if _Check.running is None or _Check.running.done():
+            _Check.running = Future()
+            Thread(target=_finish, args=(_Check.running,), name="readyz", daemon=True).start()
+        check = _Check.running
+    check.result(ANSWER_SECONDS)
+
+
+def _finish(check: "Future[None]") -> None:
+    try:
+        _query()
+    except Exception as error:  # noqa: BLE001 raised again in the threads that wait
+        check.set_exception(error)
+    else:
+        check.set_result(None)
+    finally:
+        connection.close()
 
 
 def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -109,7 +109,7 @@ def test_readyz_is_503_when_the_database_does_not_answer(
     def refuse() -> None:
         raise DatabaseError("connection to host db1 as alice failed")
 
-    monkeypatch.setattr(connection, "cursor", refuse)
+    monkeypatch.setattr("historyapp.health._query", refuse)
     response = client.get("/readyz")
     assert response.status_code == 503
     assert json.loads(response.content) == {

@@ -321,6 +321,8 @@ def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
         "calls": ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
         # Checking a password takes a third of a second of computing, by design.
         "passwords": ending("passwords", 1),
+        # They respond even while all threads wait for the database.
+        "checks": ending("health checks", 4),
         "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
     }
 
@@ -388,6 +390,8 @@ def pool_name(method: str, path: str) -> str:
         return "reads"  # estimating the cost of 500 compressions takes long, and writes few rows
     if path.startswith("/api/") and path.endswith("/contexts"):
         return "reads"  # a context of a long session takes many seconds, and writes one row
+    if path == "/readyz":
+        return "checks"
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
         return "passwords"
     return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

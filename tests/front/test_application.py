@@ -32,6 +32,7 @@ from historyapp.front.application import pool_name
         ("POST", "/sign-in", "passwords"),
         ("POST", "/admin/login/", "passwords"),
         ("GET", "/sign-in", "reads"),
+        ("GET", "/readyz", "checks"),
     ],
 )
 def test_long_requests_have_separate_threads(method: str, path: str, pool: str) -> None:

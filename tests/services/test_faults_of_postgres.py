@@ -2,8 +2,10 @@
 
 import io
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import Settings
 
-from historyapp import wsgi
+from historyapp import health, wsgi
 from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
@@ -268,6 +270,27 @@ def test_an_unreachable_server_is_reported_everywhere(
     assert (ready.status_code, ready.json()["parts"]["database"]) == (503, "database-unreachable")
     logged = [record for record in caplog.records if record.name == "historyapp.services.faults"]
     assert len(logged) == 1, "once a minute"
+
+
+def test_readyz_reports_a_server_that_is_stopped_within_seconds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.get("/readyz").json()["parts"]["database"] == "ok"
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and says nothing
+        monkeypatch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
+        monkeypatch.setitem(connection.settings_dict, "PORT", silent.getsockname()[1])
+        with ThreadPoolExecutor(4) as threads:
+            started = time.monotonic()
+            probes = [threads.submit(client.get, "/readyz") for _ in range(4)]
+            answers = [(probe.result().status_code, probe.result().json()) for probe in probes]
+        assert time.monotonic() - started < 2 * health.ANSWER_SECONDS
+        unknown = dict.fromkeys(("broker", "worker", "lag"), "unknown")
+        parts = {"database": "database-unreachable", **unknown, "disk": "ok"}
+        assert answers == [(503, {"status": "unavailable", "parts": parts})] * 4
+        [check] = [thread for thread in threading.enumerate() if thread.name == "readyz"]
+    check.join(10)
+    monkeypatch.undo()
+    assert client.get("/readyz").json()["parts"]["database"] == "ok"
 
 
 def test_a_start_waits_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
