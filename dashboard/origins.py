@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dashboard.location import Location
-from historyapp.services.names.origins import NameOrigin, NamePlace, StepOrigins
+from historyapp.services.names.origins import NameOrigin, NamePlace
 
 SHOWN = 20
 """Names that are not folded."""
@@ -59,11 +59,3 @@ def place_view(location: Location, place: NamePlace | None) -> PlaceView | None:
     step = place.step + (place.role in _BETWEEN)
     step = max(1, min(step, location.steps))
     return PlaceView(place, step, location.address_of(step))
-
-
-def name_views(location: Location, origins: StepOrigins) -> list[NameView]:
-    """The names of the step's action, in their order."""
-    return [
-        NameView(name, place_view(location, name.first), place_view(location, name.first_given))
-        for name in origins.names
-    ]

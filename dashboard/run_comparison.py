@@ -89,13 +89,6 @@ def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
         yield PairStretch(group_rows, is_same and len(group_rows) >= FOLDED)
 
 
-def first_index(difference: int | None) -> int:
-    """The pair with which the first page begins: shortly before the first difference if that is far away."""
-    if difference is None or difference < PAGE // 2:
-        return 0
-    return difference - BEFORE
-
-
 def candidates(session: Session) -> list[Candidate]:
     """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs."""
     session_id = session.pk

@@ -21,7 +21,6 @@ from kombu.exceptions import OperationalError
 from historyapp.celery import app
 from historyapp.enqueue import (
     not_requested,
-    request_search_index,
     send,
     wake,
     wake_bulk_action,
@@ -39,7 +38,6 @@ from historyapp.services.figures.run_figures import count_ahead, sessions_to_cou
 from historyapp.services.names.index import catch_up
 from historyapp.services.reservations import short_connection
 from historyapp.services.search.index import catch_up as index_steps
-from historyapp.services.search.index import projects_to_index
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
@@ -180,12 +178,6 @@ def index_search(project: str) -> None:
     with _only_once(f"search {project}") as is_first:
         if is_first:
             index_steps(UUID(project), _should_yield)
-
-
-def index_steps_left() -> None:
-    """Requests index updates for the projects with many missing steps."""
-    for project in projects_to_index():
-        request_search_index(project)
 
 
 @contextmanager

@@ -19,10 +19,11 @@ from historyapp.announcements import announce_changes
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
+from historyapp.enqueue import request_search_index
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
+from historyapp.services.search.index import projects_to_index
 from historyapp.tasks import (
     find_waiting_runs,
-    index_steps_left,
     is_busy,
     start_due_runs,
     stopping,
@@ -122,7 +123,8 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
         start_due_runs()
         wake_webhooks()
         find_waiting_runs()
-        index_steps_left()
+        for project in projects_to_index():
+            request_search_index(project)
         is_behind = follow_changes(cpu_time_limit(FOLLOW_SECONDS))
         if is_busy() or is_behind:
             last_work = time.monotonic()

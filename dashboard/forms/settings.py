@@ -166,12 +166,9 @@ def form_groups(
         value = setting.text(values[name]) if name in values else ""
         if value == default and setting.kind != "choice":
             value = ""
-        note = _language_note() if name == "spacy_language_model" else ""
+        note = ""
+        if name == "spacy_language_model":
+            installed = ", ".join(installed_models())
+            note = f"Installed: {installed}." if installed else "No spaCy model is installed."
         fields[name] = SettingField(setting, value, default, errors.get(name, ""), note)
     return [(title, [fields[setting.name] for setting in group]) for title, group in GROUPS.items()]
-
-
-def _language_note() -> str:
-    if models := installed_models():
-        return f"Installed: {', '.join(models)}."
-    return "No spaCy model is installed."

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
 from time import thread_time
-from typing import Any
 
 import pygments
 from django.utils.safestring import SafeString, mark_safe
@@ -38,12 +37,11 @@ backslashes after ``$'`` blocked the process for ever."""
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
-def _with_linear_patterns(rules: list[Any]) -> list[Any]:
-    return [(_LINEAR.get(rule[0], rule[0]), *rule[1:]) if isinstance(rule, tuple) else rule for rule in rules]
-
-
 # In the class itself, because other lexers, as those of Makefiles, use it.
-BashLexer.tokens = {state: _with_linear_patterns(rules) for state, rules in BashLexer.tokens.items()}
+BashLexer.tokens = {
+    state: [(_LINEAR.get(rule[0], rule[0]), *rule[1:]) if isinstance(rule, tuple) else rule for rule in rules]
+    for state, rules in BashLexer.tokens.items()
+}
 
 
 def highlighted(code: str, language: str) -> SafeString:

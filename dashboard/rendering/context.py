@@ -211,9 +211,9 @@ class Bill(NamedTuple):
 def cheaper_full_history(built: BuiltContext) -> FullHistory | None:
     """The full history, if it fits the model's window and costs less than the context."""
     full = built.manifest.full_history
-    if full is None or not full.is_cheaper or full.tokens > window_of(built.spec.model):
+    if full is None or full.micros >= full.context_micros:
         return None
-    return full
+    return full if full.tokens <= window_of(built.spec.model) else None
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:

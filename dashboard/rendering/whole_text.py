@@ -61,13 +61,11 @@ class WholeText:
         return visible(self.raw)
 
     @cached_property
-    def _lowered(self) -> str:
-        return lowered(self.text)
-
-    @cached_property
     def _lines(self) -> list[tuple[int, int]]:
         """The numbers of the lines with the wanted text, and where the first match is."""
-        return list(_matching_lines(self._lowered, lowered(self.search_text))) if self.search_text else []
+        if not self.search_text:
+            return []
+        return list(_matching_lines(lowered(self.text), lowered(self.search_text)))
 
     @property
     def count(self) -> int:

@@ -82,7 +82,11 @@ class SessionFilters:
             raise Invalid(f"to is {last}, which is before from, {first}. Swap them.")
         if first or last:
             values_by_name["date"] = ""
-        values_by_name["parent"] = _uuid(query.get("parent", ""))
+        parent = query.get("parent", "")
+        try:
+            values_by_name["parent"] = UUID(parent) if parent else None
+        except ValueError:
+            raise Invalid("parent must be the ID of a session.") from None
         sort = query.get("sort", "")
         order = Order.parse(sort) if sort else None
         return cls(
@@ -171,13 +175,6 @@ class SessionFilters:
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""
         return self.criteria.apply(self.within(sessions))
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        raise Invalid("parent must be the ID of a session.") from None
 
 
 def _day(name: str, query: QueryDict) -> datetime.date | None:

@@ -49,10 +49,6 @@ class StepRows:
     has_link_forward: bool = True
     """Whether it has links to earlier and later steps. A list has them only at its two ends."""
 
-    def is_summarised(self, number: int) -> bool:
-        """Whether a summary covers one of its steps."""
-        return any(step.row.number == number and step.summary for step in self.rows)
-
 
 def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
     """The existing steps among ``first`` to ``last``."""

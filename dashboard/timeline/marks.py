@@ -18,6 +18,7 @@ from dashboard.templatetags.playhead import short_figure
 from dashboard.timeline.bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
 from historyapp.models.relatives import steps_before
+from historyapp.models.samples import count_steps
 from historyapp.models.takes import Take
 
 MarkKind = Literal["input", "bookmark", "compaction", "rewind", "fork", "agent"]
@@ -148,7 +149,7 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
             label = f"Fork after step {step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
             yield _Mark("fork", place, max(1, step), label, reverse("session", args=[fork.pk]))
     if location.session.forked_from_id is not None and not location.is_shared:
-        step = location.history.shared_steps
+        step = count_steps(location.session.shared_lineage)
         place = _place_after(bars, step)
         if place is not None:
             href = reverse("session", args=[location.session.forked_from_id])

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.location import Location
 from dashboard.templatetags.playhead import duration, short_figure
-from dashboard.timeline.axis import Pause, places_by_step, places_by_time
+from dashboard.timeline.axis import places_by_step, places_by_time
 from dashboard.timeline.bars import (
     FAILURE,
     FAILURES,
@@ -165,34 +165,31 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
     below = list(_take_bars(takes, bars, first, slots, top))
     lanes = max((bar.lane + 1 for bar in below), default=0)
     playhead = place_of(bars, location.step + 0.5)
+    steps = location.steps
+    description = f"{form.height.capitalize()} and outcome of {steps:,} step{'s' * (steps != 1)}"
+    if takes:
+        description += f", and {len(takes)} take{'s' * (len(takes) != 1)} below"
+    hit_places = (place_of(bars, step + 0.5) for step in hits)
     return Timeline(
         location,
         bars=bars,
         takes=below,
         marks=marks,
-        hits=_hits(bars, hits),
+        hits=list(dict.fromkeys(f"{100 * place:.1f}%" for place in hit_places if place is not None)),
         falls=_falls(bars),
-        pauses=[_pause_label(pause) for pause in pauses],
+        pauses=[
+            TimelineLabel(percent(start), f"pause of {duration(length)}", width=percent(end - start))
+            for (start, end), length in pauses
+        ],
         context=context,
         first=first,
         slots=slots,
         height=top + lanes * LANE,
-        description=_description(location, form.height, takes),
+        description=description,
         playhead="" if playhead is None else percent(playhead),
         minimap=draw_map(location, form, shares, hits),
         branches_top=branches_top,
     )
-
-
-def _description(location: Location, height: str, takes: Sequence[Take]) -> str:
-    steps = location.steps
-    text = f"{height.capitalize()} and outcome of {steps:,} step{'s' * (steps != 1)}"
-    return text + (f", and {len(takes)} take{'s' * (len(takes) != 1)} below" if takes else "")
-
-
-def _hits(bars: Sequence[TimelineBar], steps: Sequence[int]) -> list[str]:
-    positions = (place_of(bars, step + 0.5) for step in steps)
-    return list(dict.fromkeys(f"{100 * place:.1f}%" for place in positions if place is not None))
 
 
 def _context_path(bars: Sequence[TimelineBar]) -> str:
@@ -228,11 +225,6 @@ def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
             shown.append((bar, label))
     shown.sort(key=lambda fall: fall[0].first)
     return [TimelineLabel(bar.x, label, bar.first) for bar, label in shown]
-
-
-def _pause_label(pause: Pause) -> TimelineLabel:
-    (start, end), label = pause.place, f"pause of {duration(pause.length)}"
-    return TimelineLabel(percent(start), label, width=percent(end - start))
 
 
 def _take_bars(

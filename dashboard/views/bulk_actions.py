@@ -1,7 +1,6 @@
 """Bulk actions on sessions: the bar below the list, and the page of an action."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -43,7 +42,9 @@ def bulk(request: PersonRequest) -> HttpResponse:
     project = current_project(request, projects(request))
     kind, sessions = request.POST.get("action", ""), _sessions(request)
     if kind == "compare":
-        return _compare(sessions)
+        if len(sessions) != 2:
+            raise Invalid(f"Select two sessions to compare; {len(sessions)} are selected.")
+        return redirect(f"{reverse('compare-runs')}?a={sessions[0]}&b={sessions[1]}")
     bulk_request = BulkRequest(
         kind, sessions, _tag(request, kind), _text(request, "strategy"), _text(request, "model")
     )
@@ -53,13 +54,15 @@ def bulk(request: PersonRequest) -> HttpResponse:
         shown = {"estimate": bulk_estimate, "bulk_request": bulk_request, "strategies": STRATEGIES.values()}
         if "agreed" not in request.POST or not bulk_estimate.sessions:
             return _respond(request, project, "bulk/_compress.html", shown)
+        agreed = request.POST["agreed"]  # the cost that was shown, in millionths of a dollar, or "unknown"
+        cost = int(agreed) if agreed.isascii() and agreed.isdecimal() and len(agreed) < 16 else None
         try:
-            cost, was_unknown = _agreed(request)
-            check_cost(bulk_estimate, cost, accepts_unknown=was_unknown)
+            check_cost(bulk_estimate, cost, accepts_unknown=agreed == "unknown")
         except Conflict:  # the cost has risen since it was shown
             return _respond(request, project, "bulk/_compress.html", shown | {"has_grown": True})
     action = start_bulk_action(project, bulk_request, actor=actor(request), spender=payer)
-    if not process_bulk_action(action.pk, _after(AT_ONCE_SECONDS), enqueue.wake):
+    end = time.monotonic() + AT_ONCE_SECONDS
+    if not process_bulk_action(action.pk, lambda: time.monotonic() >= end, enqueue.wake):
         enqueue.wake_bulk_action(action.pk)
     if not request.htmx:
         return redirect("bulk-action", action.pk)
@@ -131,20 +134,3 @@ def _tag(request: PersonRequest, kind: str) -> str:
     if not tag:
         raise Invalid("Enter a tag in the field Tag, then try again.")
     return tag
-
-
-def _agreed(request: PersonRequest) -> tuple[int | None, bool]:
-    """The cost that the person has seen, in millionths of a dollar, and whether it was unknown."""
-    text = request.POST.get("agreed", "")
-    return (int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None), text == "unknown"
-
-
-def _compare(sessions: list[UUID]) -> HttpResponse:
-    if len(sessions) != 2:
-        raise Invalid(f"Select two sessions to compare; {len(sessions)} are selected.")
-    return redirect(f"{reverse('compare-runs')}?a={sessions[0]}&b={sessions[1]}")
-
-
-def _after(seconds: float) -> Callable[[], bool]:
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() >= end

@@ -45,10 +45,11 @@ def new_evaluation(request: PersonRequest) -> HttpResponse:
             enqueue.wake_evaluation(evaluation.pk)
             return redirect("evaluation", evaluation.pk)
     own_sessions = Session.objects.filter(project=project, pk__in=sessions[:MAX_EVALUATED]).only("title")
+    chosen = request.POST.getlist("policy") if "start" in request.POST else POLICIES
     context = {
         "sessions": sessions,
         "titled": list(own_sessions),
-        "policies": [(name, _is_chosen(request, name)) for name in POLICIES],
+        "policies": [(name, name in chosen) for name in POLICIES],
         "budgets": request.POST.get("budgets") or ", ".join(map(str, DEFAULT_BUDGETS)),
         "model": request.POST.get("model", ""),
         "error": error,
@@ -84,7 +85,10 @@ def cancel(request: PersonRequest, evaluation_id: UUID) -> HttpResponse:
 def use(request: PersonRequest, evaluation_id: UUID) -> HttpResponse:
     """Makes ``choice`` the settings of ``session``, or saves it as a What if under ``name``."""
     evaluation = _find(request, evaluation_id)
-    choice = _choice(evaluation, request.POST.get("choice", ""))
+    key = request.POST.get("choice", "")
+    choice = next((choice for choice in evaluation.choices if choice.key == key), None)
+    if choice is None:
+        raise Invalid("This evaluation has no such policy and budget. Reload the page.")
     if "session" in request.POST:
         session = find_session(request, _sessions(request)[0])
         change_session(session.project, session.pk, {"settings": choice._asdict()}, actor=actor(request))
@@ -130,13 +134,6 @@ def _find(request: PersonRequest, id: UUID) -> Evaluation:
     return evaluation
 
 
-def _choice(evaluation: Evaluation, key: str) -> Choice:
-    for choice in evaluation.choices:
-        if choice.key == key:
-            return choice
-    raise Invalid("This evaluation has no such policy and budget. Reload the page.")
-
-
 def _sessions(request: PersonRequest) -> list[UUID]:
     try:
         sessions = [UUID(text) for text in request.POST.getlist("session")]
@@ -156,7 +153,3 @@ def _request(request: PersonRequest, sessions: list[UUID]) -> EvaluationRequest:
         raise Invalid("Choose at least one policy.")
     model = clean(request.POST.get("model", "")).strip()[:200]
     return EvaluationRequest(sessions, list(map(int, texts)), policies, model)
-
-
-def _is_chosen(request: PersonRequest, policy: str) -> bool:
-    return "start" not in request.POST or policy in request.POST.getlist("policy")

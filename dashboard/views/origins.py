@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import find_location, render_fragment
-from dashboard.origins import SHOWN, name_views, place_view
+from dashboard.origins import SHOWN, NameView, place_view
 from historyapp.core.identifiers import MAX_IDENTIFIER
 from historyapp.core.text import clean
 from historyapp.enqueue import index_names_of
@@ -23,7 +23,10 @@ def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpRespon
     step_origins = origins_of(location.history, location.step)
     if not step_origins.is_indexed and index_names_of(location.history):
         step_origins = origins_of(location.history, location.step)
-    names = name_views(location, step_origins)
+    names = [
+        NameView(name, place_view(location, name.first), place_view(location, name.first_given))
+        for name in step_origins.names
+    ]
     shown = {"origins": step_origins, "names": names[:SHOWN], "more_names": names[SHOWN:]}
     return render_fragment(request, "origins/_origins.html", location, shown)
 

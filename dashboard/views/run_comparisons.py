@@ -9,10 +9,11 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
 from dashboard.location import read_number
 from dashboard.run_comparison import (
+    BEFORE,
+    PAGE,
     candidates,
     comparison_address,
     context_changes,
-    first_index,
     page_rows,
     place_parameter,
     read_place,
@@ -112,21 +113,16 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
     }
     if at == "start":
         index = 0
-    elif place is None:
-        index = first_index(difference)
+    elif place is None:  # shortly before the first difference if that is far away
+        index = 0 if difference is None or difference < PAGE // 2 else difference - BEFORE
     elif place in comparison.steps.places[:-1]:
         index = comparison.steps.places.index(place)
-    else:
-        return context | _later_rows(comparison, at)
+    else:  # beyond the steps that were aligned at once
+        a, b = comparison.a.history, comparison.b.history
+        if not (1 <= place.a <= a.steps + 1 and 1 <= place.b <= b.steps + 1):
+            raise Invalid("at is not a pair of steps of these runs. Open the comparison again.")
+        return context | page_rows(align_steps(a, b, place), 0)
     return context | page_rows(comparison.steps, index, **marks) | {"skipped": index if not place else 0}
-
-
-def _later_rows(comparison: RunComparison, at: str) -> dict[str, object]:
-    """Rows beyond the steps that were aligned at once."""
-    place, (a, b) = read_place(at), (comparison.a.history, comparison.b.history)
-    if place is None or not (1 <= place.a <= a.steps + 1 and 1 <= place.b <= b.steps + 1):
-        raise Invalid("at is not a pair of steps of these runs. Open the comparison again.")
-    return page_rows(align_steps(a, b, place), 0)
 
 
 def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: int = 200) -> HttpResponse:

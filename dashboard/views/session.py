@@ -79,7 +79,8 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         context["matches"] = matches_around(location, step)
     else:
         rows = step_rows(location, step - AROUND, step + AROUND, cut_off)
-        context["rows"], may_be_summarised = rows, rows.is_summarised(step)
+        context["rows"] = rows
+        may_be_summarised = any(item.row.number == step and item.summary for item in rows.rows)
     if step:
         context["step"] = load_step(history, step, may_be_summarised=may_be_summarised)
     return render(request, "session/page.html", context)

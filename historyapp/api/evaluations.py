@@ -17,7 +17,7 @@ from historyapp.api.fields import UUID_SCHEMA, IdField, Position, RequestBody, i
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, NotFound
-from historyapp.core.evaluation.figures import Averages, Choice, cautions
+from historyapp.core.evaluation.figures import Averages, cautions
 from historyapp.core.evaluation.intervals import Interval
 from historyapp.core.usage import MICRO
 from historyapp.models import EvaluatedSession, Evaluation
@@ -160,13 +160,15 @@ def _evaluated_session_out(item: SessionProgress) -> EvaluatedSessionOut:
     return fill(
         EvaluatedSessionOut,
         item,
-        figures=[_choice_figures_out(choice, averages) for choice, averages in item.figures],
-    )
-
-
-def _choice_figures_out(choice: Choice, figures: Averages) -> ChoiceFiguresOut:
-    return ChoiceFiguresOut(
-        **choice._asdict(), recall=figures.recall, grounded=figures.grounded, **_averages_fields(figures)
+        figures=[
+            ChoiceFiguresOut(
+                **choice._asdict(),
+                recall=averages.recall,
+                grounded=averages.grounded,
+                **_averages_fields(averages),
+            )
+            for choice, averages in item.figures
+        ],
     )
 
 

@@ -9,7 +9,7 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.fields import AsOf, SessionId
 from historyapp.api.ledger import usage_fields
 from historyapp.api.responses import fill, json_response
-from historyapp.core.overview.figures import RunFigures, ToolFigures
+from historyapp.core.overview.figures import RunFigures
 from historyapp.core.usage import MICRO
 from historyapp.models.history import History
 from historyapp.services.names.steps import run_names
@@ -76,14 +76,26 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         ],
         names=_names_out(overview.history),
         context=_context_out(overview),
-        tools=[_tool_out(figures, name, tool) for name, tool in overview.tools],
+        tools=[
+            fill(
+                ToolOut,
+                tool,
+                name=name,
+                seconds=_seconds(figures, tool.milliseconds),
+                tokens=round(tool.tokens),
+            )
+            for name, tool in overview.tools
+        ],
         files=[fill(TouchedFileOut, file, path=path, read_again=file.again) for path, file in overview.files],
         commands=[
             fill(CommandOut, totals, command=command, seconds=_seconds(figures, totals.milliseconds))
             for command, totals in overview.commands
         ],
         subagents=[_subagent_out(child) for child in overview.subagents],
-        slowest=_slowest_out(figures),
+        slowest=[
+            fill(SlowStepOut, step, seconds=step.score / 1000)
+            for step in (figures.slowest if figures.is_dated else ())
+        ],
         dearest=[
             ExpensiveStepOut(
                 **usage_fields(step.figure.usage),
@@ -140,17 +152,6 @@ def _context_out(overview: RunOverview) -> ContextSizeOut:
         rewinds=overview.rewinds,
         turns=overview.figures.turns,
     )
-
-
-def _tool_out(figures: RunFigures, name: str, tool: ToolFigures) -> ToolOut:
-    seconds = _seconds(figures, tool.milliseconds)
-    return fill(ToolOut, tool, name=name, seconds=seconds, tokens=round(tool.tokens))
-
-
-def _slowest_out(figures: RunFigures) -> list[SlowStepOut]:
-    if not figures.is_dated:
-        return []
-    return [fill(SlowStepOut, step, seconds=step.score / 1000) for step in figures.slowest]
 
 
 def _subagent_out(child: Subagent) -> SubagentOut:

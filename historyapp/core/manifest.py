@@ -59,10 +59,6 @@ class FullHistory(StoredModel):
     break_even_tokens: int
     """The largest full history that costs no more than the context."""
 
-    @property
-    def is_cheaper(self) -> bool:
-        return self.micros < self.context_micros
-
 
 class Manifest(StoredModel):
     policy: str

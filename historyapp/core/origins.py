@@ -18,7 +18,6 @@ from historyapp.core.entries import (
     ModelOutput,
     SystemInstruction,
     ToolCall,
-    ToolResult,
     ToolResults,
     UseTool,
     text_of,
@@ -208,7 +207,9 @@ def entry_texts(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterat
                 yield Text("action", index, "\n".join(texts_in(tool_call.arguments)))
         case ToolResults():
             for index, result in enumerate(body.results):
-                yield Text("result", index, whole_result_text(result))
+                failure = result.error.message if result.error else None
+                texts = [*texts_in(result.outputs), result.reason, result.feedback, failure]
+                yield Text("result", index, "\n".join(filter(None, texts)))
             yield Text("result", len(body.results), body.overall or "")
         case ModelInput():
             yield Text("summary" if body.channel == "compaction" else "input", 0, text_of(body.content))
@@ -234,13 +235,6 @@ def _replacing_texts(body: DebugLog, metadata: Mapping[str, Any]) -> Iterator[st
 def calls_of(output: ModelOutput) -> Sequence[ToolCall | UseTool]:
     """The calls of an output, as its step shows them."""
     return output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-
-
-def whole_result_text(result: ToolResult) -> str:
-    """Every text of a result, with real line ends."""
-    failure = result.error.message if result.error else None
-    texts = [*texts_in(result.outputs), result.reason, result.feedback, failure]
-    return "\n".join(text for text in texts if text)
 
 
 def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryMentions:

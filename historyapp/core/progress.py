@@ -47,11 +47,13 @@ def compile_progress(past: Steps, settings: SessionSettings, count: TokenCounter
     rest. Oldest first; steps that do not fit are left out.
     """
     newest_full = past.steps - settings.full_message_count
-
-    def line(episode: Episode) -> str:
-        return progress_line(episode, full=episode.number > newest_full)
-
-    fitted = fill(past.episodes_newest_first(), 0, settings.budget(), count, line)
+    fitted = fill(
+        past.episodes_newest_first(),
+        0,
+        settings.budget(),
+        count,
+        lambda episode: progress_line(episode, full=episode.number > newest_full),
+    )
     return "\n\n".join(text for _, text, _ in fitted)
 
 

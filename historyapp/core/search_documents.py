@@ -103,7 +103,11 @@ def document_of(project: UUID, session: UUID, step_entries: Sequence[IndexedEntr
     facets = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
     facets += _step_facets(step_entries, tail.step, output)
     tokens = [*facets, *texts]
-    tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MAX_CALLS] if tail.step else ()
+    tools: tuple[str, ...] = ()
+    status = ""
+    if tail.step:
+        tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MAX_CALLS]
+        status = LIKELY_FAILED if tail.step.likely_failure else tail.step.status
     return SearchDocument(
         first=step_entries[0].entry.position,
         last=step_entries[-1].entry.position,
@@ -112,7 +116,7 @@ def document_of(project: UUID, session: UUID, step_entries: Sequence[IndexedEntr
         at=at,
         tokens=" ".join(tokens[:MAX_TOKENS]),
         tools=tools,
-        status=_status(tail.step),
+        status=status,
         is_capped=is_capped or len(tokens) > MAX_TOKENS,
     )
 
@@ -133,12 +137,6 @@ def session_token(session: UUID) -> str:
 def day_tokens(at: datetime) -> tuple[str, str]:
     """The tokens of a day and of its month; in UTC."""
     return f"{MARKS['day']}{at:%Y%m%d}", f"{MARKS['month']}{at:%Y%m}"
-
-
-def _status(step: Step | None) -> str:
-    if step is None:
-        return ""
-    return LIKELY_FAILED if step.likely_failure else step.status
 
 
 def _step_facets(

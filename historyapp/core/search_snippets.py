@@ -40,12 +40,9 @@ def snippet_of(passages: Sequence[Passage], terms: Sequence[Term]) -> Snippet | 
                     return _cut(*best[1:], terms)
     if best is not None:
         return _cut(*best[1:], terms)
-    first = min((passage for passage in passages if passage.field in _FIRST), key=_rank, default=None)
+    candidates = [passage for passage in passages if passage.field in _FIRST]
+    first = min(candidates, key=lambda passage: _FIRST.index(passage.field), default=None)
     return _cut(first, first.text, 0, terms) if first else None
-
-
-def _rank(passage: Passage) -> int:
-    return _FIRST.index(passage.field)
 
 
 def _first_place(text: str, term: Term) -> int | None:

@@ -47,7 +47,9 @@ def widen_query(text: str) -> str:
         if word.is_excluded:
             excluded.append(_written(word))
         elif word.facet in STEP_FACETS:
-            groups.setdefault(_kind(word), []).append(_written(word))
+            has_outcome = word.facet == "has" and word.text in _OUTCOMES
+            kind = "outcome" if has_outcome or word.facet in ("command", "status") else "call"
+            groups.setdefault(kind, []).append(_written(word))
         elif word.facet:
             session_filters.append(_written(word))
         elif not word.is_quoted and (as_filter := _as_filter(word.text.lower().strip(_MARKS), words)):
@@ -74,11 +76,6 @@ def _as_filter(text: str, words: Sequence[QueryWord]) -> tuple[str, str] | None:
     if text in edits and any(_FILE.fullmatch(other) for other in texts):
         return "call", "has:edit"
     return None
-
-
-def _kind(word: QueryWord) -> str:
-    is_outcome = word.facet in ("command", "status") or (word.facet == "has" and word.text in _OUTCOMES)
-    return "outcome" if is_outcome else "call"
 
 
 def _written(word: QueryWord) -> str:

@@ -107,13 +107,12 @@ class Outbox:
         for start in range(0, len(chunk), WRITE):
             piece = view[start : start + WRITE]
             if not self._keep_in_memory(piece):
-                if not self._unread.take(self.client, len(piece), self._is_gone, self._waiting_for_client):
+                if not self._unread.take(
+                    self.client, len(piece), lambda: self._abandoned, self._waiting_for_client
+                ):
                     self._abort()
                 self._write_to_file(piece)
             self._loop.call_soon_threadsafe(self._wake)
-
-    def _is_gone(self) -> bool:
-        return self._abandoned
 
     def _keep_in_memory(self, piece: memoryview) -> bool:
         with self._lock:

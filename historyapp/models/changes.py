@@ -173,7 +173,10 @@ def changes_since(
     """
     statement = _PAGE.format(settled="" if on_sqlite() else _SETTLED)
     changes = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
-    if not changes and cursor.transaction_id and _is_of_other_database(cursor):
+    may_be_restored = not changes and cursor.transaction_id and not on_sqlite()
+    if may_be_restored and next_transaction() <= cursor.transaction_id:
+        # The cursor's transaction does not exist yet: the database was restored on another server. A dump
+        # keeps the ids of rows, so that readers can continue by id.
         return changes_since(project, Cursor(0, cursor.id), limit=limit, session=session)
     if changes and changes[0].kind == ChangeKind.PRUNED and cursor != START:
         raise CursorExpired(
@@ -202,14 +205,6 @@ def progress() -> int:
 def next_transaction() -> int:
     """The next transaction number of this PostgreSQL server."""
     return int(fetch_all(_NEXT_TRANSACTION, [])[0][0])
-
-
-def _is_of_other_database(cursor: Cursor) -> bool:
-    """Whether the cursor's transaction does not exist yet: the database was restored on another server.
-
-    A dump keeps the ids of rows, so that readers can continue by id.
-    """
-    return not on_sqlite() and next_transaction() <= cursor.transaction_id
 
 
 def _changes(rows: Iterable[Sequence[Any]]) -> Iterable[ReadChange]:

@@ -149,17 +149,20 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
-
-        def read(limit: int) -> list[Episode]:
-            return list(self._in_sessions(lineage, first, last, limit).defer("excerpt"))
-
-        def read_places(limit: int) -> list[RowPlace]:
-            return row_places(session_ids(lineage), range(first, last + 1), limit)
-
-        if not lineage.older and (rows := _few_rows_of(lineage, first, last, read)) is not None:
-            return rows
-        # If a rewind followed each step, each has two rows. Only live ones are read in full.
-        places = _few_rows_of(lineage, first, last, read_places) if lineage.older else None
+        places: list[RowPlace] | None = None
+        if lineage.older:
+            # If a rewind followed each step, each has two rows. Only live ones are read in full.
+            sessions, numbers = session_ids(lineage), range(first, last + 1)
+            places = _few_rows_of(lineage, first, last, lambda limit: row_places(sessions, numbers, limit))
+        else:
+            rows = _few_rows_of(
+                lineage,
+                first,
+                last,
+                lambda limit: list(self._in_sessions(lineage, first, last, limit).defer("excerpt")),
+            )
+            if rows is not None:
+                return rows
         return self.at(_rows_by_place(lineage, first, last, row_places_in) if places is None else places)
 
     def few_with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
@@ -202,15 +205,17 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         self, lineage: Lineage, first: int, last: int, shape: "Callable[[EpisodeQuerySet], list[Row]]"
     ) -> list[Row]:
         """Live steps ``first`` to ``last`` with the columns that ``shape`` selects."""
-
-        def read(limit: int) -> list[Row]:
-            return shape(self._in_sessions(lineage, first, last, limit))
-
-        def read_in(spans: Sequence[Span], limit: int) -> list[Row]:
-            return shape(in_spans(self, spans, "anchor", before=1).order_by("anchor")[:limit])
-
-        rows = _few_rows_of(lineage, first, last, read)
-        return _rows_by_place(lineage, first, last, read_in) if rows is None else rows
+        rows = _few_rows_of(
+            lineage, first, last, lambda limit: shape(self._in_sessions(lineage, first, last, limit))
+        )
+        if rows is not None:
+            return rows
+        return _rows_by_place(
+            lineage,
+            first,
+            last,
+            lambda spans, limit: shape(in_spans(self, spans, "anchor", before=1).order_by("anchor")[:limit]),
+        )
 
     def _in_sessions(self, lineage: Lineage, first: int, last: int, limit: int) -> Self:
         return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:limit]

@@ -24,7 +24,7 @@ from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
 from historyapp.models.request_origins import RequestOrigins
-from historyapp.models.samples import count_steps, sample_totals
+from historyapp.models.samples import sample_totals
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, SummaryRow, existed_at, own_by_step
@@ -89,11 +89,6 @@ class History:
     def steps(self) -> int:
         """The number of live steps, which is also the number of the newest step."""
         return self.tail.totals.steps
-
-    @property
-    def shared_steps(self) -> int:
-        """The number of steps that a fork shares with its parent. 0 in other sessions."""
-        return count_steps(self.session.shared_lineage)
 
     def is_open(self, number: int) -> bool:
         """Whether the step lacks a result. An ended session may get it by an import of its file."""
@@ -289,12 +284,12 @@ class History:
         if not rows:
             return []
         summaries = self.summaries(rows[0].first_position, rows[-1].last_position)
-
-        def load(first: int, last: int) -> Iterator[core.Entry]:
-            kinds = ("model_output", "tool_results")
-            return live_entries(self.lineage, kinds, after=first - 1, before=last + 1)
-
-        return outlined(rows, summaries, load)
+        kinds = ("model_output", "tool_results")
+        return outlined(
+            rows,
+            summaries,
+            lambda first, last: live_entries(self.lineage, kinds, after=first - 1, before=last + 1),
+        )
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
         """The bodies of consecutive outlined steps, without summaries. One query."""

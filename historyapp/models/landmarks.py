@@ -89,13 +89,26 @@ def _first_with(history: History, status: str, start: int, forwards: bool) -> La
 
 def turn(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step that follows an input from a person."""
-    return _after_mark(history, ("model_input",), _is_of_person, start, forwards)
+    return _after_mark(
+        history,
+        ("model_input",),
+        lambda kind, body: kind == "model_input" and body.get("channel", PERSON) == PERSON,
+        start,
+        forwards,
+    )
 
 
 def compaction(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step before which the agent compacted its context, according to its transcript."""
-    kinds = ("model_input", "debug_log")
-    return _after_mark(history, kinds, _is_compaction, start, forwards)
+    return _after_mark(
+        history,
+        ("model_input", "debug_log"),
+        lambda kind, body: marks_compaction(
+            kind, str(body.get("category" if kind == "debug_log" else "channel", ""))
+        ),
+        start,
+        forwards,
+    )
 
 
 def edit(history: History, start: int, forwards: bool) -> Landmark:
@@ -128,14 +141,6 @@ def take(history: History, start: int, forwards: bool) -> Landmark:
     steps = sorted({max(1, cut.after_step) for cut in takes(history)}, reverse=not forwards)
     beyond = (step for step in steps if (step > start if forwards else step < start))
     return Landmark(next(beyond, None))
-
-
-def _is_of_person(kind: str, body: Mapping[str, Any]) -> bool:
-    return kind == "model_input" and body.get("channel", PERSON) == PERSON
-
-
-def _is_compaction(kind: str, body: Mapping[str, Any]) -> bool:
-    return marks_compaction(kind, str(body.get("category" if kind == "debug_log" else "channel", "")))
 
 
 class _MarkedEntry(NamedTuple):

@@ -280,9 +280,10 @@ def _ends(
         waiting = {}
         for pair, probe in probes.items():
             place = reader.below(probe) if newest else reader.above(probe)
-            position = _inside(place, place_of(*pair, spans[0].first), place_of(*pair, spans[-1].last))
-            if position is None:
+            first, last = place_of(*pair, spans[0].first), place_of(*pair, spans[-1].last)
+            if place is None or not first <= place <= last:
                 continue
+            position = position_of(place)
             at = bisect_right(spans, position, key=lambda span: span.first) - 1
             if position <= spans[at].last:
                 ends[pair] = position
@@ -348,11 +349,6 @@ def _readers(spans: Spans, unsaved: Unsaved | None = None) -> Iterator[tuple[Pla
     for index, own in by_index.items():
         is_unsaved = unsaved is not None and unsaved.name_index.pk == index
         yield PlaceReader(index, unsaved.places if unsaved and is_unsaved else ()), own[::-1]
-
-
-def _inside(place: int | None, low: int, high: int) -> int | None:
-    """The position of a place between two others."""
-    return position_of(place) if place is not None and low <= place <= high else None
 
 
 def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:

@@ -6,10 +6,7 @@ every other part is looked up. A page reads a bounded number of sessions.
 
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 from uuid import UUID
-
-from django.db.models import QuerySet
 
 from historyapp.core.search_query import SearchQuery
 from historyapp.models.search import (
@@ -51,7 +48,8 @@ class WholeSessionSearch:
             sessions = self._parts[0].wanted_sessions()
             if sessions is not None and not sessions:
                 return page
-            driver = self._rarest(sessions)
+            counts = [len(part.candidates(sessions, LAST)) for part in self._parts]
+            driver = self._parts[counts.index(min(counts))]
             seen: set[UUID] = set()
             while True:
                 rows = driver.candidates(sessions, reached)
@@ -71,10 +69,6 @@ class WholeSessionSearch:
                 if read >= MAX_READ:
                     page.next = reached
                     return _counted(page, before)
-
-    def _rarest(self, sessions: "QuerySet[Any, Any] | list[UUID] | None") -> ProjectSearch:
-        counts = [len(part.candidates(sessions, LAST)) for part in self._parts]
-        return self._parts[counts.index(min(counts))]
 
     def _steps_of(self, hit: SearchHit, driver: ProjectSearch, before: int | None) -> list[SearchHit]:
         """The newest step of each part, in the session of a hit or in a fork of it. Empty if a part has none.

@@ -108,20 +108,15 @@ def _in_full(places: list[RowPlace]) -> Iterator[tuple[int, Episode]]:
         yield from ((place.number, rows[place.number]) for place in batch)
 
 
-def _without_index(condition: Q) -> Case:
-    """The condition in a form without an index, so that the database finds rows by spans.
-
-    PostgreSQL uses the index of failed steps if it expects few failures in a session, as most sessions have.
-    It would then read the failed steps of all takes.
-    """
-    return Case(When(condition, then=Value(True)), default=Value(False))
-
-
 def _read(batch: list[Span], condition: Q, *, forwards: bool) -> list[RowPlace | _CutStep]:
     """The places of a batch's matching rows and the cut steps that may hide one, by anchor."""
     before = {(span.session, span.first - 1) for span in batch}
     matching = in_spans(Episode.objects.all(), batch, "anchor", before=1)
-    matching = matching.filter(_without_index(condition)) if condition else matching
+    if condition:
+        # In a form without an index, so that the database finds rows by spans. PostgreSQL uses the index of
+        # failed steps if it expects few failures in a session, as most sessions have. It would then read the
+        # failed steps of all takes.
+        matching = matching.filter(Case(When(condition, then=Value(True)), default=Value(False)))
     # A cut step has a separate row. Only rows that are shown are read in full.
     places = [RowPlace(*row) for row in matching.values_list(*RowPlace._fields)]
     rows: list[tuple[int, bool, RowPlace | _CutStep]] = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from historyapp.core.named_files import names_file
-from historyapp.core.searchable import Passage, lowered
+from historyapp.core.searchable import lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
 from historyapp.models.text_search import MAX_HITS, TextMatches, TextSearch, wanted_text, wanted_trigrams
@@ -39,11 +39,12 @@ def steps_with_text(history: History, text: str, within: range, max_steps: int =
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     """Steps with a tool call that names a file by its path, or by the start or end of the path."""
     path = lowered(file).replace("\\", "/")
-
-    def accepts(passage: Passage) -> bool:
-        return passage.field == "call" and names_file(passage.text, path)
-
-    return _search(history, within, TextSearch(history, file, accepts=accepts))
+    search = TextSearch(
+        history,
+        file,
+        accepts=lambda passage: passage.field == "call" and names_file(passage.text, path),
+    )
+    return _search(history, within, search)
 
 
 def read_around(history: History, step: int, texts: Sequence[str]) -> None:

@@ -171,16 +171,12 @@ def subagents_of(session: Session) -> list[Subagent]:
     for child in reversed(by_id.values()):
         parent = by_id.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
         if parent is not None:
-            _add_figures(parent, child)
+            parent.steps += child.steps
+            parent.errors += child.errors
+            parent.tokens += child.tokens
+            parent.micros += child.micros
+            parent.below += child.below + 1
     return _as_tree(by_id, session.pk)
-
-
-def _add_figures(parent: Subagent, child: Subagent) -> None:
-    parent.steps += child.steps
-    parent.errors += child.errors
-    parent.tokens += child.tokens
-    parent.micros += child.micros
-    parent.below += child.below + 1
 
 
 def _as_tree(by_id: dict[UUID, Subagent], root: UUID) -> list[Subagent]:

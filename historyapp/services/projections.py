@@ -69,8 +69,12 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
         _replay(locked, report)
         stale = StaleOutcomes.objects.filter(session=locked)
         after = _stored(locked)
-        after["session"] |= _ignored_columns(before["session"], is_stale=stale.exists())
-        report.differences.extend(_compare(before, after, is_stale=stale.exists()))
+        is_stale = stale.exists()
+        # Not compared: the money, and all list columns if an earlier version stored them.
+        has_list_columns = before["session"]["is_listed"] and not is_stale
+        ignored = ("money",) if has_list_columns else (*LIST_COLUMNS, "is_listed")
+        after["session"] |= {name: before["session"][name] for name in ignored}
+        report.differences.extend(_compare(before, after, is_stale=is_stale))
         stale.delete()
         report.differences.extend(recount(locked))
         report.differences.extend(recount_days(locked))
@@ -166,13 +170,6 @@ def _stored(session: Session) -> dict[str, Any]:
     row = Session.objects.filter(pk=session.pk).values(*_PROJECTED_COLUMNS).get()
     episodes = Episode.objects.filter(session=session).order_by("anchor").values()
     return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
-
-
-def _ignored_columns(stored: dict[str, Any], *, is_stale: bool) -> dict[str, Any]:
-    """The columns that are not compared: the money, and all list columns if an earlier version stored
-    them."""
-    ignored = ("money",) if stored["is_listed"] and not is_stale else (*LIST_COLUMNS, "is_listed")
-    return {name: stored[name] for name in ignored}
 
 
 def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -44,7 +43,9 @@ def local_server(project: str | None) -> Server:
         raise error_class(str(error)) from error
     import httpx  # after terminal.server, which prevents httpx from loading its command line
 
-    transport = httpx.WSGITransport(partial(_with_key, application, {LOCAL_KEY: key}))
+    transport = httpx.WSGITransport(
+        lambda environ, start_response: application({**environ, LOCAL_KEY: key}, start_response)
+    )
     server = Server(ADDRESS, "local", transport)
     server.work = _work
     return server
@@ -56,12 +57,3 @@ def _work(evaluation: str, seconds: float) -> bool:
 
     end = time.monotonic() + seconds
     return process_evaluation(UUID(evaluation), lambda: time.monotonic() >= end)
-
-
-def _with_key(
-    application: Wsgi,
-    key: dict[str, Any],
-    environ: dict[str, Any],
-    start_response: Callable[..., Any],
-) -> Iterable[bytes]:
-    return application({**environ, **key}, start_response)

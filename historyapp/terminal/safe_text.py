@@ -37,8 +37,5 @@ def safe_line(text: str) -> str:
 
 def safe_json(value: Any, indent: int | None = None) -> str:
     """A value as JSON. Characters that a terminal might interpret are escaped."""
-    return _UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
-
-
-def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -85,16 +85,13 @@ def _show_steps(server: Server, output: Output, options: Namespace, session: Jso
         )
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def print_head(output: Output, session: JsonObject) -> None:
     """Prints a session's description and figures in a few lines."""
     output.line((safe_line(session["title"]) or "(untitled)", "bold"))
     agent_and_model = ", ".join(filter(None, (session["agent"], session["model"])))
     output.line((session["id"], "dim"), f"  {safe_line(agent_and_model)}")
-    figures = [_plural(session[f"{noun}s"], noun) for noun in ("step", "error", "token")]
+    counts = [(session[f"{noun}s"], noun) for noun in ("step", "error", "token")]
+    figures = [f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts]
     if session["cost"]:
         figures.append(dollars_text(session["cost"]))
     output.line((session["status"], STYLES.get(session["status"], "")), f"  {', '.join(figures)}")

@@ -53,7 +53,12 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
     pieces = [piece for piece, count in counts.items() for _ in range(count)]
     if len(pieces) == blocks:
         return []  # reasoning alone is not sent
-    recorded = _recorded_pieces(output.raw_message or {})
+    message = output.raw_message or {}
+    lists = [message[name] for name in ("output", "content") if isinstance(message.get(name), list)]
+    listed: list[Any] = lists[0] if lists else []
+    recorded: list[Piece | Literal[""]] = [
+        _PIECES.get(_kind(block), "") for block in listed if isinstance(block, dict)
+    ]
     if "reasoning" not in recorded:
         return pieces
     last = max(index for index, piece in enumerate(recorded) if piece == "reasoning")
@@ -74,13 +79,6 @@ def in_response_order(format: Format, output: ModelOutput, written: Iterable[Ite
         piece = _PIECES[_kind(item)]
         remaining[piece].insert(0, item)
     return [remaining[piece].pop() for piece in response_order(output, len(blocks))]
-
-
-def _recorded_pieces(message: Mapping[str, Any]) -> list[Piece | Literal[""]]:
-    """The pieces of a provider's message; empty texts for anything else."""
-    lists = [message[name] for name in ("output", "content") if isinstance(message.get(name), list)]
-    listed: list[Any] = lists[0] if lists else []
-    return [_PIECES.get(_kind(block), "") for block in listed if isinstance(block, dict)]
 
 
 def _kind(block: Mapping[str, Any]) -> str:

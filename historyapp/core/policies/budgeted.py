@@ -6,7 +6,7 @@ newest step each have a share of the budget, so none can take the room of anothe
 decides where notes end and messages begin, ``notes`` chooses lines, and ``clipping`` shortens steps.
 docs/context-quality.md has measurements."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -331,14 +331,9 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
             assembly.leave_out(first, last, "none of their lines is likely enough to be needed")
 
 
-def _texts(parts: Iterable[ContextPart]) -> Iterator[str]:
-    """All texts of some parts that a model reads, including the arguments of tool calls."""
-    for part in parts:
-        yield from texts_of(part.content)
-
-
 def _shown(assembly: Assembly) -> str:
-    return "\n".join(_texts(assembly.parts))
+    """All texts that a model reads, including the arguments of tool calls."""
+    return "\n".join(text for part in assembly.parts for text in texts_of(part.content))
 
 
 def _newest_only(assembly: Assembly, material: _Material) -> int:

@@ -62,12 +62,8 @@ def first_outlined(newest: int, room: int = 0) -> int:
     It is one to two periods before the newest step and stays the same for a period. ``room``: tokens for
     inputs, notes and steps; up to 32,767 tokens, a period has 48 steps.
     """
-    period = _period(room)
+    period = PERIOD * max(1, room // ROOM_OF_PERIOD)
     return max(0, newest // period - 1) * period + 1
-
-
-def _period(room: int) -> int:
-    return PERIOD * max(1, room // ROOM_OF_PERIOD)
 
 
 def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:

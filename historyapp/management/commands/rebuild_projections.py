@@ -53,8 +53,12 @@ class Command(PlayheadCommand):
                 differing.add(session.pk)
             if reports[-1].differences or reports[-1].without_models is not None:
                 self._report(reports[-1])
-        projects = [] if sessions else list(Project.objects.order_by("pk"))
-        days = sum(self._rebuild_days(project, check=check) for project in projects)
+        days = 0
+        for project in [] if sessions else list(Project.objects.order_by("pk")):
+            if differing_days := rebuild_days(project, check_only=check):
+                days += differing_days
+                rows = plural(differing_days, "row")
+                self.stdout.write(f"project {printable(project.name)}\n    {rows} of figures by day differed")
         entries = sum(rebuilt.entries for rebuilt in reports)
         read = f"{plural(len(reports), 'session')} with {plural(entries, 'entry')} read"
         numbers = ((len(differing), "session"), (days, "row of figures by day"))
@@ -63,13 +67,6 @@ class Command(PlayheadCommand):
             raise CommandError(f"{read}: {' and '.join(counts)} would change.")
         changed = f"{' and '.join(counts)} changed" if counts else "no differences"
         self.stdout.write(f"{read}: {changed}.")
-
-    def _rebuild_days(self, project: Project, *, check: bool) -> int:
-        differing = rebuild_days(project, check_only=check)
-        if differing:
-            rows = plural(differing, "row")
-            self.stdout.write(f"project {printable(project.name)}\n    {rows} of figures by day differed")
-        return differing
 
     def _report(self, rebuilt: RebuildReport) -> None:
         self.stdout.write(f"{rebuilt.session.pk} {printable(rebuilt.session.title)}")

@@ -311,18 +311,17 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job
     for item in items:
         if item.parts:
             parts = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
-            digests.append(Job(item, [_part_text(summary) for summary in parts]))
+            # The summary of a single step gets the step's number, as in contexts.
+            texts = [
+                numbered(part.text, part.first_step) if part.first_step == part.last_step else part.text
+                for part in parts
+            ]
+            digests.append(Job(item, texts))
         elif adjacent and item.first_step == adjacent[-1][-1].last_step + 1:
             adjacent[-1].append(item)
         else:
             adjacent.append([item])
     return [job for group in adjacent for job in _read_adjacent(history, group, task)] + digests
-
-
-def _part_text(summary: Summary) -> str:
-    """A summary's text for a digest. For a single step it gets the step's number, as in contexts."""
-    single = summary.first_step == summary.last_step
-    return numbered(summary.text, summary.first_step) if single else summary.text
 
 
 def _read_adjacent(history: History, items: Sequence[CompressionItem], task: str) -> Iterator[Job]:

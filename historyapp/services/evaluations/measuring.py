@@ -48,11 +48,6 @@ class ReadSession:
     fixed: Sequence[Entry]
     is_whole: bool
 
-    @property
-    def limit_note(self) -> str:
-        """A sentence that says how much of a long session was read."""
-        return f"Only its first {len(self.episodes):,} steps were read."
-
 
 def read_session(history: History) -> ReadSession:
     """Reads a session up to the limits of evaluations."""

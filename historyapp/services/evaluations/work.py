@@ -46,9 +46,14 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
             raise
         except Exception:  # the other sessions must not wait for it
             log.exception("Session %s cannot be evaluated.", item.session_id)
-            has_ended = _end_failed(item)
+            if Session.objects.filter(pk=item.session_id).exists():
+                has_ended = _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)
+            else:  # it was deleted meanwhile
+                has_ended = _end(item, EvaluatedSession.State.SKIPPED, SESSION_DELETED)
         if not has_ended:
-            _release(item)
+            with writing():
+                claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
+                claimed.update(claim=None, claimed_until=None)
             return True
         if should_stop():
             break
@@ -104,7 +109,9 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
             evaluated.measure(step, keep_alive)  # computes the smallest budget, which is not stored
         reason = f"All budgets are too small for this session; use at least {evaluated.smallest:,}."
         return _end(item, states.SKIPPED, reason)
-    return _end(item, states.DONE, "" if evaluated.read.is_whole else evaluated.read.limit_note)
+    read = evaluated.read
+    note = "" if read.is_whole else f"Only its first {len(read.episodes):,} steps were read."
+    return _end(item, states.DONE, note)
 
 
 def _claim_renewal(item: EvaluatedSession) -> Callable[[], None]:
@@ -135,19 +142,6 @@ def _end(item: EvaluatedSession, state: str, reason: str) -> bool:
     figures = {} if reason == SESSION_DELETED else item.figures
     _store(item, state=state, reason=reason[:1000], figures=figures)
     return True
-
-
-def _end_failed(item: EvaluatedSession) -> bool:
-    """Ends a session whose measurement failed unexpectedly. It may have been deleted meanwhile."""
-    if not Session.objects.filter(pk=item.session_id).exists():
-        return _end(item, EvaluatedSession.State.SKIPPED, SESSION_DELETED)
-    return _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)
-
-
-def _release(item: EvaluatedSession) -> None:
-    with writing():
-        claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
-        claimed.update(claim=None, claimed_until=None)
 
 
 def _finish(evaluation_id: UUID) -> bool:

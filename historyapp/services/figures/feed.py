@@ -42,7 +42,11 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
     """
     for (id,) in fetch_all(_PROJECTS_TO_COUNT, []):
         project = as_uuid(id)
-        progress = FiguresProgress.objects.filter(project=project).first() or _create_progress(project)
+        progress = FiguresProgress.objects.filter(project=project).first()
+        if progress is None:
+            with writing():  # another worker may do so at the same time
+                FiguresProgress.objects.bulk_create([_at_the_end(project)], ignore_conflicts=True)
+            progress = FiguresProgress.objects.get(project=project)
         while not should_stop():
             if not _count_next(progress, should_stop):
                 break
@@ -55,13 +59,6 @@ def cpu_time_limit(seconds: float) -> Callable[[], bool]:
     """A function that returns True once this thread has used this many seconds of processor time."""
     end = time.thread_time() + seconds
     return lambda: time.thread_time() > end
-
-
-def _create_progress(project: UUID) -> FiguresProgress:
-    """Stores the progress of a project that has none. Another worker may do so at the same time."""
-    with writing():
-        FiguresProgress.objects.bulk_create([_at_the_end(project)], ignore_conflicts=True)
-    return FiguresProgress.objects.get(project=project)
 
 
 def _at_the_end(project: UUID) -> FiguresProgress:

@@ -242,7 +242,9 @@ class SessionWriter:
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
             source.settled_position = shifted(source, self._newest_settled.position)
             source.save()
-            started_at = _start_time(session, entries)
+            # The run's start: the time in the file, otherwise the first known time of its own entries.
+            times = (known_time(entry.draft.created_at) for entry in entries if entry)
+            started_at = known_time(session.created_at) or next(filter(None, times), None) or UNDATED
             Session.objects.filter(pk=session.pk).update(
                 status=status, created_at=started_at, duration=duration_of(session, started_at)
             )
@@ -294,12 +296,6 @@ def _with_time(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
         return waiting._replace(operation=operation, prepared=prepared)
     draft = operation.draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
     return waiting._replace(operation=replace(operation, draft=draft._replace(created_at=time)))
-
-
-def _start_time(session: Session, entries: list[Prepared | None]) -> datetime:
-    """The start of the run: the time in the file, otherwise the first known time of its own entries."""
-    times = (known_time(entry.draft.created_at) for entry in entries if entry)
-    return known_time(session.created_at) or next(filter(None, times), None) or UNDATED
 
 
 def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:

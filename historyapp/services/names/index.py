@@ -263,7 +263,10 @@ def _flagged_steps(
     spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, used_keys, unsaved).items()}
     seen = RemovedEntries(window_rows(lineage))
-    standing = _standing_keys(session, lineage)
+    # The keys in the newest instruction and notebook, which compactions do not remove.
+    kinds = ("system_instruction", "memory_notebook")
+    kept = (outermost(lineage, kind, session, newest=True) for kind in kinds)
+    standing = {mention.key for entry in kept if entry for mention in mentions_of(entry.body).mentions}
     steps: list[StepNames] = []
     for (row, entry), entry_keys in zip(entries, keys, strict=True):
         action = actions.get(row.position)
@@ -287,23 +290,12 @@ def _flagged_steps(
             )
             steps += [names] if names.unseen or names.gone else []
         newest.update(dict.fromkeys(entry_keys & used_keys, row.position))
-        if row.kind in ("system_instruction", "memory_notebook"):
+        if row.kind in kinds:
             standing |= entry_keys
         elif row.kind != "rewind":
-            seen.add(_log_row(row, entry))
+            body = row.body if row.kind in (*INPUT_KINDS, "debug_log") else {}
+            seen.add(LogRow(row.position, row.kind, row.created_at, row.tokens, entry.metadata, body))
     return steps
-
-
-def _log_row(row: Entry, entry: core.Entry) -> LogRow:
-    body = row.body if row.kind in (*INPUT_KINDS, "debug_log") else {}
-    return LogRow(row.position, row.kind, row.created_at, row.tokens, entry.metadata, body)
-
-
-def _standing_keys(session: Session, lineage: Lineage) -> set[int]:
-    """The keys in the newest instruction and notebook, which compactions do not remove."""
-    kinds = ("system_instruction", "memory_notebook")
-    newest = (outermost(lineage, kind, session, newest=True) for kind in kinds)
-    return {mention.key for entry in newest if entry for mention in mentions_of(entry.body).mentions}
 
 
 def _last_seen(spellings: Iterable[Lookup], newest: dict[int, int]) -> int:

@@ -219,7 +219,10 @@ def rebuild_search(session: Session) -> Iterator[str]:
             yield f"search row {document.first} was missing"
             _insert_rows(session, [document])
             continue
-        is_equal = _is_equal(row, document)
+        rebuilt = SearchStep(pk=row.pk)
+        _fill(rebuilt, document, is_open=False)
+        compared = [name for name in _FIELDS if name != "open_tokens"]
+        is_equal = all(getattr(row, name) == getattr(rebuilt, name) for name in compared)
         if row.pk not in with_words:
             yield f"search row {document.first} had no words"
         elif not is_equal:
@@ -229,12 +232,6 @@ def rebuild_search(session: Session) -> Iterator[str]:
     for first, row in stored.items():
         yield f"search row {first} was not in the log"
         row.delete()
-
-
-def _is_equal(row: SearchStep, document: SearchDocument) -> bool:
-    rebuilt = SearchStep(pk=row.pk)
-    _fill(rebuilt, document, is_open=False)
-    return all(getattr(row, name) == getattr(rebuilt, name) for name in _FIELDS if name != "open_tokens")
 
 
 def delete_search_rows(session: Session) -> None:
