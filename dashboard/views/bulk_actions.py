@@ -45,9 +45,9 @@ def bulk(request: PersonRequest) -> HttpResponse:
         if len(sessions) != 2:
             raise Invalid(f"Select two sessions to compare; {len(sessions)} are selected.")
         return redirect(f"{reverse('compare-runs')}?a={sessions[0]}&b={sessions[1]}")
-    bulk_request = BulkRequest(
-        kind, sessions, _tag(request, kind), _text(request, "strategy"), _text(request, "model")
-    )
+    fields = ("strategy", "model")
+    strategy, model = (clean(request.POST.get(field, "")).strip()[:MAX_NAME] for field in fields)
+    bulk_request = BulkRequest(kind, sessions, _tag(request, kind), strategy, model)
     payer = spender(request, project)
     if kind == BulkAction.Kind.COMPRESS:
         bulk_estimate = estimate_compressions(project, bulk_request, payer)
@@ -121,10 +121,6 @@ def _sessions(request: PersonRequest) -> list[UUID]:
         return [UUID(text) for text in request.POST.getlist("session")]
     except ValueError:
         raise Invalid("A selected session has no valid ID. Reload the list.") from None
-
-
-def _text(request: PersonRequest, name: str) -> str:
-    return clean(request.POST.get(name, "")).strip()[:MAX_NAME]
 
 
 def _tag(request: PersonRequest, kind: str) -> str:

@@ -141,7 +141,13 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
         Invalid: when the pinned part alone exceeds the budget (the error's ``smallest`` is a budget that
             works), or for an invalid tool definition.
     """
-    stored_context = context = _with_comparison(_choose(past, spec), past, spec.model)
+    context = _choose(past, spec)
+    price = price_list().of(spec.model)
+    if price is not None:
+        compared = compare_with_full_history(context, past.tail.totals.tokens, past.steps, price)
+        manifest = context.manifest.model_copy(update={"full_history": compared})
+        context = replace(context, manifest=manifest)
+    stored_context = context
     format = format_named(spec.format)
     stored_request = request = format.request(context, spec.tools)
     if live_screen.strip():
@@ -149,15 +155,6 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
         request = format.request(context, spec.tools)
     tokens, sha256 = spec.meter.request_tokens(request), digest(stored_request)
     return BuiltContext(spec, context.manifest, request, tokens, sha256, stored_context)
-
-
-def _with_comparison(context: Context, past: CountedPast, model: str) -> Context:
-    """The context, with a comparison of its cost with that of the full history in the manifest."""
-    price = price_list().of(model)
-    if price is None:
-        return context
-    compared = compare_with_full_history(context, past.tail.totals.tokens, past.steps, price)
-    return replace(context, manifest=context.manifest.model_copy(update={"full_history": compared}))
 
 
 def count_by_provider(project: Project, built: BuiltContext) -> int:

@@ -169,7 +169,10 @@ def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
 
 def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
     episode = pending.episode
-    output, calls = episode.output, _calls(episode.output)
+    output = episode.output
+    calls, action = list(output.tool_calls), output.use_tool
+    if not calls and action:  # an action that the model wrote as text is a tool call without an id
+        calls = [ToolCall(id="", name=action.name, arguments=action.arguments)]
     subjects = [call_subject(tool_call.name, tool_call.arguments) for tool_call in calls]
     likely = _likely_failure(episode, calls, subjects)
     started_at = _milliseconds(episode.started_at)
@@ -204,14 +207,6 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
         "after": after or [],
     }
     return _Block(row, {name: value for name, value in content.items() if value not in (None, [], 0)})
-
-
-def _calls(output: ModelOutput) -> list[ToolCall]:
-    """The calls of a step; an action that the model wrote as text is one without an id."""
-    if output.tool_calls:
-        return list(output.tool_calls)
-    action = output.use_tool
-    return [ToolCall(id="", name=action.name, arguments=action.arguments)] if action else []
 
 
 def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> str:
