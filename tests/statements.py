@@ -103,6 +103,14 @@ class Recorder:
             missing -= self.functions[best].statements
         return others | slow
 
+    def share_without(self, listed: set[str]) -> str:
+        """How many of the statements the other functions issue."""
+        every, remaining = set[str](), set[str]()
+        for name, function in self.functions.items():
+            every |= function.statements
+            remaining |= set[str]() if name in listed else function.statements
+        return f"{len(remaining) / len(every):.1%} of {len(every):,} statements remain"
+
 
 def _is_skipped_on_sqlite(item: pytest.Item) -> bool:
     marks = item.iter_markers("skipif")
@@ -120,7 +128,9 @@ def main(paths: list[str]) -> None:
     options = ["-q", "--database", "postgres", "-m", "not slow and not thorough"]
     if code := pytest.main([*options, *paths], plugins=[recorder]):
         sys.exit(int(code))
-    REPEATS.write_text("".join(f"{name}\n" for name in sorted(recorder.repeats())))
+    repeats = recorder.repeats()
+    REPEATS.write_text("".join(f"{name}\n" for name in sorted(repeats)))
+    print(recorder.share_without(repeats))  # noqa: T201
 
 
 if __name__ == "__main__":
