@@ -98,7 +98,8 @@ class Progress(NamedTuple):
         """Pairs the results of one entry. Returns the new progress, and the calls of each result."""
         if len(results) == 1 and results[0].tool_call_id is None:
             return self._add_result(results[0])
-        pending, statuses, paired = self.pending, self.statuses, list[PairedResult]()
+        pending, statuses = self.pending, self.statuses
+        paired: list[PairedResult] = []
         calls_in_order = iter(self.pending)  # one pass for all results without ids
         without_id = sum(result.tool_call_id is None for result in results)
         for result in results:

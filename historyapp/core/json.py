@@ -28,6 +28,8 @@ DUMP_ERRORS = (TypeError, ValueError, RecursionError)
 
 _COMPACT = (",", ":")
 _PLAIN = {str, int, bool, type(None)}
+_DEL = 0x7F
+"""A number, because bytes in bytes are first tried as a number, and the exception for that is dropped."""
 
 
 class TooDeep(ValueError):
@@ -59,8 +61,8 @@ def dump_json(value: Any) -> str:
     try:
         dumped = _encode_fast(value)
         # msgspec leaves DEL as it is, writes exponents of floats differently, and accepts dates and bytes.
-        if dumped.isascii() and b"\x7f" not in dumped and _is_plain(value):
-            return dumped.decode("ascii")
+        if dumped.isascii() and _DEL not in dumped and _is_plain(value):
+            return dumped.decode()
     except DUMP_ERRORS:  # lone surrogates, keys of other types, deep nesting
         pass
     return _encode(value)
@@ -73,8 +75,8 @@ def dump_plain(value: Any) -> str:
     """
     try:
         dumped = _encode_fast(value)
-        if dumped.isascii() and b"\x7f" not in dumped:
-            return dumped.decode("ascii")
+        if dumped.isascii() and _DEL not in dumped:
+            return dumped.decode()
     except ValueError:  # lone surrogates
         pass
     return _encode(value)

@@ -313,7 +313,8 @@ def _answer(
     """The columns of a step's row that results change, and the results that answer no open call."""
     before = step.progress
     progress, answered = before.add_results(body.results)
-    shown, changes = step.result_preview, dict[str, Any]()
+    shown = step.result_preview
+    changes: dict[str, Any] = {}
     for result, calls in answered:
         if calls and (not shown or result.status != "success"):
             shown = result_preview(result, step.checks.get(calls[0]))
