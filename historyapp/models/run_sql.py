@@ -59,7 +59,8 @@ def _driver_connection(database: Any) -> Connection | None:
     """SQLite's connection. None on PostgreSQL, or if Django has to log or refuse statements."""
     if not on_sqlite() or database.execute_wrappers or database.queries_logged or database.needs_rollback:
         return None
-    database.ensure_connection()
+    if database.connection is None:  # checked here: ensure_connection first looks for an event loop
+        database.ensure_connection()
     direct: Connection = database.connection
     return direct
 

@@ -140,8 +140,10 @@ def append_locked(
     """
     check_open(session)
     now = timezone.now()
-    first_tail, changed, entries = session.live_tail, dict[int, Step](), list[EntryRow]()
-    tail, strip = first_tail, session.strip
+    tail = first_tail = session.live_tail
+    strip = session.strip
+    changed: dict[int, Step] = {}
+    entries: list[EntryRow] = []
     unmatched: list[UnpairedResult] = []
     # Computing an excerpt takes as long as the rest of a step. Excerpts of transcripts and of long batches
     # are computed when a context first reads them.
