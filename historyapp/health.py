@@ -1,6 +1,7 @@
 """Health checks for load balancers and for ``playhead up``."""
 
 import logging
+import time
 from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import Any
@@ -22,11 +23,16 @@ ANSWER_SECONDS = 2.0
 """How long PostgreSQL may take to answer. Load balancers wait for a few seconds."""
 
 
+SHARED_SECONDS = 10.0
+"""Requests share a check for this time at most. Then the next one starts another with a new connection."""
+
+
 class _Check:
-    """A query in a thread of its own. Requests that arrive while it runs share its result."""
+    """The newest check of the database, in a thread of its own. Requests that arrive meanwhile share it."""
 
     lock = Lock()
-    running: "Future[None] | None" = None
+    parts: "Future[dict[str, str]] | None" = None
+    started_at = 0.0
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -41,27 +47,54 @@ def readyz(request: HttpRequest) -> JsonResponse:
     Without a broker or worker, requests are served and compressions wait, so the response is 200 with the
     status "degraded". The status is also "degraded" if the disk is nearly full or work has waited too long.
     """
-    database = _database()
-    broker = (
-        _redis() if settings.REDIS_URL else _table(database, QueuedMessage.objects.all(), may_be_empty=True)
-    )
-    worker = _table(database, Worker.objects.alive(), may_be_empty=False)
-    parts = {"database": database, "broker": broker, "worker": worker, "disk": _disk(), "lag": _lag(database)}
-    if database != "ok":
+    stored = _stored_parts() if connection.vendor == "sqlite" else _stored_parts_in_time()
+    broker = _redis() if settings.REDIS_URL else stored["broker"]
+    parts = {**stored, "broker": broker, "disk": _disk(), "lag": stored["lag"]}
+    if parts["database"] != "ok":
         return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
     all_ok = all(state == "ok" for state in parts.values())
     return JsonResponse({"status": "ok" if all_ok else "degraded", "parts": parts})
 
 
-def _database() -> str:
+def _stored_parts() -> dict[str, str]:
+    """The states of the database and of the parts whose state is stored in it."""
+    database = _database()
+    return {
+        "database": database,
+        "broker": _table(database, QueuedMessage.objects.all(), may_be_empty=True),
+        "worker": _table(database, Worker.objects.alive(), may_be_empty=False),
+        "lag": _lag(database),
+    }
+
+
+def _stored_parts_in_time() -> dict[str, str]:
+    """The same, read with a new connection, because a server that is stopped or cut off may never answer."""
+    with _Check.lock:
+        now = time.monotonic()
+        if _Check.parts is None or _Check.parts.done() or now > _Check.started_at + SHARED_SECONDS:
+            _Check.parts, _Check.started_at = Future(), now
+            Thread(target=_check, args=(_Check.parts,), name="readyz", daemon=True).start()
+        parts = _Check.parts
     try:
-        if connection.vendor == "sqlite":
-            _query()
-        else:
-            _query_in_time()
+        return parts.result(ANSWER_SECONDS)
     except TimeoutError:
         log.error("The database has not answered for %.0f seconds", ANSWER_SECONDS)
-        return DatabaseUnreachable.code
+        unknown = dict.fromkeys(("broker", "worker", "lag"), "unknown")
+        return {"database": DatabaseUnreachable.code, **unknown}
+
+
+def _check(parts: "Future[dict[str, str]]") -> None:
+    try:
+        parts.set_result(_stored_parts())
+    except BaseException as error:  # noqa: BLE001 raised again in the threads that wait
+        parts.set_exception(error)
+    finally:
+        connection.close()
+
+
+def _database() -> str:
+    try:
+        _query()
     except (DatabaseError, InterfaceError, UnicodeDecodeError) as error:
         # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not respond: %s", error)
@@ -75,31 +108,6 @@ def _query() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         cursor.fetchone()
-
-
-def _query_in_time() -> None:
-    """Queries with a new connection, because a server that is stopped or cut off may never answer.
-
-    Raises:
-        TimeoutError: if there is no result after :data:`ANSWER_SECONDS`. The thread continues to wait.
-    """
-    with _Check.lock:
-        if _Check.running is None or _Check.running.done():
-            _Check.running = Future()
-            Thread(target=_finish, args=(_Check.running,), name="readyz", daemon=True).start()
-        check = _Check.running
-    check.result(ANSWER_SECONDS)
-
-
-def _finish(check: "Future[None]") -> None:
-    try:
-        _query()
-    except Exception as error:  # noqa: BLE001 raised again in the threads that wait
-        check.set_exception(error)
-    else:
-        check.set_result(None)
-    finally:
-        connection.close()
 
 
 def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:

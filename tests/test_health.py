@@ -38,13 +38,13 @@ def parts(client: Client) -> tuple[str, dict[str, str]]:
     return body["status"], body["parts"]
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_readyz_is_ok_when_all_parts_respond(client: Client) -> None:
     record_worker(uuid7())
     assert parts(client) == ("ok", ALL_OK)
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_requests_are_served_without_a_worker(client: Client) -> None:
     degraded = ("degraded", {**ALL_OK, "worker": "unavailable"})
     assert parts(client) == degraded
@@ -58,7 +58,7 @@ def test_requests_are_served_without_a_worker(client: Client) -> None:
     assert parts(client) == degraded
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_rows_of_dead_workers_are_deleted_after_a_while(db: None) -> None:
     record_worker(uuid7())
     Worker.objects.update(seen_at=timezone.now() - timedelta(days=2))
@@ -66,7 +66,7 @@ def test_rows_of_dead_workers_are_deleted_after_a_while(db: None) -> None:
     assert [worker.pk for worker in Worker.objects.all()] == [alive]
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_redis_that_does_not_respond_is_reported_without_its_address(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_redis_that_does_not_respond_is_reported_without_its_address(
     assert "secret" not in caplog.text
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_redis_that_hangs_is_waited_for_two_seconds(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_redis_that_hangs_is_waited_for_two_seconds(
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_redis_that_answers_is_the_broker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     with redis_server() as redis:
         monkeypatch.setattr("django.conf.settings.REDIS_URL", redis.url)
@@ -102,7 +102,7 @@ def test_a_redis_that_answers_is_the_broker(client: Client, monkeypatch: pytest.
         assert parts(client)[1]["broker"] == "unavailable"
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_readyz_is_503_when_the_database_does_not_answer(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pyte
     assert (status, found) == ("degraded", {**ALL_OK, "broker": "unavailable", "lag": "unknown"})
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     record_worker(uuid7())
     free = free_bytes()
@@ -144,7 +144,7 @@ def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest
     assert parts(client) == ("ok", ALL_OK)
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_the_disk_of_a_missing_data_folder_is_unknown(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -153,7 +153,7 @@ def test_the_disk_of_a_missing_data_folder_is_unknown(
     assert parts(client) == ("degraded", {**ALL_OK, "disk": "unknown"})
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_message_that_waits_too_long_is_a_lag(client: Client) -> None:
     record_worker(uuid7())
     put(QUEUE, "{}")
@@ -162,7 +162,7 @@ def test_a_message_that_waits_too_long_is_a_lag(client: Client) -> None:
     assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"})
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_a_run_that_no_worker_starts_is_a_lag_and_an_active_run_is_not(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
