@@ -54,6 +54,8 @@ WEBHOOK_SECONDS = 0.9
 """This process requests the same webhook at most once in this many seconds; it checks them every second."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
 """The maximum number of webhooks that one process works on at the same time."""
+PROJECT_SENDERS = 4
+"""The same for each project. Slow targets of one project must not delay the deliveries of others."""
 EVALUATION_SECONDS = 5.0
 """Seconds of processor time after which an evaluation yields to other tasks."""
 runs_waiting = threading.Event()
@@ -63,8 +65,8 @@ _chores: set[str] = set()
 """The chores that this process is working on: outcomes, figures, indexes."""
 _current_runs: set[UUID] = set()
 """The runs that this process is working on."""
-_current_webhooks: set[UUID] = set()
-"""The webhooks that this process is working on."""
+_current_webhooks: dict[UUID, UUID] = {}
+"""The webhooks that this process is working on, with their projects."""
 _lock = threading.Lock()
 
 
@@ -130,24 +132,32 @@ def send_webhook(webhook: str) -> None:
 
 
 def _send_webhook(id: UUID) -> None:
-    with _lock:
-        is_first = id not in _current_webhooks
-        _current_webhooks.add(id)
-    if not is_first:
-        return
     # Imported here: only workers load the HTTP client.
     from historyapp.services.webhooks.delivery import process_webhook
 
     try:
         with short_connection():
-            process_webhook(id, stopping.is_set)
+            project = Webhook.objects.filter(pk=id).values_list("project_id", flat=True).first()
+            if project is None or not _reserve_sender(id, project):
+                return  # if it is still due, the next check wakes a worker again
+            try:
+                process_webhook(id, stopping.is_set)
+            finally:
+                with _lock:
+                    del _current_webhooks[id]
     except (DatabaseError, StorageFailed) as error:
         log.warning("The webhook %s waits for the next check: %s", id, error)
     except Exception:  # nobody reads the thread's result
         log.exception("The deliveries of the webhook %s cannot be sent.", id)
-    finally:
-        with _lock:
-            _current_webhooks.discard(id)
+
+
+def _reserve_sender(id: UUID, project: UUID) -> bool:
+    """Whether this thread may work on the webhook: no other does, and few work on others of its project."""
+    with _lock:
+        if id in _current_webhooks or list(_current_webhooks.values()).count(project) >= PROJECT_SENDERS:
+            return False
+        _current_webhooks[id] = project
+        return True
 
 
 def wake_webhooks() -> None:

@@ -1,0 +1,43 @@
+"""A worker sends the webhooks of several projects at the same time."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from uuid import UUID
+
+import pytest
+
+from historyapp import tasks
+from historyapp.models import Project, Webhook
+from historyapp.tasks import PROJECT_SENDERS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_slow_targets_of_a_project_do_not_delay_other_projects(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, other = (Project.objects.create(name=name) for name in ("slow", "other"))
+    webhooks = [Webhook.objects.create(project=slow, url="https://a.example") for _ in range(20)]
+    started, release = Counter[UUID](), threading.Event()
+    project_of = {webhook.pk: webhook.project_id for webhook in webhooks}
+
+    def process(id: UUID, should_stop: Callable[[], bool]) -> None:
+        started[project_of[id]] += 1
+        assert project_of[id] == other.pk or release.wait(30)
+
+    monkeypatch.setattr("historyapp.services.webhooks.delivery.process_webhook", process)
+    with ThreadPoolExecutor(8) as senders:
+        turns = [senders.submit(tasks._send_webhook, webhook.pk) for webhook in webhooks]
+        try:
+            quick = Webhook.objects.create(project=other, url="https://b.example")
+            project_of[quick.pk] = other.pk
+            senders.submit(tasks._send_webhook, quick.pk).result(20)
+            returned = as_completed(turns, timeout=20)
+            for _ in range(len(webhooks) - PROJECT_SENDERS):
+                next(returned)
+            assert started == {slow.pk: PROJECT_SENDERS, other.pk: 1}
+        finally:
+            release.set()
+    assert all(turn.exception() is None for turn in turns)
+    tasks._send_webhook(webhooks[-1].pk)
+    assert started[slow.pk] == PROJECT_SENDERS + 1, "its turn comes when another one has ended"
