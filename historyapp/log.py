@@ -15,6 +15,9 @@ _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)$', re.MULTILINE)
 # No underscore, so that an API key in the wrong header is never logged.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9.-]{8,64}")
 
+_LINK = re.compile(r"/(s|sign-in)/.*")
+"""A path with a token, up to the end of the line: spaces can be part of a path."""
+
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of this thread's request; empty outside requests."""
 
@@ -67,8 +70,13 @@ class JsonLine(logging.Formatter):
 
 
 def first_line(record: logging.LogRecord) -> str:
-    """The first line of the message. Other lines can quote a request."""
-    return record.getMessage().partition("\n")[0]
+    """The first line of the message, without tokens of links. Other lines can quote a request."""
+    return hide_links(record.getMessage().partition("\n")[0])
+
+
+def hide_links(text: str) -> str:
+    """Removes what follows ``/s/`` or ``/sign-in/``. Django logs the path of each request that fails."""
+    return _LINK.sub(r"/\1/…", text)
 
 
 def exception_of(record: logging.LogRecord) -> tuple[str, str] | None:
@@ -77,7 +85,8 @@ def exception_of(record: logging.LogRecord) -> tuple[str, str] | None:
         return record.exc_info[0].__name__, _places("".join(traceback.format_tb(record.exc_info[2])))
     other_lines = record.getMessage().partition("\n")[2]
     if other_lines.startswith("Traceback"):  # granian includes the traceback in its message
-        return other_lines.rstrip().rpartition("\n")[2].partition(":")[0], _places(other_lines)
+        kind = other_lines.rstrip().rpartition("\n")[2].partition(":")[0]
+        return hide_links(kind), _places(other_lines)
     return None
 
 

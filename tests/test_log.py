@@ -51,6 +51,16 @@ def test_a_traceback_inside_a_message_is_logged_with_its_type_and_place_only() -
     assert "tests/test_log.py" in line
 
 
+@pytest.mark.parametrize("formatter", [OneLine(), JsonLine()])
+@pytest.mark.parametrize("prefix", ["/s/", "/sign-in/", "https://history.example.org/playhead/s/"])
+def test_the_token_of_a_link_is_not_logged(formatter: logging.Formatter, prefix: str) -> None:
+    line = formatter.format(record_of(f"Forbidden: {prefix}a-secret/sessions/x y/a-secret"))
+    assert "a-secret" not in line
+    assert f"Forbidden: {prefix}" in line
+    granians = "Application callable raised an exception\nTraceback (most recent call last):\nDetail\n"
+    assert "a-secret" not in formatter.format(record_of(f"{granians}{prefix}a-secret/"))
+
+
 @given(st.text())
 def test_a_line_in_json_is_one_object_with_the_first_line_of_the_message(message: str) -> None:
     line = JsonLine().format(record_of(message))

@@ -3,17 +3,20 @@
 import json
 import logging
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from historyapp import settings as loaded
 from historyapp.log import JsonLine
 from historyapp.middleware import log
 from historyapp.models import Project
-from historyapp.services.keys import create_key
+from historyapp.services.keys import create_key, create_sign_in_link
 from historyapp.services.sessions import create_session
+from historyapp.services.shares import ShareOptions, create_share, share_path
 from tests.busy import busy_error
 
 pytestmark = pytest.mark.django_db
@@ -82,6 +85,49 @@ def test_neither_address_nor_query_nor_headers_nor_body_are_logged(
     client.post(f"/api/v1/sessions?token={SECRET}", {"title": SECRET}, "application/json", headers=headers)
     assert len([line for line in lines if "historyapp.requests" in line]) == 4
     assert SECRET.lower() not in "".join(lines).lower()
+
+
+def share_of_session() -> str:
+    session = create_session(Project.objects.create(name="Alice's"))
+    return share_path(create_share(session.project, session.pk, ShareOptions()).pk)
+
+
+def link_to_sign_in() -> str:
+    return f"/sign-in/{create_sign_in_link(User.objects.create_user('alice'))}"
+
+
+@pytest.fixture
+def every_level() -> Iterator[None]:
+    """Lets Django log each response that is an error, as it does for a logger without a level."""
+    logger = logging.getLogger("django.request")
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    yield
+    logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("every_level")
+@pytest.mark.parametrize("cookie", ["", f"playhead_csrf={'x' * 32}"])
+@pytest.mark.parametrize("fault", ["", "busy", "broken"])
+@pytest.mark.parametrize("link", [share_of_session, link_to_sign_in])
+def test_no_line_contains_the_token_of_a_link(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch, link: Callable[[], str], fault: str, cookie: str
+) -> None:
+    path = link()
+    token = path.strip("/").rpartition("/")[2]
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise busy_error() if fault == "busy" else RuntimeError(token)
+
+    for place in ("shared.find_share", "sign_in.use_sign_in_link", "sign_in.render") if fault else ():
+        monkeypatch.setattr(f"dashboard.views.{place}", fail)
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW", "POST"):
+        for rest in ("", "/nothing", f"/sessions/a b/{token}"):
+            client.generic(method, f"{path}{rest}", headers={"Cookie": cookie, "Referer": path})
+    assert any("django.request" in line for line in lines)
+    assert any("django.security.csrf" in line for line in lines) == (link is link_to_sign_in)
+    assert token not in "".join(lines)
 
 
 def test_requests_are_not_logged_by_default(client: Client, caplog: pytest.LogCaptureFixture) -> None:

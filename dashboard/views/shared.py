@@ -12,6 +12,7 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import get_script_prefix, resolve, reverse, set_script_prefix, set_urlconf
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest
@@ -25,6 +26,7 @@ NEEDS_INPUTS = frozenset(("raw",))
 """Pages that only links with inputs have, because raw entries contain feedback and metadata."""
 
 
+@csrf_exempt  # so that a POST is answered with 405 even without a cookie
 @require_safe
 def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
     """A page or fragment of a share link; without ``rest`` the session page at its first step.

@@ -156,6 +156,15 @@ def test_a_link_changes_only_its_own_count(full: Session) -> None:
     assert Client().post(f"{link}sessions/{full.pk}").status_code == 405
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_link_answers_405_to_programs_without_a_cookie(session: Session, method: str) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    for rest in ("", f"sessions/{session.pk}", "nothing"):
+        response = strict.generic(method, f"{linked(session)}{rest}")
+        assert response.status_code == 405
+        assert response["Allow"] == "GET, HEAD"
+
+
 def test_a_link_to_a_moment_shows_nothing_after_it(project: Project, session: Session) -> None:
     link = linked(session, as_of=5, with_inputs=True, with_takes=True)
     append(
