@@ -16,7 +16,10 @@ RESOLVE_SECONDS = 5.0
 """The time limit for looking up a name. ``getaddrinfo`` has none."""
 MAX_ADDRESSES = 3
 """The maximum number of a host's addresses that are tried."""
-_NAT64 = ip_network("64:ff9b::/96")
+_HOLD_IPV4 = [ip_network(text) for text in ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")]
+"""Networks of IPv6 addresses that end with an IPv4 address: NAT64, translated and compatible addresses."""
+_NOT_PUBLIC = [ip_network(text) for text in ("192.88.99.0/24", "fec0::/10", "5f00::/16", "3fff::/20")]
+"""Networks that Python calls global: relays of 6to4, site-local addresses, segment routing, documentation."""
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "%/:@!$&'()*+,;=?~[]"
 _resolvers = ThreadPoolExecutor(8, thread_name_prefix="webhook names")
@@ -113,10 +116,11 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
 def check_address(target: WebhookTarget, address: str) -> None:
     """Raises ``TargetRefused`` if a request to the target may not connect to an address."""
     parsed = _embedded(ip_address(address.partition("%")[0]))
-    is_private = not parsed.is_global and not parsed.is_multicast
+    is_global = parsed.is_global and not any(parsed in network for network in _NOT_PUBLIC)
+    is_private = not is_global and not parsed.is_multicast
     if is_private and any(parsed in network for network in settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES):
         return
-    if not parsed.is_global or parsed.is_multicast:
+    if not is_global or parsed.is_multicast:
         raise TargetRefused(
             f"The host {target.host} has the address {parsed}, which is not public. "
             "PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES can allow it."
@@ -127,8 +131,8 @@ def check_address(target: WebhookTarget, address: str) -> None:
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """The IPv4 address embedded in an IPv6 address; otherwise the address itself."""
-    if isinstance(address, IPv4Address):
+    if isinstance(address, IPv4Address) or address.is_loopback:  # ::1 is also in ::/96
         return address
-    if address in _NAT64:
+    if any(address in network for network in _HOLD_IPV4):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address

@@ -107,6 +107,8 @@ def test_an_unreachable_target_is_an_error() -> None:
     [
         "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1",
         "fd00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "255.255.255.255", "127.0.0.2",
+        "::127.0.0.2", "::ffff:0:127.0.0.2", "::10.0.0.1", "::ffff:0:10.0.0.1", "::",
+        "192.88.99.1", "fec0::1", "5f00::1", "3fff::1",
     ],
 )  # fmt: skip
 def test_a_name_with_an_address_that_is_not_public_is_refused(resolve: Resolve, address: str) -> None:
