@@ -52,16 +52,33 @@ PLAYHEAD_JSONL = _PlayheadJsonlImporter()
 
 
 class _Positions:
-    """The positions of one session's entries. A missing line leaves no gap: later positions decrease."""
+    """The positions of one session's entries. A missing line leaves no gap: later positions decrease.
+
+    Forks of forks can be many thousands deep. A lookup therefore skips most of them by their ``_jump``, as in
+    Myers, "An applicative random-access stack" (1983). Its number of steps grows with the logarithm of the
+    depth.
+    """
 
     def __init__(self, parent: "_Positions | None" = None, fork_point: int = 0) -> None:
-        self._parent, self._fork_point = parent, fork_point
         self._newest = fork_point
         """The newest position in the file."""
         self._count = parent[fork_point] if parent else 0
         """The position of that entry."""
         self._runs: list[tuple[int, int]] = []
         """For each run of lines without a gap, its first position in the file and that entry's position."""
+        # Entries that the parent gets after this header are not in the fork.
+        inherited = min(fork_point, parent._newest) if parent else 0
+        self._parent, self._fork_point = parent._holder(inherited) if parent else (None, 0)
+        """The nearest ancestor with an entry in the fork. Its own fork point is smaller than this one."""
+        self._depth = self._parent._depth + 1 if self._parent else 0
+        self._jump = self._parent._jump_of_children() if self._parent else None
+
+    def _jump_of_children(self) -> "_Positions":
+        first = self._jump
+        second = first._jump if first else None
+        if first and second and self._depth - first._depth == first._depth - second._depth:
+            return second
+        return self
 
     def accept(self, position: int) -> bool:
         """Adds the entry at a position in the file. Returns false if the position is not after the last."""
@@ -75,9 +92,21 @@ class _Positions:
 
     def __getitem__(self, position: int) -> int:
         """The position of the entry at a position in the file, or of the entry before it if it is missing."""
+        holder, position = self._holder(position)
+        return holder._own(position) if holder else 0
+
+    def _holder(self, position: int) -> tuple["_Positions | None", int]:
+        """This session or the ancestor that has the last entry up to a position, or None, and the position
+        that the fork points between them leave."""
+        holder: _Positions | None = self
+        while holder and not (holder._runs and holder._runs[0][0] <= position):
+            position = min(position, holder._fork_point)
+            jump = holder._jump
+            holder = jump if jump and position <= jump._fork_point else holder._parent
+        return holder, position
+
+    def _own(self, position: int) -> int:
         index = bisect_right(self._runs, position, key=lambda run: run[0]) - 1
-        if index < 0:
-            return self._parent[min(position, self._fork_point)] if self._parent else 0
         start, actual = self._runs[index]
         end = self._runs[index + 1][1] - 1 if index + 1 < len(self._runs) else self._count
         return min(actual + position - start, end)

@@ -98,6 +98,22 @@ def rewinds(n: int) -> Iterator[dict[str, Any]]:
         yield {"session": "s", "position": 2 * i + 2, "kind": "rewind", "to_position": to}
 
 
+def nested_forks(point: Callable[[int], int]) -> Callable[[int], Records]:
+    """Each session is a fork of the one before it, with one entry. The last one rewinds to each position."""
+
+    def records(n: int) -> Iterator[dict[str, Any]]:
+        parent = "s"
+        for i in range(n):
+            fork = {"playhead": 1, "kind": "session", "id": f"f{i}", "forked_from": [parent, point(i)]}
+            parent = f"f{i}"
+            yield fork
+            yield {"session": parent, "position": i + 1, "kind": "model_input", "content": "x"}
+        for i in range(n):
+            yield {"session": parent, "position": n + i + 1, "kind": "rewind", "to_position": i % n}
+
+    return records
+
+
 def codex_records(record: Callable[[int], dict[str, Any]]) -> Callable[[int], bytes]:
     return lambda n: lines(codex.meta(), *(record(i) for i in range(n))).encode()
 
@@ -136,6 +152,8 @@ LINKED: dict[tuple[str, str], Callable[[int], bytes]] = {
     ),
     ("anthropic_messages", "results within the message"): server_results,
     ("playhead_jsonl", "rewinds"): playhead(rewinds),
+    ("playhead_jsonl", "forks of forks"): playhead(nested_forks(lambda i: i)),
+    ("playhead_jsonl", "forks of forks at the start"): playhead(nested_forks(lambda _: 0)),
     ("playhead_jsonl", "empty values on one line"): glued("{}"),
     ("playhead_jsonl", "lists on one line"): glued("[]"),
     ("claude_code", "numbers on one line"): glued("1 "),

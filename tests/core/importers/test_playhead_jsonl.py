@@ -1,13 +1,16 @@
 import json
+from bisect import bisect_right
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from historyapp.core.entries import ModelInput, Rewind
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import AddSummary, Append, Operation, RewindTo, SessionStart
-from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
+from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL, _Positions
 from tests.core.importers.reading import bodies, kinds, lines, metadata, read, skipped, starts
 from tests.core.importers.samples import EXPORT, exported
 
@@ -90,6 +93,40 @@ def test_a_fork_continues_the_positions_of_its_parent_also_where_lines_are_missi
     )
     assert starts(operations)[1].forked_from == ("p", 2)
     assert rewinds(operations) == [("q", 3), ("q", 1)]
+
+
+@pytest.mark.parametrize("has_entries", [False, True])
+def test_forks_of_forks_have_no_maximum_depth(has_entries: bool) -> None:
+    depth = 5000
+    records, parent = [header("p")], "p"
+    for i in range(depth):
+        records.append(header(f"f{i}", forked_from=[parent, i if has_entries else 0]))
+        parent = f"f{i}"
+        if has_entries:
+            records.append(asks(i + 1, session=parent))
+    last = depth if has_entries else 0
+    targets = [last, last // 2, min(last, 1), 0]
+    operations = load(*records, *(rewind(depth + 1 + i, to, parent) for i, to in enumerate(targets)))
+    assert not skipped(operations)
+    assert len(starts(operations)) == depth + 1
+    assert rewinds(operations) == [(parent, to) for to in targets]
+
+
+@given(st.data())
+def test_positions_of_forks_are_those_of_their_copied_entries(data: st.DataObject) -> None:
+    """Compares with a list of positions for each session, which forks copy."""
+    lists: list[list[int]] = [[]]
+    found = [_Positions()]
+    for _ in range(data.draw(st.integers(1, 25))):
+        chosen = data.draw(st.integers(0, len(lists) - 1))
+        position = data.draw(st.integers(0, 12))
+        if data.draw(st.booleans()):
+            lists.append([one for one in lists[chosen] if one <= position])
+            found.append(_Positions(found[chosen], position))
+        elif found[chosen].accept(position):
+            lists[chosen].append(position)
+        for positions, expected in zip(found, lists, strict=True):
+            assert [positions[i] for i in range(14)] == [bisect_right(expected, i) for i in range(14)]
 
 
 def test_a_fork_whose_parent_is_not_in_the_file_begins_at_position_1() -> None:
