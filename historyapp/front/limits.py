@@ -114,7 +114,7 @@ class Clients:
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
-        subject = "This address" if factor > 1 else "This API key, or this address if it sends no key,"
+        subject = "This address" if factor > 1 else "This API key or share link, or this address without one,"
         if self._requests.get(client, 0) >= factor * limits.client_requests:
             limit, limit_name = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
         elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
@@ -153,10 +153,13 @@ class Projects:
 
 
 def client_of(path: str, authorization: bytes, address: str) -> bytes:
-    """The client that sends a request: an API key or, without one, an IP address.
+    """The client that sends a request: an API key, a share link or, without these, an IP address.
 
+    All readers of a share link are one client. Otherwise readers at many addresses could use all threads.
     Pages ignore keys. Otherwise a signed-in person could invent keys and count as many clients.
     """
+    if path.startswith("/s/"):
+        return blake2b(path.split("/")[2].encode(), digest_size=16, person=b"share link").digest()
     if not path.startswith("/api/"):
         authorization = b""
     # Parsed as the API does, so that other spaces or ``bearer`` in lower case give the same client.

@@ -22,7 +22,7 @@ MAX_WAITING = 2000
 
 
 class Client(NamedTuple):
-    """The sender of a request: an API key or, without one, an IP address."""
+    """The sender of a request: an API key, a share link or, without these, an IP address."""
 
     id: bytes
     project: bytes

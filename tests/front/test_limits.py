@@ -24,6 +24,12 @@ def test_without_a_key_the_address_is_the_client(header: bytes) -> None:
     assert client_of(API, header, "10.0.0.1") != client_of(API, b"", "10.0.0.2")
 
 
+def test_all_readers_of_a_share_link_are_one_client() -> None:
+    page = client_of("/s/token/", b"", "10.0.0.1")
+    assert page == client_of("/s/token/sessions/1/steps", b"Bearer k", "10.0.0.2")
+    assert page not in (client_of("/s/another/", b"", "10.0.0.1"), client_of("/", b"", "10.0.0.1"))
+
+
 def test_the_client_of_a_page_request_is_its_address_with_any_key() -> None:
     """Otherwise somebody who is signed in could be a new client with each request."""
     assert client_of("/sessions", b"Bearer k", "10.0.0.1") == client_of("/sessions", b"", "10.0.0.1")
