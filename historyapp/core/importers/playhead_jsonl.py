@@ -70,8 +70,8 @@ class _Positions:
         inherited = min(fork_point, parent._newest) if parent else 0
         self._parent, self._fork_point = parent._holder(inherited) if parent else (None, 0)
         """The nearest ancestor with an entry in the fork. Its own fork point is smaller than this one."""
-        self._depth = self._parent._depth + 1 if self._parent else 0
-        self._jump = self._parent._jump_of_children() if self._parent else None
+        self._depth: int = self._parent._depth + 1 if self._parent else 0
+        self._jump: _Positions | None = self._parent._jump_of_children() if self._parent else None
 
     def _jump_of_children(self) -> "_Positions":
         first = self._jump

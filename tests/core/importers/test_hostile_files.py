@@ -95,7 +95,7 @@ def rewinds(n: int) -> Iterator[dict[str, Any]]:
     for i in range(n):
         yield {"session": "s", "position": 2 * i + 1, "kind": "model_input", "content": "x"}
         to = max(0, 2 * i - 1)
-        yield {"session": "s", "position": 2 * i + 2, "kind": "rewind", "to_position": to}
+        yield {"session": "s", "position": 2 * i + 2, "kind": "rewind", "to_position": to, "spans": []}
 
 
 def nested_forks(point: Callable[[int], int]) -> Callable[[int], Records]:
@@ -109,7 +109,7 @@ def nested_forks(point: Callable[[int], int]) -> Callable[[int], Records]:
             yield fork
             yield {"session": parent, "position": i + 1, "kind": "model_input", "content": "x"}
         for i in range(n):
-            yield {"session": parent, "position": n + i + 1, "kind": "rewind", "to_position": i % n}
+            yield {"session": parent, "position": n + i + 1, "kind": "rewind", "to_position": i, "spans": []}
 
     return records
 
