@@ -34,32 +34,34 @@ class Subscription(NamedTuple):
     session: UUID | None
     """None: the whole project."""
     cursor: Cursor
-    """The client already has the events up to this cursor."""
+    """The client already has the events up to this cursor, which is not after ``newest``."""
+    newest: Cursor
+    """The newest cursor of the project when the stream began."""
     reader: Reader
 
 
 class EventStream(HttpResponse):
-    """The events after a cursor. ``historyapp.front`` keeps the response open and sends later events.
+    """The events after the cursor ``after``, or without it those from now on.
 
+    ``historyapp.front`` keeps the response open and sends later events.
     Other servers end the response here, and their clients reconnect a second later, with their cursor.
+
+    Raises:
+        CursorExpired: when changes after ``after`` have been deleted because of their age.
+        Invalid: when ``after`` is not a cursor.
     """
 
-    def __init__(self, subscription: Subscription) -> None:
-        page = changes_since(subscription.project, subscription.cursor, session=subscription.session)
-        self.subscription = subscription._replace(cursor=page.cursor)
-        texts = [f"retry: {RETRY_MILLISECONDS}\n", *map(event_text, page.changes), cursor_text(page.cursor)]
+    def __init__(self, reader: Reader, session: UUID | None, after: str | None) -> None:
+        project = reader.project
+        first = Cursor.parse(after) if after else newest_cursor(project)
+        page = changes_since(project, first, session=session)
+        newest = newest_cursor(project)
+        cursor = min(page.cursor, newest)  # no change has the cursor that a client made up
+        self.subscription = Subscription(project, session, cursor, newest, reader)
+        texts = [f"retry: {RETRY_MILLISECONDS}\n", *map(event_text, page.changes), cursor_text(cursor)]
         super().__init__("".join(texts), content_type=MEDIA_TYPE)
         self["Cache-Control"] = "no-cache"
         self["X-Accel-Buffering"] = "no"
-
-
-def first_cursor(project: UUID, after: str | None) -> Cursor:
-    """The cursor at which a stream begins: ``after``, or the newest cursor of the project.
-
-    Raises:
-        Invalid: when ``after`` is not a cursor.
-    """
-    return Cursor.parse(after) if after else newest_cursor(project)
 
 
 def event_fields(change: ReadChange) -> dict[str, object]:

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
-from historyapp.event_streams import EventStream, Reader, Subscription, first_cursor
+from historyapp.event_streams import EventStream, Reader
 
 
 @signed_in
@@ -26,5 +26,4 @@ def session_events(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 def _stream(request: PersonRequest, project: UUID, session: UUID | None = None) -> EventStream:
     after = request.headers.get("Last-Event-ID") or request.GET.get("after")
-    cursor = first_cursor(project, after)
-    return EventStream(Subscription(project, session, cursor, Reader(project, user=request.user.pk)))
+    return EventStream(Reader(project, user=request.user.pk), session, after)

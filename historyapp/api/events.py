@@ -11,7 +11,7 @@ from historyapp.api.fields import Line, SessionId
 from historyapp.api.problems import raises
 from historyapp.api.responses import json_response
 from historyapp.core.errors import Invalid
-from historyapp.event_streams import MEDIA_TYPE, EventStream, Reader, Subscription, event_fields, first_cursor
+from historyapp.event_streams import MEDIA_TYPE, EventStream, Reader, event_fields
 from historyapp.models.changes import START, Cursor, changes_since
 from historyapp.wire import examples
 from historyapp.wire.events import EventPage
@@ -76,6 +76,5 @@ def stream_session(request: ApiRequest, session_id: SessionId, filter: Query[Eve
 
 
 def _stream(request: ApiRequest, filter: EventQuery, session: SessionId | None = None) -> EventStream:
-    project = request.auth.project_id
-    cursor = first_cursor(project, request.headers.get("Last-Event-ID") or filter.after)
-    return EventStream(Subscription(project, session, cursor, Reader(project, key=request.auth.pk)))
+    reader = Reader(request.auth.project_id, key=request.auth.pk)
+    return EventStream(reader, session, request.headers.get("Last-Event-ID") or filter.after)

@@ -1,8 +1,8 @@
 """Open streams of events. They wait in the event loop, and one thread reads the database for all of them.
 
-A feed follows one project and passes each change to the streams that subscribe to it. A stream that is new or
-has fallen behind reads the missed changes in another thread. The connection is closed if a client stops
-reading.
+A feed follows one project from the newest change on and passes each change to the streams that subscribe to
+it. A stream that begins earlier or has fallen behind reads the missed changes in another thread. The
+connection is closed if a client stops reading.
 """
 
 import asyncio
@@ -145,9 +145,9 @@ class Streams:
     def open_stream(self, subscription: Subscription) -> Iterator[OpenStream]:
         """A stream that receives events while the block runs."""
         stream, project = OpenStream(subscription), subscription.project
-        feed = self._feeds.setdefault(project, Feed(subscription.cursor))
+        feed = self._feeds.setdefault(project, Feed(subscription.newest))
         feed.add(stream)
-        self._progress = None  # a new feed may start before the newest change
+        self._progress = None  # there may be changes since the cursor of a new feed
         self._changed.set()
         if self._task is None or self._task.done():
             self._loop = asyncio.get_running_loop()
@@ -207,19 +207,18 @@ class Streams:
         self._progress = newest
         for project, feed in list(self._feeds.items()):
             try:
-                await self._read(project, feed)
+                await self._read_page(project, feed)
             except CursorExpired:
                 for stream in feed.streams:
                     stream.end()
 
-    async def _read(self, project: UUID, feed: Feed) -> None:
-        while True:
-            page: ChangePage = await self._in_thread(
-                self._reader, partial(changes_since, project, feed.cursor)
-            )
-            feed.deliver(page)
-            if not page.has_more:
-                return
+    async def _read_page(self, project: UUID, feed: Feed) -> None:
+        """Reads one page, so that other feeds wait no longer. The next turn reads the next page."""
+        page: ChangePage = await self._in_thread(self._reader, partial(changes_since, project, feed.cursor))
+        feed.deliver(page)
+        if page.has_more:
+            self._progress = None
+            self._changed.set()
 
     async def _end_forbidden(self) -> None:
         """Ends the streams of readers that have lost access to their project."""

@@ -33,7 +33,7 @@ MAX_CHANGES = 1000
 _COLUMNS = "transaction_id, id, kind, session_id, first_position, last_position, run_id, at"
 _PAGE = (
     f"SELECT {_COLUMNS} FROM historyapp_change WHERE project_id = %s "  # noqa: S608
-    "AND (transaction_id, id) > (%s, %s){settled} ORDER BY transaction_id, id LIMIT %s"
+    "AND {is_after}{settled} ORDER BY transaction_id, id LIMIT %s"
 )
 _NEWEST = (
     "SELECT transaction_id, id FROM historyapp_change WHERE project_id = %s{settled} "
@@ -171,7 +171,9 @@ def changes_since(
     Raises:
         CursorExpired: if changes after the cursor have been deleted because of their age.
     """
-    statement = _PAGE.format(settled="" if on_sqlite() else _SETTLED)
+    if on_sqlite():
+        cursor = Cursor(0, cursor.id)  # no row has another transaction
+    statement = _PAGE.format(is_after=is_after("%s", "%s"), settled="" if on_sqlite() else _SETTLED)
     changes = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
     may_be_restored = not changes and cursor.transaction_id and not on_sqlite()
     if may_be_restored and next_transaction() <= cursor.transaction_id:
@@ -186,6 +188,16 @@ def changes_since(
     page = [change for change in changes if change.kind != ChangeKind.PRUNED][:limit]
     matching = page if session is None else [change for change in page if change.session == session]
     return ChangePage(matching, page[-1].cursor if page else cursor, len(changes) > limit)
+
+
+def is_after(transaction_id: str, id: str) -> str:
+    """The SQL condition that a row of ``historyapp_change`` comes after a cursor.
+
+    SQLite's index does not serve a comparison of pairs: it would read all changes of the project.
+    """
+    if on_sqlite():
+        return f"historyapp_change.transaction_id = {transaction_id} AND historyapp_change.id > {id}"
+    return f"(historyapp_change.transaction_id, historyapp_change.id) > ({transaction_id}, {id})"
 
 
 def newest_cursor(project: UUID) -> Cursor:

@@ -10,7 +10,7 @@ from django.db.models import Min
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.models.changes import Cursor
+from historyapp.models.changes import Cursor, is_after
 from historyapp.models.fields import JSONText, as_uuid
 from historyapp.models.projects import Project
 from historyapp.models.sql import fetch_all
@@ -29,9 +29,8 @@ _DUE = (
     "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
     "AND (webhook.claimed_until IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
     "AND (webhook.not_before IS NULL OR webhook.not_before <= %s) "
-    "AND (webhook.next_at <= %s OR EXISTS (SELECT 1 FROM historyapp_change change "
-    "WHERE change.project_id = webhook.project_id "
-    "AND (change.transaction_id, change.id) > (webhook.transaction_id, webhook.change_id)))"
+    "AND (webhook.next_at <= %s OR EXISTS (SELECT 1 FROM historyapp_change "
+    "WHERE historyapp_change.project_id = webhook.project_id AND {is_after}))"
 )
 
 
@@ -39,7 +38,8 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
         """Webhooks with changes to read or deliveries to send that no worker has claimed."""
         moments = [now, now + MAX_CLAIM, now, now]
-        rows = fetch_all(_DUE, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
+        statement = _DUE.format(is_after=is_after("webhook.transaction_id", "webhook.change_id"))
+        rows = fetch_all(statement, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
         return [as_uuid(id) for (id,) in rows]
 
 

@@ -16,15 +16,16 @@ from historyapp.models.changes import START, ChangePage, Cursor, ReadChange
 from historyapp.wire.problems import CursorExpired, TooManyRequests
 from tests.front.limits import small_limits
 
-PROJECT, SESSION, OTHER = uuid4(), uuid4(), uuid4()
+PROJECT, OTHER_PROJECT, SESSION, OTHER = uuid4(), uuid4(), uuid4(), uuid4()
 READER = Reader(PROJECT, key=uuid4())
 
 
 class Database:
-    """The feed of one project, in memory."""
+    """The feed of one project, in memory, and the empty feed of another one."""
 
     def __init__(self) -> None:
         self.changes: list[ReadChange] = []
+        self.reads: list[tuple[UUID, Cursor]] = []
         self.page = 1000
         self.oldest = START
         self.fails = 0
@@ -37,7 +38,9 @@ class Database:
             self.changes.append(ReadChange(cursor, kind, session, 1, 1, None, datetime.now(UTC)))
 
     def changes_since(self, project: UUID, cursor: Cursor, *, session: UUID | None = None) -> ChangePage:
-        assert project == PROJECT
+        self.reads.append((project, cursor))
+        if project == OTHER_PROJECT:
+            return ChangePage([], cursor, has_more=False)
         if self.fails:
             self.fails -= 1
             raise self.error("no database")
@@ -64,13 +67,20 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Database:
 class Follower:
     """Reads one stream until it ends."""
 
-    def __init__(self, all_streams: Streams, session: UUID | None = None, cursor: Cursor = START) -> None:
+    def __init__(
+        self,
+        all_streams: Streams,
+        session: UUID | None = None,
+        cursor: Cursor = START,
+        newest: Cursor = START,
+        project: UUID = PROJECT,
+    ) -> None:
         self.ids: list[int] = []
         self.places: list[str] = []
         self.may_read = asyncio.Event()
         self.may_read.set()
         self._streams = all_streams
-        self.task = asyncio.create_task(self._read(Subscription(PROJECT, session, cursor, READER)))
+        self.task = asyncio.create_task(self._read(Subscription(project, session, cursor, newest, READER)))
 
     async def _read(self, subscription: Subscription) -> None:
         with self._streams.open_stream(subscription) as stream:
@@ -118,6 +128,37 @@ def test_a_late_stream_gets_missed_changes_before_new_ones(database: Database) -
         ahead = Follower(all_streams, cursor=Cursor(0, 11))
         database.add(count=4)
         await ahead.reads(12, 13)
+
+    run(scenario)
+
+
+def test_a_feed_begins_at_the_newest_change_whatever_its_first_reader_has_missed(database: Database) -> None:
+    database.page = 3
+    database.add(count=9)
+
+    async def scenario(all_streams: Streams) -> None:
+        late = Follower(all_streams, cursor=Cursor(0, 2), newest=Cursor(0, 9))
+        await asyncio.sleep(0)
+        assert all_streams._feeds[PROJECT].cursor == Cursor(0, 9)
+        await late.reads(*range(3, 10))
+        database.add()
+        await late.reads(*range(3, 11))
+
+    run(scenario)
+
+
+def test_other_feeds_are_read_after_each_page_of_a_feed_that_is_behind(database: Database) -> None:
+    database.page = 3
+
+    async def scenario(all_streams: Streams) -> None:
+        follower, other = Follower(all_streams), Follower(all_streams, project=OTHER_PROJECT)
+        await asyncio.sleep(0.05)
+        database.reads.clear()
+        database.add(count=12)
+        await follower.reads(*range(1, 13))
+        projects = [project for project, _ in database.reads]
+        assert projects[:8] == [PROJECT, OTHER_PROJECT] * 4
+        assert not other.task.done()
 
     run(scenario)
 

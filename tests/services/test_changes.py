@@ -1,6 +1,7 @@
 """Every change of a session is in the feed once, in the order of commits."""
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from uuid import uuid4
@@ -13,13 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.errors import Invalid, NotFound
-from historyapp.models import Change, CompressionRun, Project, Session
+from historyapp.event_streams import EventStream, Reader
+from historyapp.models import Change, CompressionRun, Project, Session, Webhook
 from historyapp.models import changes as feed
 from historyapp.models.changes import START, ChangeKind, Cursor, changes_since, newest_cursor
 from historyapp.services import changes, statements
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import cancel_run, start_run
+from historyapp.services.figures.feed import follow_changes
 from historyapp.services.notes import delete_note, put_note
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
@@ -198,6 +201,65 @@ def test_readers_continue_after_a_restore_of_the_database(
     change_session(project, session.pk, {"title": "after"})
     Change.objects.filter(kind="session_changed").update(transaction_id=1)  # committed long ago
     assert kinds(project, cursor) == ["session_changed"]
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite counts no transactions")
+def test_streams_continue_after_a_restore_of_the_database(project: Project, session: Session) -> None:
+    ahead = feed.next_transaction() + 10**9
+    cursor = Cursor(ahead, Change.objects.latest("id").pk)
+    Change.objects.update(transaction_id=0)
+    reader = Reader(project.pk)
+    assert EventStream(reader, None, str(cursor)).subscription.cursor == Cursor(0, cursor.id)
+    change_session(project, session.pk, {"title": "after"})
+    stream = EventStream(reader, None, str(cursor))
+    assert stream.content.count(b"event: session_changed") == 1
+    assert stream.subscription.cursor == stream.subscription.newest == newest_cursor(project.pk)
+
+
+@pytest.mark.parametrize("after", ["0-999999999999999999", "999999999999999999-999999999999999999", "7-3"])
+def test_a_stream_with_a_cursor_in_the_future_begins_now(
+    project: Project, session: Session, after: str
+) -> None:
+    Change.objects.update(transaction_id=0, id=10**6)
+    subscription = EventStream(Reader(project.pk), None, after).subscription
+    assert subscription.cursor == subscription.newest == newest_cursor(project.pk)
+
+
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="counts SQLite's steps")
+def test_reading_new_changes_costs_the_same_after_many_older_ones(project: Project, session: Session) -> None:
+    Webhook.objects.create(project=project, url="https://example.com/")
+    reads: list[Callable[[], object]] = [
+        lambda: changes_since(project.pk, newest_cursor(project.pk)),
+        lambda: Webhook.objects.due(timezone.now()),
+        lambda: follow_changes(lambda: False),
+    ]
+
+    def steps_of_each() -> list[int]:
+        follow_changes(lambda: False)
+        Webhook.objects.update(change_id=newest_cursor(project.pk).id)
+        return [sqlite_steps(read) for read in reads]
+
+    few = steps_of_each()
+    Change.objects.bulk_create(
+        [Change(project=project, session_id=session.pk, kind=ChangeKind.NOTES) for _ in range(2000)]
+    )
+    assert steps_of_each() == few
+
+
+def sqlite_steps(read: Callable[[], object]) -> int:
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    connection.connection.set_progress_handler(count, 1)
+    try:
+        read()
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+    return steps
 
 
 def test_the_kinds_of_the_api_are_those_of_the_table() -> None:

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from historyapp.models import CountedSession, FiguresProgress, Session
-from historyapp.models.changes import ChangeKind, Cursor, changes_since, newest_cursor
+from historyapp.models.changes import ChangeKind, Cursor, changes_since, is_after, newest_cursor
 from historyapp.models.fields import as_uuid
 from historyapp.models.sql import fetch_all
 from historyapp.services.figures.day_figures import SESSIONS_AT_ONCE, count_part
@@ -30,8 +30,7 @@ _PROJECTS_TO_COUNT = (
     "SELECT project.id FROM historyapp_project AS project "
     "LEFT JOIN historyapp_figuresprogress AS done ON done.project_id = project.id "
     "WHERE done.project_id IS NULL OR NOT done.is_complete OR EXISTS ("
-    "SELECT 1 FROM historyapp_change AS change WHERE change.project_id = project.id "
-    "AND (change.transaction_id, change.id) > (done.transaction_id, done.change_id))"
+    "SELECT 1 FROM historyapp_change WHERE historyapp_change.project_id = project.id AND {is_after})"
 )
 
 
@@ -40,7 +39,8 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
 
     Returns whether there may be more changes. A session that cannot be counted is logged and skipped.
     """
-    for (id,) in fetch_all(_PROJECTS_TO_COUNT, []):
+    statement = _PROJECTS_TO_COUNT.format(is_after=is_after("done.transaction_id", "done.change_id"))
+    for (id,) in fetch_all(statement, []):
         project = as_uuid(id)
         progress = FiguresProgress.objects.filter(project=project).first()
         if progress is None:
