@@ -97,6 +97,16 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
     Raises:
         TargetRefused: when an address is not allowed, or the host has no address.
     """
+    try:
+        addresses = [str(ip_address(target.host))]
+    except ValueError:
+        addresses = _look_up(target)
+    for address in addresses:
+        check_address(target, address)
+    return addresses[:MAX_ADDRESSES]
+
+
+def _look_up(target: WebhookTarget) -> list[str]:
     future = _resolvers.submit(
         socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
     )
@@ -107,10 +117,7 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
         raise TargetRefused(f"The name {target.host} could not be looked up in time.") from None
     except (OSError, UnicodeError):
         raise TargetRefused(f"There is no host {target.host}. Check the URL.") from None
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
-    for address in addresses:
-        check_address(target, address)
-    return addresses[:MAX_ADDRESSES]
+    return list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
 
 
 def check_address(target: WebhookTarget, address: str) -> None:

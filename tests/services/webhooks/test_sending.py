@@ -119,6 +119,12 @@ def test_a_name_with_an_address_that_is_not_public_is_refused(resolve: Resolve, 
     assert (attempt.status, "not public" in attempt.error) == (None, True)
 
 
+@pytest.mark.parametrize("host", ["93.184.215.14", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]"])
+def test_an_address_is_not_looked_up(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("socket.getaddrinfo")
+    assert addresses_of(parse_target(f"https://{host}/a")) == [host.strip("[]")]
+
+
 def test_a_public_address_needs_tls_even_if_private_ones_are_allowed(resolve: Resolve) -> None:
     resolve("93.184.215.14")
     assert addresses_of(parse_target("https://hooks.example.org/a")) == ["93.184.215.14"]
