@@ -21,8 +21,6 @@ log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 2.0
 """How long PostgreSQL may take to answer. Load balancers wait for a few seconds."""
-
-
 SHARED_SECONDS = 10.0
 """Requests share a check for this time at most. Then the next one starts another with a new connection."""
 
@@ -48,8 +46,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
     status "degraded". The status is also "degraded" if the disk is nearly full or work has waited too long.
     """
     stored = _stored_parts() if connection.vendor == "sqlite" else _stored_parts_in_time()
-    broker = _redis() if settings.REDIS_URL else stored["broker"]
-    parts = {**stored, "broker": broker, "disk": _disk(), "lag": stored["lag"]}
+    parts = {
+        "database": stored["database"],
+        "broker": _redis() if settings.REDIS_URL else stored["queue"],
+        "worker": stored["worker"],
+        "disk": _disk(),
+        "lag": stored["lag"],
+    }
     if parts["database"] != "ok":
         return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
     all_ok = all(state == "ok" for state in parts.values())
@@ -59,12 +62,14 @@ def readyz(request: HttpRequest) -> JsonResponse:
 def _stored_parts() -> dict[str, str]:
     """The states of the database and of the parts whose state is stored in it."""
     database = _database()
-    return {
+    parts = {
         "database": database,
-        "broker": _table(database, QueuedMessage.objects.all(), may_be_empty=True),
         "worker": _table(database, Worker.objects.alive(), may_be_empty=False),
         "lag": _lag(database),
     }
+    if not settings.REDIS_URL:
+        parts["queue"] = _table(database, QueuedMessage.objects.all(), may_be_empty=True)
+    return parts
 
 
 def _stored_parts_in_time() -> dict[str, str]:
@@ -79,7 +84,7 @@ def _stored_parts_in_time() -> dict[str, str]:
         return parts.result(ANSWER_SECONDS)
     except TimeoutError:
         log.error("The database has not answered for %.0f seconds", ANSWER_SECONDS)
-        unknown = dict.fromkeys(("broker", "worker", "lag"), "unknown")
+        unknown = dict.fromkeys(("queue", "worker", "lag"), "unknown")
         return {"database": DatabaseUnreachable.code, **unknown}
 
 

@@ -1,8 +1,8 @@
 """Computes counters and episode rows from a lineage of entries, one entry after another.
 
-Both appends and ``manage.py rebuild_projections`` use it, so the rows can always be rebuilt from the log. The
-state between appends is a :class:`Tail` in the session row, so an append never reads
-earlier entries. The values are named tuples, which are faster to copy with changes than dataclasses.
+Both appends and ``playhead rebuild-projections`` use it, so the rows can always be rebuilt from the log. The
+state between appends is a :class:`Tail` in the session row, so an append never reads earlier entries. The
+values are named tuples, which are faster to copy with changes than dataclasses.
 """
 
 from collections.abc import Mapping, Sequence

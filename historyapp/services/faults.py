@@ -78,7 +78,7 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
 }
 """PostgreSQL's error codes."""
 _CANCELLED = "57014"
-"""PostgreSQL's code of a statement that ran longer than :mod:`historyapp.services.statement_limits` allow."""
+"""PostgreSQL's code of a statement that ran too long, see :mod:`historyapp.services.statement_limits`."""
 _DAMAGE_STATES = ("XX001", "XX002")
 _MISSING_IN_SCHEMA = ("no such table: historyapp_", "no such column: historyapp_", "no column named ")
 _MISSING_STATES = ("42P01", "42703")
