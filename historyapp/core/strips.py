@@ -68,6 +68,17 @@ def extend_strip(stored: str, ended: Step) -> str:
     return dump_strip([marks_by_step[end] for end in after])
 
 
+def cut_strip(stored: str, steps: int, kept: int) -> str | None:
+    """The strip after a history of ``steps`` steps is cut to its first ``kept`` steps.
+
+    None if the totals in ``stored`` do not suffice: some are missing, or the bars become narrower.
+    """
+    marks = load_strip(stored)
+    if kept > steps or len(marks) != len(bar_ends(steps)) or _width(kept) != _width(steps):
+        return None
+    return dump_strip(marks[: len(bar_ends(kept))])
+
+
 def dump_strip(marks: Sequence[StripMark]) -> str:
     """As stored."""
     return dump_plain(marks) if marks else ""

@@ -44,7 +44,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         selected, rows = list(kinds), self
         if selected:  # a single kind is compared as in the condition of its index
             rows = self.filter(kind=selected[0]) if len(selected) == 1 else self.filter(kind__in=selected)
-        for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MAX_SPANS))):
+        # Without a condition on kinds, the spans of ``limit`` entries are enough.
+        enough = None if selected else limit
+        for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MAX_SPANS)), enough):
             in_batch = in_spans(rows, batch).order_by("-position" if newest_first else "position")
             if limit is None:
                 yield from in_batch.iterator(chunk_size=_AT_ONCE)
@@ -93,8 +95,14 @@ def spans_between(
     return lineage.between(after + 1, last, newest_first=newest_first)
 
 
-def span_batches(spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE) -> Iterator[list[Span]]:
-    """Groups spans, one group for each query. A long span is alone, because an index gives its order."""
+def span_batches(
+    spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE, enough: int | None = None
+) -> Iterator[list[Span]]:
+    """Groups spans, one group for each query. A long span is alone, because an index gives its order.
+
+    Args:
+        enough: the number of entries that complete a group.
+    """
     batch: list[Span] = []
     entries = 0
     for span in spans:
@@ -103,6 +111,9 @@ def span_batches(spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE) -> Iterat
             yield batch
             batch, entries = [], len(span)
         batch.append(span)
+        if enough is not None and entries >= enough:
+            yield batch
+            batch, entries = [], 0
     if batch:
         yield batch
 

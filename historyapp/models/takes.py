@@ -1,28 +1,44 @@
 """Takes: the parts that rewinds cut off. They stay readable with ``as_of`` a position before the rewind."""
 
 from bisect import bisect_left, insort
-from collections import defaultdict, deque
+from collections import deque
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from uuid import UUID
+from typing import Any, NamedTuple
 
-from django.db import models
-
+from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage
 from historyapp.models.entries import Entry
+from historyapp.models.fields import as_uuid, at_places, read_text, uuid_value
 from historyapp.models.history import History
 from historyapp.models.sessions import Session
+from historyapp.models.sql import as_aware, fetch_all
 
 NEWEST = 50
 """The maximum number of rewinds to read, newest first: a session may have thousands."""
+# In SQL, because most pages of a session read 50 rewinds: as instances they took half of the page's queries.
+_REWINDS = (
+    "SELECT position, created_at, body FROM historyapp_entry "
+    "WHERE session_id = %s AND kind = 'rewind' AND position <= %s ORDER BY position DESC LIMIT %s"
+)
+_ENDS = "SELECT session_id, position, kind, totals FROM historyapp_entry WHERE "
+
+
+class RewindRow(NamedTuple):
+    """The columns of a rewind entry that lists show."""
+
+    position: int
+    created_at: datetime
+    body: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
     """A part of a session that was live and no longer is."""
 
-    rewind: Entry
-    """The rewind entry that cut it off."""
+    rewind: RewindRow
+    """The rewind that cut it off."""
     hidden: Lineage
     """The spans of its entries that are not live."""
     after_step: int
@@ -43,7 +59,7 @@ def takes(history: History) -> list[Take]:
     """
     if not history.visible.takes:
         return []
-    cuts: dict[int, tuple[Entry, Lineage]] = {}
+    cuts: dict[int, tuple[RewindRow, Lineage]] = {}
     starts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
     newest_rewinds = rewinds(history.session, history.as_of)
     if newest_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
@@ -59,15 +75,10 @@ def takes(history: History) -> list[Take]:
                     del cuts[starts.pop(start)[1]]
             insort(starts, (hidden.newest[0].first, rewind.position))
             cuts[rewind.position] = rewind, hidden
-    positions = defaultdict[str, set[int]](set)
-    for session, position in {key for _, hidden in cuts.values() for key in _ends(hidden)}:
-        positions[session].add(position)
-    condition = models.Q(pk__in=[])
-    for session, session_positions in positions.items():
-        condition |= models.Q(session_id=UUID(session), position__in=session_positions)
-    rows = Entry.objects.filter(condition).values_list("session_id", "position", "kind", "totals")
+    where, values = at_places({key for _, hidden in cuts.values() for key in _ends(hidden)})
     steps = {
-        (str(session), position): (kind, totals.get("steps", 0)) for session, position, kind, totals in rows
+        (str(as_uuid(session)), position): (kind, load_dumped(totals).get("steps", 0))
+        for session, position, kind, totals in (fetch_all(_ENDS + where, values) if cuts else ())
     }
     all_takes: list[Take] = []
     for rewind, hidden in cuts.values():
@@ -89,17 +100,16 @@ def newest_rewind(session: Session) -> Entry | None:
 
 def rewinds(
     session: Session, up_to: int | None = None, limit: int = NEWEST
-) -> list[tuple[Entry, Lineage, Lineage]]:
+) -> list[tuple[RewindRow, Lineage, Lineage]]:
     """The newest rewinds up to a position, oldest first, each with the lineage before and after it.
 
     One query, or none if there are no rewinds.
     """
     if session.tail_start == session.fork_position + 1:
         return []
-    rewinds = session.rewinds().order_by("-position")
-    if up_to is not None:
-        rewinds = rewinds.filter(position__lte=up_to)
-    entries = list(rewinds[: limit + 1])[::-1]
+    newest = session.head if up_to is None else up_to
+    rows = fetch_all(_REWINDS, [uuid_value(session.pk), newest, limit + 1])[::-1]
+    entries = [RewindRow(position, as_aware(at), load_dumped(read_text(body))) for position, at, body in rows]
     lineages = [session.stored_lineage(rewind.body) for rewind in entries]
     starts: list[tuple[int, Lineage]] = []
     if len(entries) <= limit:

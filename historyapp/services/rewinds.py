@@ -16,7 +16,7 @@ from historyapp.core.run_places import places_in
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
-from historyapp.models.strips import read_strip
+from historyapp.models.strips import strip_of_part
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail, check_open, check_position, lock_session
 from historyapp.services.audit import add_audit_record
@@ -162,9 +162,9 @@ def rewind_locked(
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
     insert_entries(session.pk, [EntryRow(entry, tail.totals, stored.body, stored.metadata)])
     tail = copy_cut_step(session.pk, tail, position)
+    session.strip = strip_of_part(session, remaining, tail.totals.steps)
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
     apply_tail(session, tail)
-    session.strip = read_strip(remaining, tail.totals.steps)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
     detail = {"position": position, "to_position": remaining.last, "reason": body.reason}
@@ -279,8 +279,8 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
         child.last_entry_at = newest.created_at
     insert(child)
     apply_tail(child, copy_cut_step(child.pk, tail, position))
-    child.strip = read_strip(shared, tail.totals.steps)
     if child.forked_from is not None:
+        child.strip = strip_of_part(child.forked_from, shared, tail.totals.steps)
         child.compressed_to = child.forked_from.compressed_to
     set_thresholds(child)
     child.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS})

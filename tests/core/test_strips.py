@@ -3,7 +3,16 @@
 import pytest
 
 from historyapp.core.projection import Step
-from historyapp.core.strips import MAX_BARS, bar_ends, bars_of, dump_strip, extend_strip, load_strip, mark_of
+from historyapp.core.strips import (
+    MAX_BARS,
+    bar_ends,
+    bars_of,
+    cut_strip,
+    dump_strip,
+    extend_strip,
+    load_strip,
+    mark_of,
+)
 
 
 def step(number: int) -> Step:
@@ -22,6 +31,20 @@ def extended(steps: int) -> str:
 @pytest.mark.parametrize("steps", [1, 2, 31, 32, 33, 34, 63, 64, 65, 127, 128, 129, 1000])
 def test_an_extended_strip_equals_the_one_computed_from_rows(steps: int) -> None:
     assert [*load_strip(extended(steps))] == [mark_of(step(end)) for end in bar_ends(steps)]
+
+
+@pytest.mark.parametrize(("steps", "kept"), [(1, 0), (32, 31), (32, 1), (64, 33), (1000, 999), (1000, 513)])
+def test_a_cut_strip_equals_the_one_computed_from_rows(steps: int, kept: int) -> None:
+    assert cut_strip(extended(steps), steps, kept) == extended(kept)
+
+
+@pytest.mark.parametrize(("steps", "kept"), [(33, 32), (1000, 512), (10, 11)])
+def test_a_strip_with_narrower_bars_or_more_steps_has_to_be_read(steps: int, kept: int) -> None:
+    assert cut_strip(extended(steps), steps, kept) is None
+
+
+def test_a_strip_that_lacks_totals_is_not_cut() -> None:
+    assert cut_strip("", 500, 499) is None
 
 
 @pytest.mark.parametrize("steps", [1, 5, 32, 33, 1000, 100_000])

@@ -16,8 +16,9 @@ from historyapp.models.landmarks import failure, has_later_failure
 from historyapp.models.samples import sample_totals
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.step_positions import first_with
+from historyapp.models.strips import read_strip
 from historyapp.services.append import append
-from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.dashboard.long_sessions import long_session
@@ -286,6 +287,39 @@ def test_the_spans_of_a_long_lineage_are_read_in_groups(rewound_often: Session) 
     past = history(rewound_often, as_of=2 + 80 * 5)  # after 80 rewinds
     assert queries(lambda: past.lineage.spans) <= 8  # of 20 blocks
     assert len(past.lineage.spans) == 80
+
+
+def test_the_newest_entries_of_a_long_lineage_are_read_without_older_spans(rewound_often: Session) -> None:
+    session = Session.objects.get(pk=rewound_often.pk)
+    past = History(session, as_of=session.head - 1)
+    with CaptureQueriesContext(connection) as captured:
+        newest = list(past.entries(newest_first=True, limit=3))
+    assert [entry.position for entry in newest] == past_positions(past)[:-4:-1]
+    assert [query["sql"].count("BETWEEN") for query in captured] == [1]
+    assert len(list(past.entries(limit=50))) == 50
+
+
+def past_positions(past: History) -> list[int]:
+    return [position for span in past.lineage.spans for position in range(span.first, span.last + 1)]
+
+
+def test_a_rewind_and_a_fork_read_no_steps_for_bars_of_the_same_width(
+    project: Project, rewound_often: Session
+) -> None:
+    session = history(rewound_often).session
+
+    def reads_for_strip(change: Callable[[], object]) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            change()
+        return sum("number IN" in query["sql"] for query in captured)
+
+    assert reads_for_strip(lambda: fork(project, session.pk)) == 0
+    assert reads_for_strip(lambda: rewind(project, session.pk, Target(episodes=2))) == 0
+    assert reads_for_strip(lambda: rewind(project, session.pk, Target(to_step=20))) == 1  # narrower bars
+    cut, undone = history(session).session, history(session).session.head
+    assert reads_for_strip(lambda: undo_rewind(project, session.pk, undone)) == 1  # a part that was not live
+    for changed in (cut, history(session).session, Session.objects.filter(forked_from=session).get()):
+        assert changed.strip == read_strip(changed.lineage(), changed.steps) != ""
 
 
 def test_a_search_of_spans_reads_only_shown_rows_in_full(
