@@ -272,6 +272,14 @@ class Lineage:
                     yield from self._loaded(level - 1, below, stop, within, newest_first=newest_first)
             batch_size *= 2
 
+    def min_spans_from(self, first: int) -> int:
+        """At least as many spans begin at or after a position. Loads nothing: each block is full."""
+        spans, size = sum(span.first >= first for span in self.newest), BLOCK
+        for blocks in self.older:
+            spans += size * sum(block.first >= first for block in blocks)
+            size *= BLOCK
+        return spans
+
     def last_span_before(
         self, is_before: Callable[[str, int], bool | None], read_all: ReadAll = _read_each
     ) -> Span | None:

@@ -13,7 +13,8 @@ from uuid import UUID
 from django.db import connection
 
 from historyapp.core.lineage import Span
-from historyapp.models.fields import as_uuid, uuid_value
+from historyapp.models.fields import as_uuid, session_value, uuid_text, uuid_value
+from historyapp.models.run_sql import run_sql
 
 SUMMARIES = "summaries"
 """The kind for summaries."""
@@ -29,16 +30,19 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
 _SUMMARISED = (
-    "SELECT id FROM historyapp_session WHERE id IN ({}) "
-    "AND EXISTS (SELECT 1 FROM historyapp_summary WHERE session_id = historyapp_session.id)"
+    "SELECT column1 FROM (VALUES {}) AS session "
+    "WHERE EXISTS (SELECT 1 FROM historyapp_summary WHERE session_id = column1)"
 )
 _REVISIONS = f"{_CHAIN}SELECT SUM(revision) FROM chain"  # noqa: S608
+_REVISIONS_OF = "SELECT SUM(revision) FROM historyapp_session WHERE id IN ({})"
 
 
 class Ancestor(NamedTuple):
     """A session, or one that it was forked from."""
 
     id: UUID
+    name: str
+    """The id as spans have it: reads of a fork of two hundred forks need it two hundred times."""
     shared: int
     """The session's own entries begin after this position."""
     has: frozenset[str]
@@ -66,6 +70,11 @@ def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
     return cached
 
 
+def cached_fork_points(session: UUID) -> set[tuple[str, int]]:
+    """Where a fork and its ancestors begin, by session and position. Empty unless they are cached."""
+    return {(ancestor.name, ancestor.shared) for ancestor in _cache.get(session, ())}
+
+
 def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
     conditions = [_HAS_ENTRY.format(kind) for kind in kinds]
     with connection.cursor() as cursor:
@@ -75,23 +84,25 @@ def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ..
     ancestors_read = []
     for id, shared, *flags in rows:
         has = frozenset(kind for kind, flag in zip(kinds, flags, strict=True) if flag)
-        ancestors_read.append(Ancestor(as_uuid(id), shared, has))
+        ancestors_read.append(Ancestor(as_uuid(id), uuid_text(id), shared, has))
     return tuple(ancestors_read)
 
 
 def summarised(sessions: Sequence[UUID]) -> set[UUID]:
     """The sessions among ``sessions`` that have summaries."""
     ids = [uuid_value(session) for session in sessions]
-    with connection.cursor() as cursor:
-        cursor.execute(_SUMMARISED.format(", ".join(["%s"] * len(ids))), ids)
-        return {as_uuid(id) for (id,) in cursor.fetchall()}
+    rows = run_sql(_SUMMARISED.format(", ".join(["(%s)"] * len(ids))), ids) if ids else ()
+    return {as_uuid(id) for (id,) in rows}
 
 
 def revisions(session: UUID) -> int:
     """The sum of the revisions of a session and of the sessions that it was forked from."""
-    with connection.cursor() as cursor:
-        cursor.execute(_REVISIONS, [uuid_value(session)])
-        ((total,),) = cursor.fetchall()
+    cached = _cache.get(session)
+    if cached is None:
+        ((total,),) = run_sql(_REVISIONS, [uuid_value(session)])
+    else:  # every read of a fork needs the sum, and following 200 forks takes twice as long
+        ids = [session_value(ancestor.name) for ancestor in cached]
+        ((total,),) = run_sql(_REVISIONS_OF.format(", ".join(["%s"] * len(ids))), ids)
     return int(total)
 
 
@@ -103,5 +114,5 @@ def parts(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iter
     """
     for number, ancestor in enumerate(chain):
         if (number == 0 or ancestor.id in having) and ancestor.shared < last:
-            yield Span(str(ancestor.id), ancestor.shared + 1, last)
+            yield Span(ancestor.name, ancestor.shared + 1, last)
         last = min(last, ancestor.shared)

@@ -87,6 +87,14 @@ def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before
     return matching  # type: ignore[no-any-return]
 
 
+def owned_rows(rows: Rows, lineage: Lineage) -> Rows:
+    """The rows of the sessions that may own entries of a lineage, written in SQL like :func:`in_spans`."""
+    ids = [session_value(session) for session in lineage.owners]
+    where = f"session_id IN ({', '.join(['%s'] * len(ids))})"
+    owned: Any = rows.extra(where=[where], params=ids) if ids else rows.none()  # noqa: S610 ours
+    return owned  # type: ignore[no-any-return]
+
+
 def spans_between(
     lineage: Lineage, after: int = 0, before: int | None = None, *, newest_first: bool = False
 ) -> Iterator[Span]:

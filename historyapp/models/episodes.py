@@ -14,8 +14,8 @@ from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
 from historyapp.core.projection import Step
-from historyapp.models.entries import Entry, in_spans
-from historyapp.models.fields import JSONText, PackedText, uuid_value
+from historyapp.models.entries import Entry, in_spans, owned_rows
+from historyapp.models.fields import JSONText, PackedText, at_places
 from historyapp.models.notes import StepNote
 from historyapp.models.sessions import Session, session_ids
 from historyapp.models.sql import (
@@ -30,8 +30,10 @@ from historyapp.models.step_positions import few_rows, have_few_rows, spans_from
 
 _MAX_SPANS = 100
 """The maximum number of spans of one query. SQLite accepts a few hundred conditions."""
-_MAX_OWNERS = 16
-"""The maximum number of sessions of a long lineage in which rows are found by number."""
+_MAX_OWNERS = 256
+"""The maximum number of sessions of a long lineage in which rows are found by number. 200 of them take
+0.2 ms; finding a step by position takes 20 queries.
+"""
 ENTRIES_OF_STEP = 2
 """The entries of most steps: an output and its results. Steps with more entries take more queries."""
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
@@ -152,7 +154,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         places: list[RowPlace] | None = None
         if lineage.older:
             # If a rewind followed each step, each has two rows. Only live ones are read in full.
-            sessions, numbers = session_ids(lineage), range(first, last + 1)
+            sessions, numbers = lineage.owners, range(first, last + 1)
             places = _few_rows_of(lineage, first, last, lambda limit: row_places(sessions, numbers, limit))
         else:
             rows = _few_rows_of(
@@ -177,14 +179,14 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
         """The live steps with these numbers, by number. Reads the rows of all takes that have them."""
         if lineage.older:
-            return self.at(live_rows(row_places(session_ids(lineage), numbers), lineage))
+            return self.at(live_rows(row_places(lineage.owners, numbers), lineage))
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers)
         return live_rows(rows.defer("excerpt"), lineage)
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps, with the columns for contexts."""
         rows = _few_rows_of(
-            lineage, first, last, lambda limit: outline_rows(session_ids(lineage), first, last, limit)
+            lineage, first, last, lambda limit: outline_rows(lineage.owners, first, last, limit)
         )
         return _rows_by_place(lineage, first, last, outline_rows_in) if rows is None else rows
 
@@ -218,15 +220,14 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
 
     def _in_sessions(self, lineage: Lineage, first: int, last: int, limit: int) -> Self:
-        return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:limit]
+        return owned_rows(self.filter(number__range=(first, last)), lineage)[:limit]
 
     def at(self, places: Sequence[RowPlace]) -> list["Episode"]:
         """The rows at these places, without excerpts, by number."""
         rows: list[Episode] = []
         for start in range(0, len(places), _MAX_SPANS):
             batch = places[start : start + _MAX_SPANS]
-            where = " OR ".join(["session_id = %s AND anchor = %s"] * len(batch))
-            values = [value for place in batch for value in (uuid_value(place.session_id), place.anchor)]
+            where, values = at_places([(str(place.session_id), place.anchor) for place in batch], "anchor")
             rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours
         return sorted(rows, key=attrgetter("number"))
 

@@ -120,14 +120,14 @@ def session_value(session: str) -> Any:
     return uuid_value(UUID(session))
 
 
-def at_places(places: Iterable[tuple[str, int]]) -> tuple[str, list[Any]]:
-    """An SQL condition for entries at these places (session, position), and its parameters."""
+def at_places(places: Iterable[tuple[str, int]], column: str = "position") -> tuple[str, list[Any]]:
+    """An SQL condition for rows at these places (session, position), and its parameters."""
     by_session: dict[str, list[int]] = {}
     for session, position in sorted(places):
         by_session.setdefault(session, []).append(position)
     where, values = list[str](), list[Any]()
     for session, positions in by_session.items():
-        where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
+        where.append(f"session_id = %s AND {column} IN ({', '.join(['%s'] * len(positions))})")
         values += [session_value(session), *positions]
     return " OR ".join(where), values
 

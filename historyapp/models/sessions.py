@@ -18,15 +18,23 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
 from historyapp.core.run_places import folder_of, repository_of
 from historyapp.core.text import fold
-from historyapp.models.ancestors import SUMMARIES, Ancestor, ancestors, parts, revisions, summarised
+from historyapp.models.ancestors import (
+    SUMMARIES,
+    Ancestor,
+    ancestors,
+    cached_fork_points,
+    parts,
+    revisions,
+    summarised,
+)
 from historyapp.models.fields import (
     ComputedText,
     FoldedText,
     JSONText,
-    as_uuid,
     at_places,
     session_value,
     unpack,
+    uuid_text,
 )
 from historyapp.models.projects import Project
 
@@ -270,7 +278,7 @@ class Session(models.Model):
         """This session and the sessions it was forked from, oldest first. Empty for an unsaved fork."""
         if self.forked_from_id is None:
             return (str(self.pk),)
-        return tuple(str(ancestor.id) for ancestor in reversed(self.ancestors))
+        return tuple([ancestor.name for ancestor in reversed(self.ancestors)])
 
     @cached_property
     def ancestors(self) -> tuple[Ancestor, ...]:
@@ -291,9 +299,11 @@ class Session(models.Model):
     def _load_all(self, places: Iterable[tuple[str, int]]) -> None:
         """Reads and caches these lineages, hundreds in one query. Fork points take another query."""
         missing = [place for place in set(places) if place not in self._loaded]
+        known_forks = cached_fork_points(self.pk) if missing and self.forked_from_id is not None else set()
         for start in range(0, len(missing), _PLACES_AT_ONCE):
             batch = set(missing[start : start + _PLACES_AT_ONCE])
-            stored = _stored_at_rewinds(batch)
+            others = batch - known_forks
+            stored = _stored_at_rewinds(others) if others else {}
             if forks := batch - stored.keys():
                 spans = _stored_at_forks({session for session, _ in forks})
                 stored |= {(session, position): spans[session] for session, position in forks}
@@ -314,7 +324,7 @@ def _stored_at_rewinds(places: Collection[tuple[str, int]]) -> dict[tuple[str, i
     with connection.cursor() as cursor:
         cursor.execute(f"{_REWINDS} AND ({where})", values)
         return {
-            (str(as_uuid(session)), position): load_dumped(unpack(body))
+            (uuid_text(session), position): load_dumped(unpack(body))
             for session, position, body in cursor.fetchall()
         }
 
@@ -325,7 +335,7 @@ def _stored_at_forks(sessions: Collection[str]) -> dict[str, Any]:
         cursor.execute(
             f"{_FORK_SPANS} ({', '.join(['%s'] * len(sessions))})", [*map(session_value, sessions)]
         )
-        return {str(as_uuid(session)): load_dumped(stored) for session, stored in cursor.fetchall()}
+        return {uuid_text(session): load_dumped(stored) for session, stored in cursor.fetchall()}
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:

@@ -7,7 +7,7 @@ Writes are in ``historyapp.services.statements``.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import as_uuid, read_text, session_value, uuid_value
+from historyapp.models.fields import as_uuid, read_text, session_value
 from historyapp.models.keys import ApiKey
 from historyapp.models.long_rows import count_read, long_rows
 from historyapp.models.projects import Project
@@ -171,30 +171,31 @@ def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
 
 
 def outline_rows(
-    sessions: Sequence[UUID], first: int, last: int, limit: int | None = None
+    sessions: Sequence[str], first: int, last: int, limit: int | None = None
 ) -> list[OutlineRow]:
     """At most ``limit`` rows of steps ``first`` to ``last`` of some sessions, live or not."""
     rows = _rows_numbered(_OUTLINE_ROWS, sessions, range(first, last + 1), limit)
     return [OutlineRow(*row) for row in rows]
 
 
-def row_places(sessions: Sequence[UUID], numbers: Sequence[int], limit: int | None = None) -> list[RowPlace]:
+def row_places(sessions: Sequence[str], numbers: Sequence[int], limit: int | None = None) -> list[RowPlace]:
     """The places of at most ``limit`` rows of steps with these numbers, live or not."""
     return [RowPlace(*row) for row in _rows_numbered(_ROW_PLACES, sessions, numbers, limit)]
 
 
 def _rows_numbered(
-    select: str, sessions: Sequence[UUID], numbers: Sequence[int], limit: int | None
+    select: str, sessions: Sequence[str], numbers: Sequence[int], limit: int | None
 ) -> Iterator[tuple[Any, ...]]:
     if isinstance(numbers, range):
         where, values = "number BETWEEN %s AND %s", [numbers[0], numbers[-1]] if numbers else [1, 0]
     else:
         where, values = f"number IN ({', '.join(['%s'] * len(numbers))})", [*numbers]
-    ids = {uuid_value(session): session for session in sessions}
-    where += f" AND session_id IN ({', '.join(['%s'] * len(ids))})"
+    where += f" AND session_id IN ({', '.join(['%s'] * len(sessions))})"
     where += "" if limit is None else f" LIMIT {limit}"
+    ids = [session_value(session) for session in sessions]
     rows = fetch_all(select + where, [*values, *ids]) if ids and values else []
-    return ((ids[id], *row) for id, *row in rows)
+    read_id = cache(as_uuid)
+    return ((read_id(id), *row) for id, *row in rows)
 
 
 def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:

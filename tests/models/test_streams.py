@@ -180,7 +180,7 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
     assert sql.outermost(lineage, "memory_notebook", newest=True) is None
     rows = Episode.objects.filter(session_id__in=[session.pk, child.pk], number__range=(18, 21))
     expected_places = set(rows.values_list(*sql.OutlineRow._fields))
-    assert set(sql.outline_rows([session.pk, child.pk], 18, 21)) == expected_places
+    assert set(sql.outline_rows([str(session.pk), str(child.pk)], 18, 21)) == expected_places
 
 
 def test_a_context_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
