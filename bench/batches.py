@@ -2,9 +2,18 @@
 
 The bare bulk endpoint inserts as many rows as Playhead: the entries, a row for each step, and the session.
 Processor time is that of the servers. It can be compared even while other programs use the machine.
+
+``python -m bench.batches ROUNDS PYTHON`` also measures the minimal endpoints of ``../shared/bench``, which
+check the JSON with django-ninja and insert one row for each step. PYTHON needs Django, django-ninja,
+granian and orjson.
 """
 
+import json
+import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +30,11 @@ from bench.machinery import (
     result,
     server,
 )
+from tests.shared import SHARED
 
 STEPS = 100
 ROWS = 2 * STEPS + STEPS + 1
+_PEERS = SHARED / "bench" / "peers"
 
 
 def entries(first: int, steps: int) -> dict[str, Any]:
@@ -33,6 +44,32 @@ def entries(first: int, steps: int) -> dict[str, Any]:
         drafts.append({"kind": "model_output", **action(number)})
         drafts.append({"kind": "tool_results", "results": [result(number)]})
     return {"entries": drafts}
+
+
+def _flat_step(number: int) -> dict[str, Any]:
+    """The same step in the form of the minimal endpoints."""
+    proposal = action(number)
+    tool = proposal["use_tool"]
+    return {
+        "session": "s0",
+        "seq": number,
+        "call_id": f"call_{number}",
+        "tool": tool["name"],
+        "thought": proposal["thoughts"],
+        "args": json.dumps(tool["arguments"]),
+        "result": result(number)["outputs"],
+    }
+
+
+@contextmanager
+def _minimal_server(python: str) -> Iterator[int]:
+    """The minimal endpoints of ``../shared/bench``, on SQLite with durable commits. Yields the port."""
+    with home() as folder:
+        database = {"BENCH_DB": f"sqlite:{folder}/bench.db", "BENCH_SYNC": "FULL", "PYTHONPATH": str(_PEERS)}
+        prepare = {**os.environ, **database, "BENCH_INIT": "1"}
+        subprocess.run([python, "dj_app.py"], cwd=_PEERS, env=prepare, check=True)
+        with server("dj_app:wsgi", database, "/hello", python=python) as port:
+            yield port
 
 
 class Cost(NamedTuple):
@@ -51,48 +88,71 @@ def processes_of(folder: Path) -> list[int]:
     return [child.pid for child in children if str(folder) in child.environ().values()]
 
 
-def main(rounds: int = 300) -> None:
+def main(rounds: int = 300, python: str | None = None) -> None:
     with (
         home() as playhead_home,
         home() as bare_home,
         playhead(playhead_home) as port,
         server("bench.bare:application", {"BARE_HOME": str(bare_home)}, "/setup") as bare_port,
+        _minimal_server(python) if python else nullcontext() as minimal_port,
     ):
         client, bare = Client(port), Client(bare_port)
+        minimal = Client(minimal_port) if minimal_port else None
         settings = {"settings": {"compress_automatically": False}}
         path = f"/api/v1/sessions/{client.json('POST', '/api/v1/sessions', settings)['id']}/entries"
         number = iter(range(1 << 30))
 
         servers = [processes_of(folder) for folder in (playhead_home, bare_home)]
 
-        def pair(steps: int, floor: str, rounds: int) -> list[Cost]:
-            """Costs of a POST with this many steps, and of the bare endpoint at this path."""
+        def costs(steps: int, floor: str, rounds: int) -> tuple[Cost, Cost, float]:
+            """Of a POST with this many steps: the costs in Playhead and of the bare endpoint at this path
+            (``floor``), and the time of the minimal endpoint."""
+
+            def post_minimal() -> object:
+                batch = [_flat_step(next(number)) for _ in range(steps)]
+                if minimal is None:
+                    return None
+                return minimal.send(
+                    "POST", *(("/api/steps", batch[0]) if steps == 1 else ("/api/batch", batch))
+                )
+
             jobs = (
                 lambda: client.send("POST", path, entries(next(number) * steps, steps)),
                 lambda: bare.send("POST", floor, entries(next(number) * steps, steps)),
+                post_minimal,
             )
             alternate(*jobs, rounds=20)
             before = [processor_time(processes) for processes in servers]
             times = alternate(*jobs, rounds=rounds)
             used = [processor_time(processes) - then for processes, then in zip(servers, before, strict=True)]
-            return [Cost(clock, spent / rounds) for clock, spent in zip(times, used, strict=True)]
+            ours, floor_cost = [
+                Cost(clock, spent / rounds) for clock, spent in zip(times[:2], used, strict=True)
+            ]
+            return ours, floor_cost, times[2]
 
-        step, insert = pair(1, "/insert/1", rounds * 3)
-        batch, bulk = pair(STEPS, f"/bulk/{ROWS}", rounds)
+        step, insert, minimal_insert = costs(1, "/insert/1", rounds * 3)
+        batch, bulk, minimal_bulk = costs(STEPS, f"/bulk/{ROWS}", rounds)
     share = f"{bulk.clock / batch.clock:.2f}** (of processor time {bulk.processor / batch.processor:.2f})"
     ratio = f"{step.clock / insert.clock:.2f}** (of processor time {step.processor / insert.processor:.2f})"
-    report(
-        "Appending by the POST",
-        [
-            ("action and result of a step in one POST", str(step), ""),
-            ("bare endpoint, 1 insert of the same JSON", str(insert), ""),
-            ("**ratio**", f"**{ratio}", "2"),
-            (f"{STEPS} steps in one POST", f"{batch}, {ROWS / batch.clock * 1000:,.0f} rows a second", ""),
-            (f"bare endpoint, {ROWS} inserts", f"{bulk}, {ROWS / bulk.clock * 1000:,.0f} rows a second", ""),
-            ("**share of its rows a second**", f"**{share}", "0.5"),
-        ],
-    )
+    rows = [
+        ("action and result of a step in one POST", str(step), ""),
+        ("bare endpoint, 1 insert of the same JSON", str(insert), ""),
+        ("**ratio**", f"**{ratio}", "2"),
+        (f"{STEPS} steps in one POST", f"{batch}, {ROWS / batch.clock * 1000:,.0f} rows a second", ""),
+        (f"bare endpoint, {ROWS} inserts", f"{bulk}, {ROWS / bulk.clock * 1000:,.0f} rows a second", ""),
+        ("**share of its rows a second**", f"**{share}", "0.5"),
+    ]
+    if python:
+        rate = f"{STEPS / minimal_bulk * 1000:,.0f} rows a second"
+        rows += [
+            ("minimal endpoint, 1 step", f"{minimal_insert:.2f} ms", ""),
+            ("ratio of one POST to it", f"{step.clock / minimal_insert:.2f}", ""),
+            (f"minimal endpoint, {STEPS} steps", f"{minimal_bulk:.2f} ms, {rate}", ""),
+            ("share of its steps a second", f"{minimal_bulk / batch.clock:.2f}", ""),
+            ("share of its rows a second", f"{minimal_bulk / batch.clock * ROWS / STEPS:.2f}", ""),
+        ]
+    report("Appending by the POST", rows)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    main(int(sys.argv[1]) if sys.argv[1:] else 300, sys.argv[2] if sys.argv[2:] else None)

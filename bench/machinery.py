@@ -60,14 +60,16 @@ class Client:
 
 
 @contextmanager
-def server(application: str, environment: dict[str, str], probe: str) -> Iterator[int]:
+def server(
+    application: str, environment: dict[str, str], probe: str, *, python: str = sys.executable
+) -> Iterator[int]:
     """A granian process with Playhead's settings, for a WSGI or an ASGI application. Yields its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
     kind = ["asgi", "--no-ws"] if "asgi" in application else ["wsgi", "--blocking-threads", str(THREADS)]
     command = [
-        str(Path(sys.executable).with_name("granian")), "--interface", *kind, "--host", "127.0.0.1",
+        str(Path(python).with_name("granian")), "--interface", *kind, "--host", "127.0.0.1",
         "--port", str(port), "--workers", "1", "--no-access-log", "--log-level", "error", application,
     ]  # fmt: skip
     process = subprocess.Popen(command, env={**os.environ, **environment}, cwd=ROOT)
