@@ -36,7 +36,7 @@ from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.changes import on_change
 from historyapp.services.keys import key_project
-from historyapp.services.transactions import queued_seconds
+from historyapp.services.transactions import is_long_request, queued_seconds
 from historyapp.wire.problems import Malformed
 
 log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class Front:
                 holder = Client(client, self._projects.project_of(client))
                 outbox = Outbox(loop, self._unread, client, partial(pool.waiting_for_client, holder))
                 environ = environ_of(scope, headers, body)
-                run = partial(self._run, environ, outbox, send, name == "transfers")
+                run = partial(self._run, environ, outbox, send, name)
                 pool.submit(holder, run, outbox.refuse)
                 stream_start = await self._respond(outbox, scope, receive, send)
             if stream_start is not None:
@@ -217,10 +217,9 @@ class Front:
             finally:
                 watch.cancel()
 
-    def _run(
-        self, environ: dict[str, Any], outbox: Outbox, send: Send, is_transfer: bool, waited: float
-    ) -> None:
+    def _run(self, environ: dict[str, Any], outbox: Outbox, send: Send, pool: str, waited: float) -> None:
         """Calls the application and sends its response. Runs in a thread."""
+        is_transfer = pool == "transfers"
         started: list[Head] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
@@ -230,6 +229,7 @@ class Front:
         response: Iterable[bytes] = ()
         body: bytes | None = None
         queued_seconds.set(waited)
+        is_long_request.set(pool in LONG)
         bytes_left.set(None if is_transfer else MAX_READ)
         key_project.set(None)
         try:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from tempfile import TemporaryFile
+from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 from historyapp.front.deadlines import ClientWait, Deadlines
@@ -20,6 +20,10 @@ IN_MEMORY = 1 << 19
 """
 MAX_FORM = 1 << 20
 """The maximum size of an HTML form. Django parses it into many small objects before it checks the sender."""
+FIRST_BYTES = 1 << 13
+"""A body gets its file when more than this many bytes have arrived. Creating it takes a millisecond of the
+event loop under load, and hundreds of bodies may stall after their first byte.
+"""
 ALL_IN_MEMORY = 1 << 26
 """The maximum size of all bodies in memory. Beyond it, every further body goes to a file."""
 DISK_RETRY_SECONDS = 10
@@ -94,7 +98,7 @@ async def read_body(
         if length > max_length:
             await _receive(length, receive, limits, wait, None)
             raise _too_large(max_length, limits)
-        file = cast(IO[bytes], BytesIO() if in_memory else TemporaryFile())  # noqa: SIM115  the request closes it
+        file = cast(IO[bytes], BytesIO() if in_memory else SpooledTemporaryFile(FIRST_BYTES))  # noqa: SIM115  the request closes it
         return await _receive_file(file, length, receive, limits, wait)
     except asyncio.CancelledError:
         if not wait.expired:

@@ -57,7 +57,7 @@ class Pool:
         on_idle: called by the kept thread after it has been idle for a minute.
         spare: the number of threads beyond ``threads``. A project gets one of them only if it has no thread.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
-            start together would slow each other.
+            start together would slow each other and the event loop, which waits for each thread to start.
     """
 
     def __init__(
@@ -92,7 +92,10 @@ class Pool:
         """Busy threads by project."""
         self._lock = threading.Lock()
         self._spacing = spacing
-        self._spacing_lock = threading.Lock()
+        self._next_start = 0.0
+        """The monotonic time before which no job starts, if the pool has a spacing."""
+        self._timer_runs = False
+        """Whether a timer of the event loop calls ``_dispatch_at_time()`` then."""
 
     @property
     def is_busy(self) -> bool:
@@ -136,7 +139,7 @@ class Pool:
         """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
         while self._jobs:
             id = next((id for id, jobs in self._jobs.items() if self._may_run(jobs[0].client)), None)
-            if id is None:
+            if id is None or (self._spacing and not self._is_time(self._jobs[id][0].loop)):
                 return
             jobs = self._jobs.pop(id)
             job = jobs.popleft()
@@ -148,6 +151,23 @@ class Pool:
             else:
                 self._threads += 1
                 threading.Thread(target=self._run_jobs, args=(job,), name=self.name, daemon=True).start()
+
+    def _is_time(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether a job may start now. If not, jobs are dispatched again when one may."""
+        now = time.monotonic()
+        if now >= self._next_start:
+            self._next_start = now + self._spacing
+            return True
+        if not self._timer_runs:
+            self._timer_runs = True
+            with suppress(RuntimeError):  # the server has stopped
+                loop.call_soon_threadsafe(loop.call_later, self._next_start - now, self._dispatch_at_time)
+        return False
+
+    def _dispatch_at_time(self) -> None:
+        with self._lock:
+            self._timer_runs = False
+            self._dispatch()
 
     def _may_run(self, client: Client) -> bool:
         free = self._max_threads - self._busy
@@ -167,9 +187,6 @@ class Pool:
         jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
         job: PoolJob | None = first
         while job is not None:
-            if self._spacing:
-                with self._spacing_lock:
-                    time.sleep(self._spacing)
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.waiting_since if job.waiting_since else 0.0)
             if job.expiry is not None:

@@ -4,11 +4,15 @@ Keys come from the environment and are passed only to the SDKs. The SDKs' own re
 ``retries``.
 """
 
+import gc
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +37,7 @@ def openai_sdk() -> Sdk:
     """
     key = _key("OPENAI_API_KEY", os.environ.get("OPENAI_API_KEY"))
     url = _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
-    return _sdk("openai", "OpenAI", key, url)
+    return _sdk_of("openai", "OpenAI", key, url)
 
 
 def anthropic_sdk() -> Sdk:
@@ -44,13 +48,37 @@ def anthropic_sdk() -> Sdk:
     """
     key = _key("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY"))
     url = _url("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL"), "https://api.anthropic.com")
-    return _sdk("anthropic", "Anthropic", key, url)
+    return _sdk_of("anthropic", "Anthropic", key, url)
+
+
+_creating = Lock()
+
+
+def _sdk_of(package: str, client: str, key: str, url: str) -> Sdk:
+    """The SDK, created by one thread at a time. Reading the certificates takes 20 ms of computing, and many
+    calls can begin at the same time."""
+    with _creating:
+        return _sdk(package, client, key, url)
 
 
 @lru_cache(maxsize=4)
 def _sdk(package: str, client: str, key: str, url: str) -> Sdk:
-    module = import_module(package)
+    with _without_collector():
+        module = import_module(package)
     return Sdk(module, getattr(module, client)(api_key=key, base_url=url, max_retries=0), key)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pauses the garbage collector while modules are imported: each of its runs would stop all threads."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.freeze()
+            gc.enable()
 
 
 def _key(variable: str, value: str | None) -> str:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 from django.conf import settings
@@ -16,10 +16,16 @@ queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 """The seconds that this request has waited for a thread. They reduce the time that it waits for other
 writers."""
 
+is_long_request: ContextVar[bool] = ContextVar("is_long_request", default=False)
+"""Whether the request is a model call, an export or an import. They write one at a time, so that an append
+waits for at most one of them."""
+
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
 
 _sqlite_writer = threading.RLock()
+_long_writer = threading.RLock()
+"""Acquired before ``_sqlite_writer`` by long requests."""
 
 
 @contextmanager
@@ -51,15 +57,29 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
         return
     default_timeout = float(connection.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
-    started = time.monotonic()
-    if not _sqlite_writer.acquire(timeout=timeout):
+    until = time.monotonic() + timeout
+    with (
+        _acquired(_long_writer, until) if is_long_request.get() else nullcontext(),
+        _acquired(_sqlite_writer, until),
+        _transaction(until - time.monotonic(), default_timeout),
+    ):
+        yield
+    clear_fault()
+
+
+@contextmanager
+def _acquired(lock: threading.RLock, until: float) -> Iterator[None]:
+    """Holds the lock. ``until``: the monotonic time at which waiting for it ends.
+
+    Raises:
+        OperationalError: when the time is over.
+    """
+    if not lock.acquire(timeout=max(until - time.monotonic(), 0.0)):
         raise OperationalError("database is locked")
     try:
-        with _transaction(timeout - (time.monotonic() - started), default_timeout):
-            yield
+        yield
     finally:
-        _sqlite_writer.release()
-    clear_fault()
+        lock.release()
 
 
 @contextmanager

@@ -4,12 +4,19 @@ import asyncio
 import os
 import tempfile
 from contextlib import ExitStack
-from io import BytesIO
 from typing import Any
 
 import pytest
 
-from historyapp.front.bodies import ALL_IN_MEMORY, IN_MEMORY, MAX_FORM, BodyRoom, max_bytes, read_body
+from historyapp.front.bodies import (
+    ALL_IN_MEMORY,
+    FIRST_BYTES,
+    IN_MEMORY,
+    MAX_FORM,
+    BodyRoom,
+    max_bytes,
+    read_body,
+)
 from historyapp.front.deadlines import Deadlines
 from historyapp.wire.problems import ServerUnavailable
 from tests.front.limits import MB, small_limits
@@ -63,28 +70,33 @@ def test_bodies_that_would_fill_the_disk_are_refused(monkeypatch: pytest.MonkeyP
         pass
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_a_body_is_read_from_memory_or_from_its_file(
-    in_memory: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("in_memory", "size", "files"),
+    [(True, FIRST_BYTES, 0), (False, FIRST_BYTES // 2, 0), (False, FIRST_BYTES, 1)],
+)
+def test_a_body_gets_a_file_when_more_than_its_first_bytes_have_arrived(
+    in_memory: bool, size: int, files: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pieces = [b"a" * 1000, b"b" * 1000]
+    """A stalled body never gets one."""
+    pieces = [b"a" * size, b"b" * size]
     made = []
 
-    def temporary_file() -> Any:
-        made.append(tempfile.TemporaryFile())  # noqa: SIM115  closed below
+    def temporary_file(**options: Any) -> Any:
+        made.append(create(**options))
         return made[-1]
 
-    monkeypatch.setattr("historyapp.front.bodies.TemporaryFile", temporary_file)
+    create = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", temporary_file)
 
     async def receive() -> dict[str, Any]:
         piece = pieces.pop(0)
         return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
 
     async def run() -> bytes:
-        body = await read_body(2000, MB, receive, small_limits(), Deadlines(), in_memory=in_memory)
+        body = await read_body(2 * size, MB, receive, small_limits(), Deadlines(), in_memory=in_memory)
         with body:
-            assert isinstance(body, BytesIO) is in_memory
             return body.read()
 
-    assert asyncio.run(run()) == b"a" * 1000 + b"b" * 1000
-    assert len(made) == (not in_memory)
+    assert asyncio.run(run()) == b"a" * size + b"b" * size
+    assert len(made) == files
+    assert all(file.closed for file in made)

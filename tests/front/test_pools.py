@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -36,6 +37,27 @@ def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
     first, second = asyncio.run(run())
     assert first == 0
     assert 0.1 <= second < 2
+
+
+def test_jobs_of_a_pool_with_a_spacing_start_one_after_another_and_get_threads_only_then() -> None:
+    async def run() -> tuple[list[float], list[int]]:
+        pool = Pool("calls", 4, max_wait=5, keeps_thread=False, spacing=0.1)
+        started, threads = list[float](), list[int]()
+
+        def work(waited: float) -> None:
+            started.append(time.monotonic())
+            threads.append(sum(thread.name == "calls" for thread in threading.enumerate()))
+            time.sleep(0.5)
+
+        for client in (ANN, BOB, Client(b"Cid", b"Cid")):
+            pool.submit(client, work, _never)
+        while len(started) < 3:
+            await asyncio.sleep(0.01)
+        return started, threads
+
+    started, threads = asyncio.run(run())
+    assert all(later - earlier >= 0.09 for earlier, later in pairwise(started))
+    assert threads == [1, 2, 3]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

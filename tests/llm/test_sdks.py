@@ -1,11 +1,17 @@
 """Keys and addresses."""
 
+import gc
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from historyapp.core.errors import Invalid
+from historyapp.llm import sdks
 from historyapp.llm.sdks import anthropic_sdk, openai_sdk
 
 VARIABLES = [("OPENAI", openai_sdk), ("ANTHROPIC", anthropic_sdk)]
@@ -18,6 +24,44 @@ def test_the_sdks_are_not_imported_before_a_call() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_calls_that_begin_together_create_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each client reads the system's certificates, which takes 20 ms of computing."""
+    created = list[str]()
+
+    def make_client(api_key: str, **options: Any) -> object:
+        time.sleep(0.05)
+        created.append(api_key)
+        return object()
+
+    monkeypatch.setattr(sdks, "import_module", lambda package: SimpleNamespace(OpenAI=make_client))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-together")
+    with ThreadPoolExecutor(4) as threads:
+        clients = {id(sdk.client) for sdk in threads.map(lambda _: openai_sdk(), range(4))}
+    assert created == ["sk-together"]
+    assert len(clients) == 1
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_the_garbage_collector_pauses_while_an_sdk_is_imported(
+    was_enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    during = list[bool]()
+
+    def import_module(package: str) -> object:
+        during.append(gc.isenabled())
+        return SimpleNamespace(Anthropic=lambda **options: object())
+
+    monkeypatch.setattr(sdks, "import_module", import_module)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"sk-collector-{was_enabled}")
+    try:
+        (gc.enable if was_enabled else gc.disable)()
+        anthropic_sdk()
+        assert (during, gc.isenabled()) == ([False], was_enabled)
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)

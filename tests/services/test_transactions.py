@@ -12,10 +12,11 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from historyapp.models import ApiKey, Project
+from historyapp.services import transactions
 from historyapp.services.keys import create_key, record_use
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.services.sessions import create_session
-from historyapp.services.transactions import queued_seconds, writing
+from historyapp.services.transactions import is_long_request, queued_seconds, writing
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -103,3 +104,44 @@ def test_a_search_waits_briefly_before_it_updates_its_index(patience: None) -> N
         assert time.monotonic() - started < SECONDS / 2
         other.execute("ROLLBACK")
     assert catch_up_for_search(project.pk) is True
+
+
+class WatchedLock:
+    """A lock that counts the threads that wait for it or hold it."""
+
+    def __init__(self) -> None:
+        self.lock, self.threads, self.most = threading.RLock(), 0, 0
+
+    def acquire(self, timeout: float) -> bool:
+        self.threads += 1
+        self.most = max(self.most, self.threads)
+        return self.lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        self.threads -= 1
+        self.lock.release()
+
+
+@pytest.mark.parametrize(("is_long", "most"), [(True, 1), (False, 3)])
+def test_of_long_requests_only_one_at_a_time_waits_with_the_short_ones(
+    is_long: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So an append waits for at most one of fifty model calls."""
+    lock = WatchedLock()
+    monkeypatch.setattr(transactions, "_sqlite_writer", lock)
+    written = list[int]()
+
+    def write(number: int) -> None:
+        is_long_request.set(is_long)
+        with writing():
+            time.sleep(0.05)
+            written.append(number)
+        connection.close()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(written) == [0, 1, 2]
+    assert lock.most == most
