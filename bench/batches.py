@@ -97,7 +97,7 @@ def main(rounds: int = 300, python: str | None = None) -> None:
         _minimal_server(python) if python else nullcontext() as minimal_port,
     ):
         client, bare = Client(port), Client(bare_port)
-        minimal = Client(minimal_port) if minimal_port else None
+        minimal_client = Client(minimal_port) if minimal_port else None
         settings = {"settings": {"compress_automatically": False}}
         path = f"/api/v1/sessions/{client.json('POST', '/api/v1/sessions', settings)['id']}/entries"
         number = iter(range(1 << 30))
@@ -110,9 +110,9 @@ def main(rounds: int = 300, python: str | None = None) -> None:
 
             def post_minimal() -> object:
                 batch = [_flat_step(next(number)) for _ in range(steps)]
-                if minimal is None:
+                if minimal_client is None:
                     return None
-                return minimal.send(
+                return minimal_client.send(
                     "POST", *(("/api/steps", batch[0]) if steps == 1 else ("/api/batch", batch))
                 )
 
@@ -130,11 +130,18 @@ def main(rounds: int = 300, python: str | None = None) -> None:
             ]
             return ours, floor_cost, times[2]
 
-        step, insert, minimal_insert = costs(1, "/insert/1", rounds * 3)
-        batch, bulk, minimal_bulk = costs(STEPS, f"/bulk/{ROWS}", rounds)
+        step, insert, minimal_step = costs(1, "/insert/1", rounds * 3)
+        batch, bulk, minimal_batch = costs(STEPS, f"/bulk/{ROWS}", rounds)
+    rows = _bare_rows(step, insert, batch, bulk)
+    if python:
+        rows += _minimal_rows(step, batch, minimal_step, minimal_batch)
+    report("Appending by the POST", rows)
+
+
+def _bare_rows(step: Cost, insert: Cost, batch: Cost, bulk: Cost) -> list[tuple[str, str, str]]:
     share = f"{bulk.clock / batch.clock:.2f}** (of processor time {bulk.processor / batch.processor:.2f})"
     ratio = f"{step.clock / insert.clock:.2f}** (of processor time {step.processor / insert.processor:.2f})"
-    rows = [
+    return [
         ("action and result of a step in one POST", str(step), ""),
         ("bare endpoint, 1 insert of the same JSON", str(insert), ""),
         ("**ratio**", f"**{ratio}", "2"),
@@ -142,16 +149,19 @@ def main(rounds: int = 300, python: str | None = None) -> None:
         (f"bare endpoint, {ROWS} inserts", f"{bulk}, {ROWS / bulk.clock * 1000:,.0f} rows a second", ""),
         ("**share of its rows a second**", f"**{share}", "0.5"),
     ]
-    if python:
-        rate = f"{STEPS / minimal_bulk * 1000:,.0f} rows a second"
-        rows += [
-            ("minimal endpoint, 1 step", f"{minimal_insert:.2f} ms", ""),
-            ("ratio of one POST to it", f"{step.clock / minimal_insert:.2f}", ""),
-            (f"minimal endpoint, {STEPS} steps", f"{minimal_bulk:.2f} ms, {rate}", ""),
-            ("share of its steps a second", f"{minimal_bulk / batch.clock:.2f}", ""),
-            ("share of its rows a second", f"{minimal_bulk / batch.clock * ROWS / STEPS:.2f}", ""),
-        ]
-    report("Appending by the POST", rows)
+
+
+def _minimal_rows(
+    step: Cost, batch: Cost, minimal_step: float, minimal_batch: float
+) -> list[tuple[str, str, str]]:
+    rate = f"{STEPS / minimal_batch * 1000:,.0f} rows a second"
+    return [
+        ("minimal endpoint, 1 step", f"{minimal_step:.2f} ms", ""),
+        ("ratio of one POST to it", f"{step.clock / minimal_step:.2f}", "2"),
+        (f"minimal endpoint, {STEPS} steps", f"{minimal_batch:.2f} ms, {rate}", ""),
+        ("share of its rows a second", f"{minimal_batch / batch.clock * ROWS / STEPS:.2f}", "0.5"),
+        ("share of its steps a second", f"{minimal_batch / batch.clock:.2f}", ""),
+    ]
 
 
 if __name__ == "__main__":
