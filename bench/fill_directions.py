@@ -11,6 +11,7 @@ from bench.fill import TASK, step
 from bench.machinery import action, result
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import Project, Session
+from historyapp.models.annotations import MAX_TAGS
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -67,14 +68,14 @@ def forks(project: Project, amount: int, total: int) -> UUID:
 
 
 def tags(project: Project, amount: int, total: int) -> UUID:
-    """A session with many tags, as in some transcripts, in a project with many such sessions."""
+    """A project with many tags, 50 in each of its sessions. A session has at most 50."""
     numbers = count()
     for _ in range(200):
-        session_tags = [f"tag {next(numbers) % amount}" for _ in range(50)]
+        session_tags = [f"tag {next(numbers) % amount}" for _ in range(MAX_TAGS)]
         create_session(project, names={"title": "tagged"}, tags=session_tags)
     session = _begin(project, "many tags", STEPS)
     row = Session.objects.get(pk=session)
-    row.tags = [f"tag {number}" for number in range(amount)]
+    row.tags = [f"tag {number}" for number in range(min(amount, MAX_TAGS))]
     row.save()
     return session
 
