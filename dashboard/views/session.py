@@ -45,7 +45,7 @@ from historyapp.core.text import clean
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import STATUS_FILTERS
-from historyapp.models.takes import takes
+from historyapp.models.takes import takes, takes_up_to
 from historyapp.services.sessions import change_session
 
 
@@ -143,7 +143,8 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
         first, last = before - AROUND, before - 1
     else:
         first, last = (around or 1) - AROUND, (around or 1) + AROUND
-    rows = step_rows(location, first, last, takes(location.history))
+    location.history.rows(first - 1, last + 1)  # the list, and the rows around it that it needs
+    rows = step_rows(location, first, last, takes_up_to(location.history, last))
     rows = replace(rows, has_link_back=after is None, has_link_forward=before is None)
     return render(request, "step_list/_episode_rows.html", {"rows": rows, "location": location})
 

@@ -59,12 +59,39 @@ def takes(history: History) -> list[Take]:
     """
     if not history.visible.takes:
         return []
+    return _takes_of(history, _newest_rewinds(history.session, history.as_of, NEWEST))
+
+
+def takes_up_to(history: History, step: int) -> list[Take]:
+    """The takes of a history, or none if it is certain that each branches off after ``step``.
+
+    In a session with more rewinds than :data:`NEWEST`, most steps come before all takes. Reading the takes
+    would take a fifth of the time of a list of such steps.
+    """
+    if not history.visible.takes:
+        return []
+    newest = _newest_rewinds(history.session, history.as_of, NEWEST)
+    following = history.rows(step + 1, step + 1) if len(newest) > NEWEST else []
+    if not following:
+        return _takes_of(history, newest)
+    # If each of the newest rewinds kept the next step, and none restored what was cut off before them, this
+    # step has been live since then or since it was appended, and so has everything before it.
+    oldest, *others = newest
+    then = history.session.stored_lineage(oldest.body)
+    targets = {other.body["to_position"] for other in others}
+    was_kept = min(targets) >= following[0].first_position
+    if was_kept and all(target >= oldest.position or then.session_at(target) for target in targets):
+        return []
+    return _takes_of(history, newest)
+
+
+def _takes_of(history: History, newest: list[RewindRow]) -> list[Take]:
+    """The takes that the newest rewinds cut off."""
     cuts: dict[int, tuple[RewindRow, Lineage]] = {}
     starts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
-    newest_rewinds = rewinds(history.session, history.as_of)
-    if newest_rewinds:  # load the newest blocks of live spans together, because each rewind needs one of them
+    if newest:  # load the newest blocks of live spans together, because each rewind needs one of them
         deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
-    for rewind, before, after in newest_rewinds:
+    for rewind, before, after in _with_lineages(history.session, newest, NEWEST):
         if hidden := _hidden(before, after, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
             start = bisect_left(starts, (hidden.newest[0].first, 0))
@@ -105,11 +132,15 @@ def rewinds(
 
     One query, or none if there are no rewinds.
     """
-    if session.tail_start == session.fork_position + 1:
+    return _with_lineages(session, _newest_rewinds(session, up_to, limit), limit)
+
+
+def _with_lineages(
+    session: Session, entries: list[RewindRow], limit: int
+) -> list[tuple[RewindRow, Lineage, Lineage]]:
+    """The newest ``limit`` of some rewinds, each with the lineage before and after it."""
+    if not entries:
         return []
-    newest = session.head if up_to is None else up_to
-    rows = fetch_all(_REWINDS, [uuid_value(session.pk), newest, limit + 1])[::-1]
-    entries = [RewindRow(position, as_aware(at), load_dumped(read_text(body))) for position, at, body in rows]
     lineages = [session.stored_lineage(rewind.body) for rewind in entries]
     starts: list[tuple[int, Lineage]] = []
     if len(entries) <= limit:
@@ -120,6 +151,15 @@ def rewinds(
         (rewind, session.extended(before, position + 1, rewind.position - 1), after)
         for (position, before), (rewind, after) in zip(starts, stops, strict=False)
     ]
+
+
+def _newest_rewinds(session: Session, up_to: int | None, limit: int) -> list[RewindRow]:
+    """The newest rewinds, oldest first, and the one before them. No query if there are none."""
+    if session.tail_start == session.fork_position + 1:
+        return []
+    newest = session.head if up_to is None else up_to
+    rows = fetch_all(_REWINDS, [uuid_value(session.pk), newest, limit + 1])[::-1]
+    return [RewindRow(position, as_aware(at), load_dumped(read_text(body))) for position, at, body in rows]
 
 
 def _hidden(before: Lineage, after: Lineage, live: Lineage) -> Lineage | None:

@@ -1,11 +1,15 @@
 """Takes are the parts that rewinds cut off and that are not restored."""
 
+from contextlib import suppress
+from random import Random
+
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from historyapp.core.errors import Conflict
 from historyapp.models import Entry, Project, Session
 from historyapp.models.history import History
-from historyapp.models.takes import Take, newest_rewind, rewinds, takes
+from historyapp.models.takes import Take, newest_rewind, rewinds, takes, takes_up_to
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -155,6 +159,47 @@ def test_takes_are_read_without_instances_of_entries(
     monkeypatch.setattr(Entry, "from_db", classmethod(lambda *_: pytest.fail("an entry was read")))
     (take,) = takes(History(session))
     assert (take.rewind.body["to_position"], take.rewind.created_at.tzinfo is None) == (4, False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_take_is_missed_before_a_step(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Rewinds by a few steps, into takes and far back, and undone ones, in a session and in a fork of it."""
+    monkeypatch.setattr("historyapp.models.takes.NEWEST", 3)
+    chance = Random(seed)
+    go_on(session, 6)
+    for one in (session, fork(project, session.pk)):
+        for _ in range(14):
+            one.refresh_from_db()
+            if chance.random() < 0.3 and one.rewinds().exists():
+                with suppress(Conflict):
+                    undo_rewind(project, one.pk, one.rewinds().latest("position").position)
+            else:
+                far = chance.random() < 0.3
+                positions = range(1 if far else max(1, one.head - 7), one.head + 1)
+                rewind(project, one.pk, Target(to_position=chance.choice(positions)))
+            go_on(one, chance.randint(0, 3))
+            one.refresh_from_db()
+            history = History(one)
+            for step in range(history.steps + 1):
+                before = [take for take in takes(history) if take.after_step <= step]
+                assert [take for take in takes_up_to(history, step) if take.after_step <= step] == before
+
+
+def test_steps_before_all_takes_are_listed_without_reading_these(
+    session: Session, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    monkeypatch.setattr("historyapp.models.takes.NEWEST", 3)
+    for _ in range(4):
+        go_on(session, 1)
+        back(session, 5)
+    session.refresh_from_db()
+    history = History(session)
+    history.rows(1, 5)
+    with django_assert_num_queries(1):
+        assert takes_up_to(history, 4) == []
+    assert len(takes_up_to(history, 5)) == len(takes(history)) == 3
 
 
 def test_the_newest_rewinds_have_their_cut_entries(session: Session) -> None:
