@@ -108,8 +108,13 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 
 @router.post("/bulk-actions/estimate", response=BulkEstimateOut, summary="Estimate compressing many sessions")
 @raises(Conflict)
+@handles_own_key
 def post_bulk_estimate(request: ApiRequest, body: BulkEstimateIn) -> HttpResponse:
-    """The maximum tokens and cost. Nothing is started."""
+    """The maximum tokens and cost. Nothing is started.
+
+    An `Idempotency-Key` has no effect, because nothing is stored.
+    """
+    earlier_response(request)  # refuses a key that is malformed or was used for another request
     bulk_request = _bulk_request(body, BulkAction.Kind.COMPRESS)
     bulk_estimate = estimate_compressions(request.auth.project, bulk_request, Spender(request.auth))
     refused = [fill(RefusedOut, refusal) for refusal in bulk_estimate.refused]

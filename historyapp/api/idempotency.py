@@ -50,7 +50,8 @@ def with_shared_checks(view: View) -> View:
 
 
 def handles_own_key(view: View) -> View:
-    """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work outside the transaction.
+    """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work after its first write, or
+    stores nothing.
 
     It calls :func:`earlier_response` first, and does its writes within :func:`once_per_key`.
     """

@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import writing, writing_together
 
 KEPT_FOR = timedelta(days=7)
 KEPT_CHARACTERS = 1 << 20
@@ -58,28 +60,50 @@ def carry_out_once(
     key.
 
     Storing the key and carrying out the request are one transaction, so the second of two equal requests
-    waits for the first. A failed request stores no key: nothing was written, and a retry may succeed.
+    waits for the first. It begins with the first write of ``carry_out``: what the request computes before
+    that delays no other writer. A failed request stores no key: nothing was written, and a retry may succeed.
 
     Raises:
         Invalid: for a malformed key, and for a key that was used for another request.
         Conflict: when the session of the earlier request was purged, or its response was too long to keep.
     """
-    _check_key(key)
-    with writing():
-        row, is_new = IdempotencyKey.objects.get_or_create(
-            project=project, key=key, defaults={"fingerprint": fingerprint, "status": 0, "response": ""}
-        )
-        if not is_new:
-            return _replayed(row, fingerprint)
-        response = carry_out()
-        is_kept = len(response.body) <= KEPT_CHARACTERS
-        row.status, row.response = (response.status, response.body) if is_kept else (_STATUS_TOO_LONG, "")
-        row.sessions = " ".join(sorted(str(id) for id in response.sessions))
-        row.save(update_fields=["status", "response", "sessions"])
-        if row.pk % _PURGE_EVERY == 0:
-            old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
-            old.filter(pk__lte=row.pk - _MIN_KEPT_KEYS).delete()
-        return response
+    if earlier := find_stored_response(project, key, fingerprint):
+        return earlier
+    row = IdempotencyKey(project=project, key=key, fingerprint=fingerprint, status=0, response="")
+    try:
+        with writing_together(partial(_claim, row)):
+            response = carry_out()
+            with writing():
+                _store(row, response)
+    except _CarriedOut as meanwhile:
+        return _replayed(meanwhile.row, fingerprint)
+    return response
+
+
+class _CarriedOut(Exception):
+    """Another thread has carried out a request with the same key."""
+
+    def __init__(self, row: IdempotencyKey) -> None:
+        self.row = row
+
+
+def _claim(row: IdempotencyKey) -> None:
+    """Stores the key, so that an equal request waits for the end of this transaction."""
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        raise _CarriedOut(IdempotencyKey.objects.get(project=row.project_id, key=row.key)) from None
+
+
+def _store(row: IdempotencyKey, response: StoredResponse) -> None:
+    is_kept = len(response.body) <= KEPT_CHARACTERS
+    row.status, row.response = (response.status, response.body) if is_kept else (_STATUS_TOO_LONG, "")
+    row.sessions = " ".join(sorted(str(id) for id in response.sessions))
+    row.save(update_fields=["status", "response", "sessions"])
+    if row.pk % _PURGE_EVERY == 0:
+        old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
+        old.filter(pk__lte=row.pk - _MIN_KEPT_KEYS).delete()
 
 
 def forget_responses(project: Project, purged: Collection[UUID]) -> None:

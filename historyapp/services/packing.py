@@ -10,6 +10,8 @@ from historyapp.models.fields import on_sqlite, pack_all
 
 _MIN_TEXTS = 20
 """Shorter appends do not use the other thread."""
+_LONG = 500_000
+"""Characters. Packing so many takes longer than most waits for the lock."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 
@@ -18,9 +20,15 @@ def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | Non
     """Starts to pack texts. Returns a function that returns the packed texts, or None for a short append.
 
     The function is called while the database is locked, so it must not wait for another append. If the thread
-    has not started with these texts, the function packs them itself.
+    has not started with these texts, the function packs them itself. Long texts are packed before this
+    function returns.
     """
-    if len(texts) < _MIN_TEXTS or not on_sqlite():
+    if not on_sqlite():
+        return None
+    if sum(map(len, texts)) >= _LONG:
+        packed_texts = pack_all(texts)
+        return lambda: packed_texts
+    if len(texts) < _MIN_TEXTS:
         return None
     packed = _thread.submit(pack_all, texts)
     return lambda: pack_all(texts) if packed.cancel() else packed.result()

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from django.conf import settings
@@ -30,7 +30,8 @@ _long_writer = threading.RLock()
 
 @contextmanager
 def writing(max_wait: float | None = None) -> Iterator[None]:
-    """Opens a transaction for writing, or a savepoint in the surrounding one.
+    """Opens a transaction for writing, or a savepoint in the surrounding one. See also
+    :func:`writing_together`.
 
     SQLite lets one connection write at a time, and the others sleep and poll. Threads of this process wait on
     a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
@@ -43,8 +44,53 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
         OperationalError: when other writers take longer.
         DatabaseCorrupt: when the database is known to be damaged.
     """
-    refuse_damaged()
     max_wait = _max_wait.get() if max_wait is None else max_wait
+    joined = _joined_writes.get()
+    if joined is not None and max_wait is None:
+        joined.open()
+    with _write_transaction(max_wait):
+        yield
+
+
+@contextmanager
+def writing_together(begin: Callable[[], object]) -> Iterator[None]:
+    """Joins the writes of this block into one transaction. The first :func:`writing` in it opens it.
+
+    So work that comes before the first write delays no other writer. A write with a ``max_wait`` that comes
+    before it has a transaction of its own, because it may fail without an effect on the block.
+
+    Args:
+        begin: called at the start of the transaction.
+    """
+    joined = _JoinedWrites(begin)
+    token = _joined_writes.set(joined)
+    try:
+        with joined.transaction:
+            yield
+    finally:
+        _joined_writes.reset(token)
+
+
+class _JoinedWrites:
+    def __init__(self, begin: Callable[[], object]) -> None:
+        self.transaction = ExitStack()
+        self._begin = begin
+        self._is_open = False
+
+    def open(self) -> None:
+        """Opens the transaction, unless it is open already."""
+        if not self._is_open:
+            self.transaction.enter_context(_write_transaction(None))
+            self._is_open = True
+            self._begin()
+
+
+_joined_writes: ContextVar[_JoinedWrites | None] = ContextVar("joined_writes", default=None)
+
+
+@contextmanager
+def _write_transaction(max_wait: float | None) -> Iterator[None]:
+    refuse_damaged()
     if not on_sqlite():
         if max_wait is None and queued_seconds.get() > 0.1:  # otherwise the connection's own limit applies
             max_wait = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)

@@ -5,9 +5,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+from historyapp.core import prepared
+from historyapp.core.entries import EntryDraft
+from historyapp.core.prepared import Prepared
 from historyapp.models import Entry, IdempotencyKey, Project, Snapshot
+from historyapp.services import actions, append, idempotency
 from historyapp.services.retention import purge, purgeable
 from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
@@ -37,6 +42,50 @@ def test_every_repeated_write_is_processed_once(run: Agent, path: str, body: dic
     assert (again.status, again.body) == (first.status, first.body)
     assert (REPLAYED in first.headers, again.headers[REPLAYED]) == (False, "true")
     assert (run.get()["head"], Entry.objects.count()) == (head, entries)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/entries", {"entries": [ask()]}),
+        ("/actions", {"use_tool": {"name": "ls"}}),
+        ("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""}),
+    ],
+)
+def test_entries_are_prepared_before_other_writers_have_to_wait(
+    run: Agent, path: str, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting the tokens of a long entry takes seconds."""
+    in_transaction = list[bool]()
+
+    def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
+        in_transaction.append(connection.in_atomic_block)
+        return prepared.prepare(draft, tokens)
+
+    for module in (append, actions):
+        monkeypatch.setattr(module, "prepare", prepare)
+    assert run.post(path, body, KEY).status == 201
+    assert set(in_transaction) == {False}
+    assert IdempotencyKey.objects.count() == 1
+
+
+def test_of_two_equal_requests_at_once_one_is_carried_out(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run.post("/entries", {"entries": [ask()]}, KEY)
+    monkeypatch.setattr(idempotency, "find_stored_response", lambda *_: None)  # as before the first one ended
+    again = run.post("/entries", {"entries": [ask()]}, KEY)
+    assert (again.status, again.body, again.headers[REPLAYED]) == (201, first.body, "true")
+    assert run.get()["head"] == 1
+
+
+def test_an_estimate_stores_no_key(alice: Agent, run: Agent) -> None:
+    estimate = {"sessions": [run.get()["id"]], "strategy": "simple_extract"}
+    for _ in range(2):
+        answer = alice.post("/bulk-actions/estimate", estimate, KEY)
+        assert (answer.status, REPLAYED in answer.headers) == (200, False)
+    assert not IdempotencyKey.objects.exists()
 
 
 def test_a_repeated_request_creates_one_session(alice: Agent) -> None:

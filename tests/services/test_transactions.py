@@ -16,7 +16,7 @@ from historyapp.services import transactions
 from historyapp.services.keys import create_key, record_use
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.services.sessions import create_session
-from historyapp.services.transactions import is_long_request, queued_seconds, writing
+from historyapp.services.transactions import is_long_request, queued_seconds, writing, writing_together
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -104,6 +104,44 @@ def test_a_search_waits_briefly_before_it_updates_its_index(patience: None) -> N
         assert time.monotonic() - started < SECONDS / 2
         other.execute("ROLLBACK")
     assert catch_up_for_search(project.pk) is True
+
+
+def write(name: str) -> None:
+    with writing():
+        Project.objects.create(name=name)
+
+
+def test_joined_writes_are_one_transaction_from_the_first_write_on() -> None:
+    begun = list[bool]()
+    with writing_together(lambda: begun.append(connection.in_atomic_block)):
+        assert not connection.in_atomic_block
+        write("first")
+        assert connection.in_atomic_block
+        write("second")
+    assert begun == [True]
+    assert not connection.in_atomic_block
+    assert Project.objects.count() == 2
+
+
+def test_if_a_block_of_joined_writes_fails_nothing_is_stored() -> None:
+    def write_and_fail() -> None:
+        write("first")
+        write("second")
+        raise ValueError
+
+    with pytest.raises(ValueError), writing_together(lambda: write("begin")):  # noqa: PT011  raised here
+        write_and_fail()
+    assert not Project.objects.exists()
+
+
+def test_a_brief_write_is_not_joined_because_it_may_fail_without_an_effect() -> None:
+    begun = list[bool]()
+    with writing_together(lambda: begun.append(True)):
+        with writing(max_wait=0.1):
+            Project.objects.create(name="brief")
+        assert not connection.in_atomic_block
+    assert not begun
+    assert Project.objects.exists()
 
 
 class WatchedLock:
