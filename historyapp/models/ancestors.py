@@ -25,7 +25,7 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
     SELECT id, forked_from_id, fork_position, revision, 0 FROM historyapp_session WHERE id = %s
     UNION ALL
     SELECT session.id, session.forked_from_id, session.fork_position, session.revision, chain.depth + 1
-    FROM chain JOIN historyapp_session AS session ON session.id = chain.parent
+    FROM chain JOIN historyapp_session AS session ON session.id = chain.parent{limit}
 )
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
@@ -33,7 +33,7 @@ _SUMMARISED = (
     "SELECT column1 FROM (VALUES {}) AS session "
     "WHERE EXISTS (SELECT 1 FROM historyapp_summary WHERE session_id = column1)"
 )
-_REVISIONS = f"{_CHAIN}SELECT SUM(revision) FROM chain"  # noqa: S608
+_REVISIONS = f"{_CHAIN.format(limit='')}SELECT SUM(revision) FROM chain"  # noqa: S608
 _REVISIONS_OF = "SELECT SUM(revision) FROM historyapp_session WHERE id IN ({})"
 
 
@@ -53,16 +53,20 @@ _cache: dict[UUID, tuple[Ancestor, ...]] = {}
 _lock = threading.Lock()
 
 
-def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
+def ancestors(session: UUID, kinds: Collection[str], parent: UUID | None = None) -> tuple[Ancestor, ...]:
     """A fork and the sessions that it was forked from, newest first.
 
     Args:
         kinds: kinds of entries. Must be the same in every call.
+        parent: the session that it was forked from, if the caller knows it.
     """
     cached = _cache.get(session)
     if cached is None:
-        cached = _read_ancestors(session, kinds)
+        of_parent = _cache.get(parent, ()) if parent else ()
+        # The parent itself is read again, because it may have more kinds of entries than when it was cached.
+        cached = _read_ancestors(session, kinds, " WHERE chain.depth < 1" if of_parent else "")
         if cached:  # empty if the fork is not stored yet
+            cached += of_parent[1:]
             with _lock:
                 _cache[session] = cached
                 while len(_cache) > MAX_CACHED:
@@ -75,10 +79,11 @@ def cached_fork_points(session: UUID) -> set[tuple[str, int]]:
     return {(ancestor.name, ancestor.shared) for ancestor in _cache.get(session, ())}
 
 
-def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
+def _read_ancestors(session: UUID, kinds: Collection[str], limit: str) -> tuple[Ancestor, ...]:
     conditions = [_HAS_ENTRY.format(kind) for kind in kinds]
     with connection.cursor() as cursor:
-        query = f"{_CHAIN}SELECT {', '.join(['id', 'shared', *conditions])} FROM chain ORDER BY depth"  # noqa: S608
+        chain, columns = _CHAIN.format(limit=limit), ["id", "shared", *conditions]
+        query = f"{chain}SELECT {', '.join(columns)} FROM chain ORDER BY depth"  # noqa: S608
         cursor.execute(query, [uuid_value(session)])
         rows = cursor.fetchall()
     ancestors_read = []

@@ -283,7 +283,7 @@ class Session(models.Model):
     @cached_property
     def ancestors(self) -> tuple[Ancestor, ...]:
         """This session and the sessions it was forked from, with the rare kinds of entries that each has."""
-        return ancestors(self.pk, RARE_KINDS)
+        return ancestors(self.pk, RARE_KINDS, self.forked_from_id)
 
     @cached_property
     def _loaded(self) -> dict[tuple[str, int], Lineage]:

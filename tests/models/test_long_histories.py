@@ -8,12 +8,14 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
+from uuid_utils.compat import uuid7
 
 from historyapp.core.entries import SystemInstruction
-from historyapp.models import Episode, Project, Session, Summary
+from historyapp.models import Episode, Project, Session, Summary, ancestors
 from historyapp.models.history import History
 from historyapp.models.landmarks import failure, has_later_failure
 from historyapp.models.samples import sample_totals
+from historyapp.models.sessions import RARE_KINDS
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.step_positions import first_with
 from historyapp.models.strips import read_strip
@@ -350,6 +352,33 @@ def test_a_search_of_spans_reads_only_shown_rows_in_full(
         found = StepSearch(past, StepFilter(status="error"), within).find(50)
         assert [row.number for row in found.rows] == [n for n in within if n % 4 == 0]
     assert len(rows_read) == 2 * 22  # though a rewind has made another row of each of these steps
+
+
+def test_a_new_fork_reads_only_its_parent_again(
+    project: Project, deep_fork: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = history(deep_fork).session.ancestors
+    assert known[0].has == frozenset()
+    append(project, deep_fork.pk, [draft(SystemInstruction(text="since then"))])
+    monkeypatch.setattr(ancestors, "_cache", {deep_fork.pk: known})
+    read: list[int] = []
+    read_ancestors = ancestors._read_ancestors
+
+    def counted(*arguments: Any) -> Any:
+        chain = read_ancestors(*arguments)
+        read.append(len(chain))
+        return chain
+
+    monkeypatch.setattr(ancestors, "_read_ancestors", counted)
+    child = fork(project, deep_fork.pk)
+    assert ancestors.ancestors(uuid7(), RARE_KINDS, deep_fork.pk) == ()  # is not stored
+    chain = history(child).session.ancestors
+    assert (read, len(chain)) == ([0, 2], 81)
+    assert chain[1].has == {"system_instruction"}
+    assert chain[2:] == known[1:]
+    ancestors._cache.clear()
+    assert history(child).session.ancestors == chain
+    assert read == [0, 2, 81]
 
 
 def test_rare_entries_of_ancestors_are_cached_and_new_summaries_are_found(
