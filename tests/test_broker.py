@@ -117,12 +117,12 @@ def test_an_unreadable_message_is_set_aside_and_the_next_one_delivered(
 
 
 def test_a_message_that_celery_cannot_deliver_is_set_aside(channel: broker.Channel) -> None:
-    def choke(message: object) -> None:
+    def fail_to_deliver(message: object) -> None:
         raise KeyError("id")
 
     app.send_task("compress", ["a run"])
     channel.basic_qos(prefetch_count=1)
-    channel.basic_consume("playhead", no_ack=False, callback=choke, consumer_tag="t")
+    channel.basic_consume("playhead", no_ack=False, callback=fail_to_deliver, consumer_tag="t")
     channel.drain_events(timeout=1)
     assert QueuedMessage.objects.get().problem == "KeyError: 'id'"
     assert channel.qos.can_consume()

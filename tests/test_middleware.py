@@ -40,7 +40,7 @@ def test_responses_that_must_not_be_compressed_are_unchanged(path: str, response
     assert "Content-Encoding" not in answer(path, response).headers
 
 
-def headed(response: HttpResponseBase) -> HttpResponseBase:
+def head_response(response: HttpResponseBase) -> HttpResponseBase:
     """The response to HEAD if ``response`` is the response to GET."""
 
     def get(request: HttpRequest) -> HttpResponseBase:
@@ -54,7 +54,7 @@ def headed(response: HttpResponseBase) -> HttpResponseBase:
 
 
 def test_head_has_the_headers_of_get_and_no_body() -> None:
-    answer = headed(HttpResponse(TEXT, status=201, headers={"Content-Length": "2400", "ETag": '"1"'}))
+    answer = head_response(HttpResponse(TEXT, status=201, headers={"Content-Length": "2400", "ETag": '"1"'}))
     assert isinstance(answer, HttpResponse)
     assert (answer.status_code, answer["Content-Length"], answer["ETag"]) == (201, "2400", '"1"')
     assert answer.content == b""
@@ -63,13 +63,13 @@ def test_head_has_the_headers_of_get_and_no_body() -> None:
 @pytest.mark.django_db
 def test_a_stream_is_not_started_for_head(tmp_path: Path) -> None:
     lines = iter([b"never read"])
-    answer = headed(StreamingHttpResponse(lines))
+    answer = head_response(StreamingHttpResponse(lines))
     assert isinstance(answer, StreamingHttpResponse)
     assert list(answer) == []
     assert next(lines) == b"never read"
     (tmp_path / "file").write_bytes(TEXT)
     file = (tmp_path / "file").open("rb")
-    answer = headed(FileResponse(file))
+    answer = head_response(FileResponse(file))
     assert isinstance(answer, FileResponse)
     assert answer.file_to_stream is None
     answer.close()

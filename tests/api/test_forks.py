@@ -92,7 +92,9 @@ def test_a_fork_can_be_named(alice: Agent, three: Agent) -> None:
         ({"at": 1}, "body.at is not a field"),
     ],
 )
-def test_a_wrong_point_is_refused(alice: Agent, three: Agent, point: dict[str, Any], words: str) -> None:
+def test_an_invalid_fork_point_is_refused(
+    alice: Agent, three: Agent, point: dict[str, Any], words: str
+) -> None:
     assert_problem(three.post("/forks", point), 422, words)
     assert len(alice.get("/sessions")["items"]) == 1
 

@@ -12,7 +12,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.browser.test_replay import choose_pace
-from tests.browser.visits import VIEWPORT, page_of, sign_in, skim
+from tests.browser.visits import VIEWPORT, page_of, show_only_step_numbers, sign_in
 from tests.services.drafts import act, ask, draft, failed, ok
 
 
@@ -68,7 +68,7 @@ def step_is(page: Page, number: int) -> None:
     expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
 
 
-def speed_is(page: Page, name: str) -> None:
+def expect_speed(page: Page, name: str) -> None:
     expect(page.get_by_label("Speed").locator("option:checked")).to_have_text(name)
 
 
@@ -90,8 +90,8 @@ def helps(page: Page) -> None:
 
 DOES: dict[str, Callable[[Page], None]] = {
     "play": play,
-    "slower": lambda page: speed_is(page, "×1"),
-    "faster": lambda page: speed_is(page, "×4"),
+    "slower": lambda page: expect_speed(page, "×1"),
+    "faster": lambda page: expect_speed(page, "×4"),
     "bookmark": bookmarked,
     "find": finds,
     "help": helps,
@@ -115,7 +115,7 @@ LEAVE_SIX = """async (keys) => {
 
 def test_every_key_of_the_table_has_its_documented_effect(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=6&find=needle"))
-    skim(page)
+    show_only_step_numbers(page)
     keys = [key for row in KEYS for key in row.keys]
     leading = [key for key in keys if key.action in LEADS]
     assert page.evaluate(LEAVE_SIX, [key.key for key in leading]) == [LEADS[key.action] for key in leading]
@@ -170,7 +170,7 @@ def test_keys_can_be_pressed_quickly_and_turned_off_in_their_list(page: Page, se
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.reload()
-    speed_is(page, "×2")  # choices stay
+    expect_speed(page, "×2")  # choices stay
     expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
     page.keyboard.press("e")
     page.keyboard.press("/")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import JSHandle, Page, expect
 
 from historyapp.models import Project, Session
-from tests.browser.visits import page_of, record_session, skim, step_in_view
+from tests.browser.visits import page_of, record_session, show_only_step_numbers, step_in_view
 from tests.dashboard.long_sessions import long_session
 from tests.examples import thorough
 
@@ -174,7 +174,7 @@ def expect_errors_to_be_reported_and_to_stop_the_replay(page: Page) -> None:
 
 def test_a_focused_field_dialog_or_menu_receives_the_keys(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=2&mode=what_if"))
-    skim(page)
+    show_only_step_numbers(page)
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_be_visible()
@@ -272,7 +272,7 @@ def test_the_tab_key_reaches_the_step_and_back_and_forward_follow_links_and_jump
     page.keyboard.press("Tab")
     expect(page.locator("#step :focus")).to_have_count(1)
     assert page.evaluate("window.loading") == [], "a link to a part of the page loads nothing"
-    skim(page)
+    show_only_step_numbers(page)
     for key, step in (("G", 6), ("g", 1)):
         page.keyboard.press(key)
         expect_step(page, step)

@@ -20,7 +20,9 @@ def open_as_stranger(page: Page, address: str, session: Session) -> None:
     expect(page.locator("form[method=post]")).to_have_count(0)
 
 
-def test_a_moment_is_shared_from_the_dialog_and_opened_by_a_stranger(page: Page, project: Project) -> None:
+def test_an_earlier_position_is_shared_from_the_dialog_and_opened_by_a_stranger(
+    page: Page, project: Project
+) -> None:
     session = record_session(project)
     page.goto(page_of(session))
     page.locator("#rows [data-step='4']").click()

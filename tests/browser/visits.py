@@ -55,7 +55,7 @@ def step_in_view(page: Page) -> int:
     return int(page.locator("[data-at]").get_attribute("data-at") or 0)
 
 
-SKIM = """() => {
+SHOW_ONLY_STEP_NUMBERS = """() => {
     const { fetch } = window;
     window.fetch = (url, ...more) => /\\/steps\\/\\d/.test(url) ? new Promise(() => {}) : fetch(url, ...more);
     window.loadInto = async (target, url) => {
@@ -67,9 +67,9 @@ SKIM = """() => {
 }"""
 
 
-def skim(page: Page) -> None:
+def show_only_step_numbers(page: Page) -> None:
     """From now on a move shows only the number of its step. To load steps takes most of a move's time."""
-    page.evaluate(SKIM)
+    page.evaluate(SHOW_ONLY_STEP_NUMBERS)
 
 
 def hide(page: Page, hidden: bool) -> None:

@@ -31,7 +31,7 @@ def six(playhead: Playhead) -> UUID:
     return session_id
 
 
-def soon(work: Callable[[], None]) -> threading.Thread:
+def start_soon(work: Callable[[], None]) -> threading.Thread:
     """Runs a function a moment later, as a worker would."""
 
     def later() -> None:
@@ -48,7 +48,7 @@ def test_a_compression_is_waited_for(playhead: Playhead, six: UUID) -> None:
     started = playhead.compress(six, strategy="simple_extract")
     assert (started.joined, started.active, started.to_step) == (False, True, 2)
     assert playhead.compress(six, strategy="structured").joined is True
-    worker = soon(lambda: carry_out(started.id, failing=(2,)))
+    worker = start_soon(lambda: carry_out(started.id, failing=(2,)))
     ended = playhead.wait_for_compression(six, started.id, timeout=20)
     worker.join()
     assert (ended.state, ended.done, ended.money) == ("partly_failed", 1, 0.0)
@@ -76,7 +76,7 @@ def test_the_async_client_waits_too(
         async with AsyncPlayhead(live_server.url, api_key) as client:
             with pytest.raises(TimeoutError):
                 await client.wait_for_compression(six, started.id, timeout=0.1)
-            worker = soon(lambda: carry_out(started.id))
+            worker = start_soon(lambda: carry_out(started.id))
             ended = await client.wait_for_compression(six, started.id, timeout=20)
             worker.join()
             return ended.state

@@ -44,7 +44,7 @@ CALLS = [
         ([], "", None),
     ],
 )
-def test_the_surest_trace_decides(ids: list[str], task: str, position: int | None) -> None:
+def test_the_most_specific_reference_to_a_call_wins(ids: list[str], task: str, position: int | None) -> None:
     assert position_of_call(SubagentTraits(ids, ["<environment/>", task]), CALLS) == position
 
 

@@ -80,7 +80,7 @@ def test_an_invalid_cursor_or_session_is_refused(alice: Client, charlie: Client,
     assert charlie.get(f"/compressions?session={session.pk}").status_code == 404
 
 
-def test_the_list_of_one_session_has_the_head_of_the_session(
+def test_the_list_of_one_session_has_the_header_of_the_session(
     alice: Client, project: Project, session: Session
 ) -> None:
     run = ended(session)

@@ -30,14 +30,14 @@ PAGE, MOVE = 150_000, 30_000
 """Bytes, compressed."""
 
 
-class Lasting(NamedTuple):
+class SharedSessions(NamedTuple):
     project: Project
     short: Session
     long: Session
 
 
 @pytest.fixture(scope="module")
-def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Lasting]:
+def shared(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[SharedSessions]:
     """Created once for all tests, which only read it."""
     with django_db_blocker.unblock(), transaction.atomic():
         project = Project.objects.create(name="Alice's project")
@@ -45,23 +45,23 @@ def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterat
         for session in sessions:
             assert index_text(session.pk)
             assert catch_up(session.lineage(), seconds=60, limit=None)
-        yield Lasting(project, *sessions)
+        yield SharedSessions(project, *sessions)
         transaction.set_rollback(True)
 
 
 @pytest.fixture
-def project(lasting: Lasting, db: None) -> Project:
-    return lasting.project
+def project(shared: SharedSessions, db: None) -> Project:
+    return shared.project
 
 
 @pytest.fixture
-def short(lasting: Lasting) -> Session:
-    return lasting.short
+def short(shared: SharedSessions) -> Session:
+    return shared.short
 
 
 @pytest.fixture
-def long(lasting: Lasting) -> Session:
-    return lasting.long
+def long(shared: SharedSessions) -> Session:
+    return shared.long
 
 
 @contextmanager

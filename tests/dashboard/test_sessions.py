@@ -156,7 +156,7 @@ def test_a_row_links_to_the_overview(alice: Client, session: Session) -> None:
     assert f'class="title" href="{reverse("overview", args=[session.pk])}"' in html(alice.get("/"))
 
 
-def test_the_money_of_a_row_is_that_of_the_head_and_the_overview(alice: Client, project: Project) -> None:
+def test_the_money_of_a_row_is_that_of_the_header_and_the_overview(alice: Client, project: Project) -> None:
     session = create_session(project, names={"title": "priced", "model": "gpt-5-mini"})
     usage = {"usage": {"input_tokens": 2_000_000, "output_tokens": 1_000}, "model": "gpt-5-mini"}
     append(project, session.pk, [EntryDraft(ModelOutput(text="done"), metadata=usage)])
@@ -222,7 +222,9 @@ def test_a_person_chooses_columns_and_their_order(
 
 
 @pytest.mark.parametrize("sort", ["steps", "-steps", "model", "-money"])
-def test_a_head_sorts_and_the_next_click_reverses(alice: Client, project: Project, sort: str) -> None:
+def test_a_column_header_sorts_and_the_next_click_reverses(
+    alice: Client, project: Project, sort: str
+) -> None:
     alice.post("/list-columns", {"column": ["steps", "model", "money"], "order": "-last_entry"})
     make(project, "one")
     page = html(alice.get(f"/?sort={sort}"))

@@ -165,7 +165,7 @@ def test_a_link_answers_405_to_programs_without_a_cookie(session: Session, metho
         assert response["Allow"] == "GET, HEAD"
 
 
-def test_a_link_to_a_moment_shows_nothing_after_it(project: Project, session: Session) -> None:
+def test_a_link_to_a_position_shows_nothing_after_it(project: Project, session: Session) -> None:
     link = linked(session, as_of=5, with_inputs=True, with_takes=True)
     append(
         project, session.pk, [ask("later words"), act("read", path="later words"), ok(outputs="later words")]

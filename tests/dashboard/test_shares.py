@@ -65,7 +65,7 @@ def test_a_link_shows_the_chosen_parts(alice: Client, session: Session, fields: 
     assert (share.as_of, share.actor) == (None, "user:alice")
 
 
-def test_a_moment_ends_with_the_step_in_view_and_opens_there(
+def test_a_link_to_a_position_ends_with_the_step_in_view_and_opens_there(
     alice: Client, project: Project, session: Session
 ) -> None:
     (path,) = set(LINK.findall(make(alice, session, what="moment", step="2")))
@@ -77,7 +77,9 @@ def test_a_moment_ends_with_the_step_in_view_and_opens_there(
     assert "2 steps" in text(answer)
 
 
-def test_a_moment_in_a_take_shows_the_take(alice: Client, project: Project, session: Session) -> None:
+def test_a_link_to_a_position_in_a_take_shows_the_take(
+    alice: Client, project: Project, session: Session
+) -> None:
     head = session.head
     rewind(project, session.pk, Target(to_step=1))
     append(project, session.pk, [act("read", path="after.txt")])

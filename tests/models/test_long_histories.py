@@ -28,7 +28,7 @@ from tests.plans import statements
 from tests.services.drafts import act, ask, draft, failed, ok
 
 
-class Lasting(NamedTuple):
+class SharedSessions(NamedTuple):
     project: Project
     rewound: Session
     """Of 90 rewinds, in blocks of four spans."""
@@ -37,7 +37,7 @@ class Lasting(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Lasting]:
+def shared(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[SharedSessions]:
     """Created once for all tests, which only read it."""
     with django_db_blocker.unblock(), transaction.atomic():
         project = Project.objects.create(name="p")
@@ -45,13 +45,13 @@ def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterat
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("historyapp.core.lineage.BLOCK", 4)
             long = rewound(project, 90)
-        yield Lasting(project, long, deep)
+        yield SharedSessions(project, long, deep)
         transaction.set_rollback(True)
 
 
 @pytest.fixture
-def project(lasting: Lasting, db: None) -> Project:
-    return lasting.project
+def project(shared: SharedSessions, db: None) -> Project:
+    return shared.project
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def rewound_often(lasting: Lasting, small_blocks: None, db: None) -> Session:
-    return lasting.rewound
+def rewound_often(shared: SharedSessions, small_blocks: None, db: None) -> Session:
+    return shared.rewound
 
 
 @pytest.fixture
-def deep_fork(lasting: Lasting, db: None) -> Session:
-    return lasting.forked
+def deep_fork(shared: SharedSessions, db: None) -> Session:
+    return shared.forked
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def project(db: None) -> Project:
     return Project.objects.create(name="Alice's")
 
 
-def talk(project: Project, steps: int) -> Session:
+def conversation_of(project: Project, steps: int) -> Session:
     """A session with an input before each step."""
     session = create_session(project)
     append(project, session.pk, [d for n in range(steps) for d in (ask(f"and {n}?"), act("ls", at=n), ok())])
@@ -54,13 +54,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def talks(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Session]]:
+def conversations(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Session]]:
     """A short and a long session, with summaries. Created once for all policies."""
     with django_db_blocker.unblock(), transaction.atomic():
         project = Project.objects.create(name="Bob's")
         made = []
         for steps in (194, 962):  # alike in how far back outlines begin, and in their numbers' widths
-            session = talk(project, steps)
+            session = conversation_of(project, steps)
             for first in range(steps - 90, steps - 8, 3):
                 add_summary(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
             made.append(session)
@@ -69,11 +69,11 @@ def talks(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 @EVERY
-def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
-    talks: list[Session], db: None, read: list[int], policy: str
+def test_a_context_of_a_long_session_reads_no_more_than_that_of_a_short_one(
+    conversations: list[Session], db: None, read: list[int], policy: str
 ) -> None:
     costs = []
-    for session in talks:
+    for session in conversations:
         serve_context(session, RequestedContext(policy=policy, max_tokens=600))
         read.clear()
         with CaptureQueriesContext(connection) as queries:
@@ -84,7 +84,7 @@ def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
 
 
 def test_steps_are_read_in_growing_batches(project: Project) -> None:
-    session = talk(project, 60)
+    session = conversation_of(project, 60)
     with CaptureQueriesContext(connection) as queries:
         steps = [episode.number for episode in History(session).episodes_newest_first()]
     assert steps == list(range(60, 0, -1))
@@ -105,7 +105,7 @@ def test_few_large_steps_are_held_in_memory_at_once(
 
 
 def test_all_live_inputs_are_read_newest_first(project: Project) -> None:
-    session = talk(project, 40)
+    session = conversation_of(project, 40)
     rewind(project, session.pk, Target(to_step=30))
     child = fork(project, session.pk)
     append(project, child.pk, [ask("and in the fork?")])
@@ -117,7 +117,7 @@ def test_all_live_inputs_are_read_newest_first(project: Project) -> None:
 
 
 def test_summaries_are_read_by_their_ends_latest_and_highest_first(project: Project) -> None:
-    session = talk(project, 40)
+    session = conversation_of(project, 40)
     for steps in [(3, 4), (4, 4), (1, 2), (30, 40)]:
         add_summary(project, session.pk, steps, SummaryText(f"{steps}"))
     rewind(project, session.pk, Target(to_step=20))
@@ -129,7 +129,7 @@ def test_summaries_are_read_by_their_ends_latest_and_highest_first(project: Proj
 
 
 def test_contexts_read_the_same_summaries_as_the_orm(project: Project) -> None:
-    session = talk(project, 40)
+    session = conversation_of(project, 40)
     for steps in [(3, 4), (4, 4), (1, 2), (30, 30)]:
         add_summary(project, session.pk, steps, SummaryText(f"ähm\0 {steps}", key_points=("a", "b")))
     child = fork(project, session.pk, at_step=20)
@@ -150,7 +150,7 @@ def test_contexts_read_the_same_summaries_as_the_orm(project: Project) -> None:
 
 
 def test_a_context_makes_no_models_of_summaries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = talk(project, 60)
+    session = conversation_of(project, 60)
     for number in range(1, 50):
         add_summary(project, session.pk, (number, number), SummaryText(f"found {number}"))
     monkeypatch.setattr(Summary, "from_db", lambda *_: pytest.fail("a model of a summary"))
@@ -163,7 +163,7 @@ def test_a_context_makes_no_models_of_summaries(project: Project, monkeypatch: p
 
 
 def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
-    session = talk(project, 30)
+    session = conversation_of(project, 30)
     rewind(project, session.pk, Target(to_step=20))
     child = fork(project, session.pk)
     append(project, child.pk, [act("ls", at="ü"), ask("ähm\0"), failed()])
@@ -184,7 +184,7 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
 
 
 def test_a_context_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
-    session = talk(project, 20)
+    session = conversation_of(project, 20)
     left = bytes_left.set(2000)
     try:
         with pytest.raises(Invalid, match="fewer steps"):

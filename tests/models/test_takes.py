@@ -25,11 +25,11 @@ def project(db: None) -> Project:
 def session(project: Project) -> Session:
     """Positions 1 to 10 hold steps 1 to 5."""
     session = create_session(project)
-    go_on(session, 5)
+    add_steps(session, 5)
     return session
 
 
-def go_on(session: Session, steps: int) -> None:
+def add_steps(session: Session, steps: int) -> None:
     for _ in range(steps):
         append(session.project, session.pk, [act(), ok()])
 
@@ -89,7 +89,7 @@ def test_an_undone_rewind_leaves_no_take(project: Project, session: Session) -> 
 
 def test_undoing_makes_a_take_of_later_entries(project: Project, session: Session) -> None:
     position = back(session, 2)
-    go_on(session, 1)
+    add_steps(session, 1)
     undo_rewind(project, session.pk, position)
     assert takes_of(session) == [(14, 2, 3)]
 
@@ -108,7 +108,7 @@ def test_a_restored_beginning_of_a_take_leaves_its_end(project: Project, session
 
 def test_a_take_of_a_take_belongs_to_the_outer_one(session: Session) -> None:
     inner = back(session, 4)
-    go_on(session, 1)
+    add_steps(session, 1)
     outer = back(session, 2)
     assert takes_of(session) == [(outer, 2, 5)]
     assert takes_of(session, as_of=only_take(session).as_of) == [(inner, 4, 5)]
@@ -116,7 +116,7 @@ def test_a_take_of_a_take_belongs_to_the_outer_one(session: Session) -> None:
 
 def test_adjacent_takes_are_in_the_order_in_which_they_were_cut_off(session: Session) -> None:
     first = back(session, 2)
-    go_on(session, 2)
+    add_steps(session, 2)
     second = back(session, 2)
     assert takes_of(session) == [(first, 2, 5), (second, 2, 4)]
 
@@ -125,7 +125,7 @@ def test_a_fork_has_its_own_takes_only(project: Project, session: Session) -> No
     back(session, 3)
     child = fork(project, session.pk)
     assert takes_of(child) == []
-    go_on(child, 1)
+    add_steps(child, 1)
     back(child, 2)
     take = only_take(child)
     assert (take.after_step, take.last_step) == (2, 4)
@@ -143,7 +143,7 @@ def test_many_takes_cost_two_queries(
 ) -> None:
     for _ in range(6):
         back(session, 2)
-        go_on(session, 1)
+        add_steps(session, 1)
     session.refresh_from_db()
     history = History(session)
     with django_assert_num_queries(2):
@@ -168,7 +168,7 @@ def test_no_take_is_missed_before_a_step(
     """Rewinds by a few steps, into takes and far back, and undone ones, in a session and in a fork of it."""
     monkeypatch.setattr("historyapp.models.takes.NEWEST", 3)
     chance = Random(seed)
-    go_on(session, 6)
+    add_steps(session, 6)
     for one in (session, fork(project, session.pk)):
         for _ in range(14):
             one.refresh_from_db()
@@ -179,7 +179,7 @@ def test_no_take_is_missed_before_a_step(
                 far = chance.random() < 0.3
                 positions = range(1 if far else max(1, one.head - 7), one.head + 1)
                 rewind(project, one.pk, Target(to_position=chance.choice(positions)))
-            go_on(one, chance.randint(0, 3))
+            add_steps(one, chance.randint(0, 3))
             one.refresh_from_db()
             history = History(one)
             for step in range(history.steps + 1):
@@ -192,7 +192,7 @@ def test_steps_before_all_takes_are_listed_without_reading_these(
 ) -> None:
     monkeypatch.setattr("historyapp.models.takes.NEWEST", 3)
     for _ in range(4):
-        go_on(session, 1)
+        add_steps(session, 1)
         back(session, 5)
     session.refresh_from_db()
     history = History(session)
@@ -205,7 +205,7 @@ def test_steps_before_all_takes_are_listed_without_reading_these(
 def test_the_newest_rewinds_have_their_cut_entries(session: Session) -> None:
     for _ in range(6):
         back(session, 2)
-        go_on(session, 1)
+        add_steps(session, 1)
     session.refresh_from_db()
     newest = rewinds(session, limit=3)
     assert [rewind.position for rewind, _, _ in newest] == [20, 23, 26]
@@ -220,7 +220,7 @@ def test_the_newest_rewind_is_returned_only_while_no_entry_follows_it(session: S
     rewound = newest_rewind(session)
     assert rewound is not None
     assert rewound.position == position
-    go_on(session, 1)
+    add_steps(session, 1)
     session.refresh_from_db()
     assert newest_rewind(session) is None
 

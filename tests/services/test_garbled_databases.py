@@ -86,7 +86,7 @@ def many_bytes(content: bytearray, chance: random.Random) -> None:
         content[chance.randrange(100, len(content))] = chance.randrange(256)
 
 
-def two_pages_change_places(content: bytearray, chance: random.Random) -> None:
+def two_pages_are_swapped(content: bytearray, chance: random.Random) -> None:
     one, other = (PAGE * chance.randrange(1, len(content) // PAGE) for _ in range(2))
     first, second = content[one : one + PAGE], content[other : other + PAGE]
     content[one : one + PAGE], content[other : other + PAGE] = second, first
@@ -101,7 +101,7 @@ def the_end_is_missing(content: bytearray, chance: random.Random) -> None:
     del content[chance.randrange(PAGE, len(content)) :]
 
 
-def the_schema_is_no_text(content: bytearray, chance: random.Random) -> None:
+def the_schema_is_not_valid_text(content: bytearray, chance: random.Random) -> None:
     """SQLite quotes it in its message, which Python cannot decode."""
     place = content.index(b"CREATE TABLE")
     content[place : place + 12] = b"CREATE \xbf\xbf\xbf\xbf\xbf"
@@ -111,10 +111,10 @@ DAMAGES = [
     a_page,
     eight_pages,
     many_bytes,
-    two_pages_change_places,
+    two_pages_are_swapped,
     zeros,
     the_end_is_missing,
-    the_schema_is_no_text,
+    the_schema_is_not_valid_text,
 ]
 READS = ["", "/{id}", "/{id}/entries?limit=500", "/{id}/episodes?limit=500", "/{id}/history", "/{id}/ledger"]
 

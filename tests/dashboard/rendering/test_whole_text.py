@@ -69,7 +69,7 @@ def test_text_is_escaped(wanted: str) -> None:
     assert "<script>" not in WholeText("<script>alert(1)</script>\x00", wanted).html
 
 
-def test_an_empty_text_and_a_place_behind_the_end_are_shown() -> None:
+def test_an_empty_text_and_a_position_beyond_the_end_are_shown() -> None:
     assert WholeText("", "x").count == 0
     shown = WholeText("abc", start=10**8)
     assert (shown.page_start, shown.next_start, shown.previous_start) == (3, None, 0)

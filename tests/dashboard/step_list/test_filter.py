@@ -148,7 +148,7 @@ def shown(response: object) -> list[str]:
     return ["".join(found) for found in re.findall(pattern, rows)]
 
 
-def test_a_filtered_list_has_heads_of_turns_and_sub_agents(alice: Client, project: Project) -> None:
+def test_a_filtered_list_has_headers_of_turns_and_sub_agents(alice: Client, project: Project) -> None:
     session, child = create_session(project), create_session(project, names={"title": "Explore"})
     append(project, session.pk, [act("ls"), ok(), ask("<b>first</b>"), act("ls"), ok(), act("task"), ok()])
     append(project, session.pk, [act("ls"), ok(), ask("second"), act("ls"), ok(), act("task"), ok()])

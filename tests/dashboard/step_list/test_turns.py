@@ -62,7 +62,7 @@ def test_the_turn_of_a_step_is_the_one_in_the_list(run: Session) -> None:
     assert turn == turns_in(history, history.row(2), [row])[3]
 
 
-def test_the_list_has_a_head_for_each_turn(alice: Client, run: Session) -> None:
+def test_the_list_has_a_header_for_each_turn(alice: Client, run: Session) -> None:
     page = alice.get(f"/sessions/{run.pk}?step=2")
     assert "Turn 2 Two 3 steps · 2 min 30 s" in text(page)
     assert "1 failed · 1 likely failed" in text(page)
