@@ -110,7 +110,7 @@ class SessionAdmin(ReadOnly):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
         return cast(QuerySet[Session], super().get_queryset(request).defer(*_BIG_COLUMNS))
 
-    @admin.display(description="began", ordering="created_at")
+    @admin.display(description="started", ordering="created_at")
     def began(self, session: Session) -> datetime | str:
         return known_time(session.created_at) or "undated"
 
@@ -141,7 +141,7 @@ class SessionAdmin(ReadOnly):
         """Shows the confirmation page; runs the action when that page is sent."""
         sessions = list(chosen.defer(None)[: MAX_AT_ONCE + 1])
         if len(sessions) > MAX_AT_ONCE:
-            self.message_user(request, f"Choose {MAX_AT_ONCE} sessions at most.", messages.ERROR)
+            self.message_user(request, f"Choose at most {MAX_AT_ONCE} sessions.", messages.ERROR)
             return None
         if "confirmed" in request.POST:
             for session in sessions:
@@ -202,9 +202,9 @@ def _preview_rewind(session: Session) -> ActionPreview:
     history = History(session)
     good = last_good_step(history)
     if good is None:
-        return ActionPreview(session, "It has no successful or answered step to rewind to.")
+        return ActionPreview(session, "There is no step to rewind to: none succeeded or is an answer.")
     if good == history.steps:
-        return ActionPreview(session, "Nothing to do: its newest step succeeded or answered.")
+        return ActionPreview(session, "There is nothing to do: the newest step succeeded or is an answer.")
     cut = f"step {history.steps:,}"
     if history.steps > good + 1:
         cut = f"steps {good + 1:,} to {history.steps:,}"
@@ -221,7 +221,7 @@ def _rewind(request: PersonRequest, session: Session, confirmation: str) -> str:
         session.project,
         session.pk,
         Target(to_step=step),
-        reason="back to the last good step",
+        reason="rewound to the last good step",
         actor=actor(request),
         expected_position=head,
     )
@@ -275,11 +275,11 @@ class KeyAdmin(ReadOnly):
     def has_act_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("historyapp.change_apikey")
 
-    @admin.action(description="Grant the scope spend", permissions=("act",))
+    @admin.action(description="Grant the spend scope", permissions=("act",))
     def allow_spending(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         self._change(request, chosen, add=("spend",))
 
-    @admin.action(description="Withdraw the scope spend", permissions=("act",))
+    @admin.action(description="Withdraw the spend scope", permissions=("act",))
     def stop_spending(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         self._change(request, chosen, remove=("spend",))
 
@@ -290,7 +290,7 @@ class KeyAdmin(ReadOnly):
             except PlayheadError as error:
                 self.message_user(request, f"{key.name}: {error.detail}", messages.ERROR)
             else:
-                text = f"{key.name} ({key.prefix}…) has: {', '.join(changed.scopes)}."
+                text = f"{key.name} ({key.prefix}…) now has the scopes {', '.join(changed.scopes)}."
                 self.message_user(request, text, messages.SUCCESS)
 
 

@@ -48,7 +48,7 @@ def find_jump(location: Location, name: str) -> JumpTarget:
         Invalid: when no jump has this name.
     """
     if name not in JUMPS:
-        raise Invalid(f"to must be one of {', '.join(JUMPS)}.")
+        raise Invalid(f"`to` must be one of {', '.join(JUMPS)}.")
     direction, _, kind = name.partition("-")
     jump_kind = _ERROR if kind == "error" and location.only_errors else _KINDS[kind]
     is_forward, (search, words) = direction == "next", jump_kind

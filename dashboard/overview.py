@@ -129,7 +129,7 @@ def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
         yield Mark("compaction", compaction.step, percent(compaction.step - 1, last), label)
     for step in overview.rewinds[:MAX_MARKS]:
         if step <= figures.steps:
-            yield Mark("rewind", step, percent(step, last), f"rewound to after step {step:,}")
+            yield Mark("rewind", step, percent(step, last), f"rewound to step {step:,}")
 
 
 def _links(sizes: ContextSizes, last: int) -> Iterator[ChartLink]:

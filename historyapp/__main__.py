@@ -20,7 +20,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead search QUERY            search the steps of all sessions
   playhead compare A B             show how two runs differ
   playhead tail [SESSION] [-f]     show the newest entries, and follow what is recorded
-  playhead evaluate SESSION...     measure which context policy and budget fits an agent
+  playhead evaluate SESSION...     measure which context policy and budget fit an agent
   playhead rewind SESSION          rewind a session to a step
   playhead fork SESSION            start a new session from another's steps
   playhead export SESSION          write a session to a file
@@ -31,7 +31,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead sign-in                 print a link that signs you in to the dashboard
   playhead rebuild-projections     rebuild counters and step rows from the log
   playhead purge                   delete sessions that were archived long ago
-  playhead completion SHELL        print what bash, zsh or fish needs to complete these commands
+  playhead completion SHELL        print a completion script for bash, zsh or fish
 
   playhead COMMAND --help          the options of a command
   playhead --home DIR COMMAND      use this data folder (also after COMMAND)

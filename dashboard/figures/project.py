@@ -67,7 +67,7 @@ def _day(text: str, default: date) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise Invalid("from and to must be days, such as 2026-01-31.")
+    raise Invalid("`from` and `to` must be days, such as 2026-01-31.")
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,9 @@ def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
 
 def _compared(now: int, before: int, days: int) -> str:
     """The comparison of a figure with the previous range, in words."""
-    span = "the day before" if days == 1 else f"the {days:,} days before"
+    span = "the day before" if days == 1 else f"the previous {days:,} days"
     if now == before:
-        return f"as in {span}"
+        return f"the same as in {span}"
     if not before:
         return f"none in {span}"
     change = round(100 * abs(now - before) / before)

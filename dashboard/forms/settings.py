@@ -51,7 +51,7 @@ GROUPS = {
         Setting("max_tokens", "Budget",
                 "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
                 "tokens"),
-        Setting("format", "Format", "The shape in which contexts are written.", "", "choice", _FORMATS),
+        Setting("format", "Format", "The message format of contexts.", "", "choice", _FORMATS),
         Setting("full_message_count", "Newest steps in full",
                 "For the policy episodic. These steps are not compressed. 0 means none.", "steps"),
         Setting("window_size", "Window",
@@ -79,7 +79,7 @@ GROUPS = {
                 "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "
                 "Leave empty to use only the batch size.", "× budget"),
         Setting("max_summary_length", "Summary length",
-                "Summaries that are longer in total are summarised again.", "characters"),
+                "If all summaries together are longer, the oldest are combined.", "characters"),
         Setting("spacy_language_model", "spaCy language model",
                 "For extracts and for splitting long texts. If it is missing, a simpler method is used.",
                 kind="text"),

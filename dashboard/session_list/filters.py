@@ -79,7 +79,7 @@ class SessionFilters:
             values_by_name[name] = tuple(sorted(values))
         first, last = _day("from", query), _day("to", query)
         if first and last and last < first:
-            raise Invalid(f"to is {last}, which is before from, {first}. Swap them.")
+            raise Invalid(f"`to` is {last}, which is before `from`, {first}. Swap them.")
         if first or last:
             values_by_name["date"] = ""
         parent = query.get("parent", "")

@@ -137,7 +137,7 @@ def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Ta
         place = _place_after(bars, take.after_step)
         if place is not None:
             cut = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off"
-            label = f"Rewound to after step {take.after_step:,}: {cut}"
+            label = f"Rewound to step {take.after_step:,}: {cut}"
             yield _Mark("rewind", place, max(1, take.after_step), label, location.address_of_take(take))
 
 

@@ -120,7 +120,7 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
     else:  # beyond the steps that were aligned at once
         a, b = comparison.a.history, comparison.b.history
         if not (1 <= place.a <= a.steps + 1 and 1 <= place.b <= b.steps + 1):
-            raise Invalid("at is not a pair of steps of these runs. Open the comparison again.")
+            raise Invalid("`at` is not a pair of steps of these runs. Open the comparison again.")
         return context | page_rows(align_steps(a, b, place), 0)
     return context | page_rows(comparison.steps, index, **marks) | {"skipped": index if not place else 0}
 

@@ -61,7 +61,7 @@ def _create(request: PersonRequest, session_id: UUID) -> HttpResponse:
     days = read_number(request.POST, "days")
     days = DEFAULT_DAYS if days is None else days
     if not 1 <= days <= MAX_DAYS:
-        raise Invalid(f"A link is usable for 1 to {MAX_DAYS} days.")
+        raise Invalid(f"A link must expire after 1 to {MAX_DAYS} days.")
     as_of = None
     if request.POST.get("what") == "moment":  # the end of the step in view
         row = location.history.row(location.step) if location.step else None

@@ -106,7 +106,7 @@ def _unfiltered_page(session: Session, filter: EpisodeFilter) -> Content:
     if number is not None:
         if number not in numbers:
             raise NotValid(
-                "This cursor was made with another from, to or order. Send the same ones with each page."
+                "This cursor belongs to another `from`, `to` or `order`. Send the same ones with each page."
             )
         numbers = numbers[numbers.index(number) :]
     page = numbers[: filter.limit]

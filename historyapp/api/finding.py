@@ -51,7 +51,7 @@ def _find_page(session: Session, query: FindQuery) -> dict[str, Any]:
     if query.cursor is not None:
         as_of, after, cursor_hash = decode_cursor(_LIST, query.cursor, int, int, int)
         if query_hash != cursor_hash:
-            raise NotValid("This cursor belongs to another q or take. Send the same ones with each page.")
+            raise NotValid("This cursor belongs to another `q` or `take`. Send the same ones with each page.")
     history = History(session, as_of)
     hits = TextSearch(history, query.q, with_takes=query.take == "all").find(MAX_HITS, after)
     request_text_index(hits.unindexed)

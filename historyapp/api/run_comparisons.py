@@ -101,7 +101,7 @@ def list_pairs(request: ApiRequest, query: Query[PairQuery]) -> HttpResponse:
     else:
         cursor_hash, *positions, a, b = decode_cursor(_LIST, query.cursor, *[int] * 5)
         if cursor_hash != _hash(query):
-            raise NotValid("This cursor belongs to another a or b. Send the same ones with each page.")
+            raise NotValid("This cursor belongs to another `a` or `b`. Send the same ones with each page.")
         run_a, run_b = (read_run(reference, find) for reference in references)
         sides = History(run_a.session, positions[0]), History(run_b.session, positions[1])
         if not (1 <= a <= sides[0].steps + 1 and 1 <= b <= sides[1].steps + 1):

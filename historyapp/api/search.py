@@ -49,7 +49,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     if filter.cursor is not None:
         before, cursor_hash = decode_cursor(_LIST, filter.cursor, int, int)
         if query_hash != cursor_hash:
-            raise NotValid("This cursor belongs to another q. Send the same q with each page.")
+            raise NotValid("This cursor belongs to another query. Send the same `q` with each page.")
     results = search(project, filter.q, timezone.now(), filter.limit, before)
     if not results.is_up_to_date:
         request_search_index(project)

@@ -68,7 +68,7 @@ class SessionFilter(BaseModel):
             Invalid: when the last day is before the first day.
         """
         if self.first and self.last and self.last < self.first:
-            raise Invalid(f"to is {self.last}, which is before from, {self.first}. Swap them.")
+            raise Invalid(f"`to` is {self.last}, which is before `from`, {self.first}. Swap them.")
         return SessionCriteria(
             q=self.q,
             status=self.status or "",

@@ -187,8 +187,8 @@ class Spool:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
                 raise NotSpooled(f"The spool {self.path} cannot be used: {error}.") from error
             raise NotSpooled(
-                f"This write was not recorded, because the spool {self.path} is full: it may take "
-                f"{self.max_bytes:,} bytes, and the disk must have room. "
+                f"This write was not recorded, because the spool {self.path} is full: its limit is "
+                f"{self.max_bytes:,} bytes, and the disk needs free space. "
                 "Start the server, so that the writes can be sent, or use a larger max_bytes."
             ) from error
 

@@ -7,7 +7,7 @@ from typing import IO, Any, cast
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from rich.console import Console
 
@@ -109,6 +109,10 @@ class PlayheadCommand(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser, project=self.in_project)
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """The parser, which names the command as people type it: ``sign-in`` for the module ``sign_in``."""
+        return super().create_parser(prog_name, subcommand.replace("_", "-"), **kwargs)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         with plain_errors():

@@ -69,7 +69,7 @@ def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
         yield f"skipped {more:,} more that cannot be read" + ("" if verbose else " (--verbose lists them)")
     intact = report.skipped_count - report.damaged_count - (len(listed) - damaged)
     if intact and report.sessions:
-        yield f"left out {plural(intact, 'record')} without anything for a history"
+        yield f"left out {plural(intact, 'record')} that contain{'s' * (intact == 1)} no history"
 
 
 def print_totals(

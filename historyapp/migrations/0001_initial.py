@@ -137,6 +137,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"verbose_name": "API key"},
         ),
         migrations.CreateModel(
             name="Session",

@@ -228,7 +228,7 @@ class History:
         except NotFound as error:
             raise Invalid(error.detail, **error.fields) from error
         if first > last:
-            raise Invalid(f"from is step {first}, which comes after to, step {last}.", steps=self.steps)
+            raise Invalid(f"`from` is step {first}, which comes after `to`, step {last}.", steps=self.steps)
         return range(first, last + 1) if self.steps else range(0)
 
     def episodes(self, first: int, last: int) -> list[episodes_core.Episode]:

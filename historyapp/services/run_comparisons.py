@@ -178,7 +178,7 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
     sides = read_run(a, find), read_run(b, find)
     states = [(side.session.pk, side.session.head if side.as_of is None else side.as_of) for side in sides]
     if states[0] == states[1]:
-        raise Invalid("a and b are the same run at the same position. Choose two different runs.")
+        raise Invalid("`a` and `b` are the same run at the same position. Choose two different runs.")
     common = common_part(*sides)
     start = PairPlace(common.steps + 1, common.steps + 1)
     steps = align_steps(*sides, start)

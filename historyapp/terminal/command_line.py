@@ -27,7 +27,7 @@ MANAGEMENT_COMMANDS = (
 )  # fmt: skip
 """Playhead's management commands, which a shell completes by name."""
 SERVER_OPTIONS = (
-    ("--home", "DIR", "read this data folder (default: PLAYHEAD_HOME)"),
+    ("--home", "DIR", "use this data folder (default: PLAYHEAD_HOME, else .playhead)"),
     ("--project", "NAME", "a project in the data folder (default: the oldest)"),
     ("--url", "URL", "use the server at this address (default: PLAYHEAD_URL)"),
     ("--key", "KEY", "the server's API key (default: PLAYHEAD_API_KEY)"),
@@ -88,7 +88,8 @@ def make_parser(other_commands: Sequence[str] = ()) -> ArgumentParser:
     _add_reading(add)
     _add_evaluate(add)
     _add_changing(add)
-    completion = commands.add_parser("completion", help="Print a completion script for a shell.")
+    about = "Print a completion script for a shell."
+    completion = commands.add_parser("completion", help=about, description=about)
     completion.add_argument("shell", choices=SHELLS)
     completion.set_defaults(parser=completion)
     for name in other_commands:
@@ -97,13 +98,15 @@ def make_parser(other_commands: Sequence[str] = ()) -> ArgumentParser:
 
 
 def _add_sessions(add: Callable[..., ArgumentParser]) -> None:
-    parser = add("sessions", "List sessions, by default the newest first.", list_sessions)
+    parser = add("sessions", "List sessions, newest first by default.", list_sessions)
     parser.add_argument("words", nargs="*", metavar="WORD", help="words in the title, agent or tags")
     parser.add_argument(
         "--tag", action="append", metavar="TAG", help="only sessions with this tag; repeatable"
     )
     statuses = ("live", "finished", "archived", "all")
-    parser.add_argument("--status", choices=statuses, help="default: all except archived")
+    parser.add_argument(
+        "--status", choices=statuses, help="only sessions with this status (default: all except archived)"
+    )
     for name in ("agent", "model", "repository", "folder"):
         option_help = f"only sessions with this {name}; repeatable"
         parser.add_argument(f"--{name}", action="append", metavar="NAME", help=option_help)
@@ -113,17 +116,21 @@ def _add_sessions(add: Callable[..., ArgumentParser]) -> None:
     )
     parser.add_argument("--from", dest="first", metavar="DAY", help="newest entry on this day or later (UTC)")
     parser.add_argument("--to", dest="last", metavar="DAY", help="newest entry on this day or earlier (UTC)")
-    parser.add_argument("--undated", action="store_true", help="only sessions without times")
+    parser.add_argument("--undated", action="store_true", help="only sessions without recorded times")
     parser.add_argument(
         "--sort",
         choices=SORTS,
         default=SORTS[0],
         metavar="KEY",
-        help=f"{', '.join(SORTS)}; the highest or newest first (default: %(default)s)",
+        help=f"{', '.join(SORTS)}; highest or newest first (default: %(default)s)",
     )
-    parser.add_argument("--reverse", action="store_true", help="the lowest or oldest first")
+    parser.add_argument("--reverse", action="store_true", help="lowest or oldest first")
     parser.add_argument(
-        "--limit", type=_number(1, 100_000), default=20, metavar="N", help="at most N (default: %(default)s)"
+        "--limit",
+        type=_number(1, 100_000),
+        default=20,
+        metavar="N",
+        help="show at most N sessions (default: %(default)s)",
     )
 
 
@@ -131,27 +138,40 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     parser = add("show", "Show a session, some of its steps, or one step in full.", show)
     parser.add_argument("session", metavar="SESSION", help=SESSION)
     parser.add_argument(
-        "step", nargs="?", type=_number(-(10**9), 10**9), metavar="STEP", help="-1 is the newest"
+        "step",
+        nargs="?",
+        type=_number(-(10**9), 10**9),
+        metavar="STEP",
+        help="the number of a step; -1 is the newest",
     )
-    parser.add_argument("--steps", type=step_range, metavar="A-B", help="these steps: 3-7, 3-, -7 or 3")
+    parser.add_argument("--steps", type=step_range, metavar="A-B", help="only these steps: 3-7, 3-, -7 or 3")
     parser.add_argument("--full", action="store_true", help="show the steps in full")
 
-    parser = add("search", "Search the steps of all sessions, the newest first.", search)
+    parser = add("search", "Search the steps of all sessions, newest first.", search)
     parser.add_argument(
         "words", nargs="+", metavar="QUERY", help='words, "phrases", prefix*, tool:bash, -word …'
     )
     parser.add_argument(
-        "--limit", type=_number(1, 10_000), default=20, metavar="N", help="at most N (default: %(default)s)"
+        "--limit",
+        type=_number(1, 10_000),
+        default=20,
+        metavar="N",
+        help="show at most N steps (default: %(default)s)",
     )
-    parser.add_argument("--cursor", metavar="CURSOR", help="continue after an earlier page")
+    parser.add_argument(
+        "--cursor", metavar="CURSOR", help="continue after an earlier page, which printed the cursor"
+    )
     parser = add("compare", "Compare two runs. The exit code is 1 if they differ.", compare)
-    run_help = f"{SESSION}; SESSION@POSITION as it was; SESSION/takes/POSITION: a take"
+    run_help = (
+        f"{SESSION}; SESSION@POSITION for the session as it was at a position; "
+        "SESSION/takes/POSITION for a take"
+    )
     parser.add_argument("a", metavar="A", help=run_help)
-    parser.add_argument("b", metavar="B", help="the other run, like A")
-    parser.add_argument("--all", action="store_true", help="every pair of steps after the shared part")
+    parser.add_argument("b", metavar="B", help="the other run, in the same form as A")
+    parser.add_argument("--all", action="store_true", help="show every pair of steps after the shared part")
     parser = add("tail", "Show the newest entries of a session, or follow new entries.", tail)
     parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help=f"{SESSION}; with -f: default all sessions"
+        "session", nargs="?", metavar="SESSION", help=f"{SESSION}; with -f, all sessions by default"
     )
     parser.add_argument(
         "-f",
@@ -165,7 +185,7 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
         type=_number(0, 10_000),
         default=10,
         metavar="N",
-        help="entries (default: %(default)s)",
+        help="print the newest N entries first (default: %(default)s)",
     )
 
 
@@ -186,19 +206,23 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
     parser.add_argument("--title", metavar="TEXT", help="the title of the new session")
     parser = add("export", "Write a session to a file or a pipe.", export, json=False)
     parser.add_argument("session", metavar="SESSION", help=SESSION)
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: %(default)s")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="the format of the file (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+    )
     parser.add_argument("--yes", action="store_true", help="replace FILE without asking")
 
 
 def _add_evaluate(add: Callable[..., ArgumentParser]) -> None:
-    parser = add("evaluate", "Measure which policy and budget fits an agent, on recorded sessions.", evaluate)
+    parser = add("evaluate", "Measure on recorded sessions which policy and budget fit an agent.", evaluate)
     parser.add_argument("sessions", nargs="*", metavar="SESSION", help=SESSION)
-    parser.add_argument("--agent", metavar="NAME", help="the newest 20 sessions of this agent")
+    parser.add_argument("--agent", metavar="NAME", help="evaluate the newest 20 sessions of this agent")
     parser.add_argument(
-        "--budgets", type=number_list, metavar="N,N", help="in tokens, at most four (default: 2000,8000)"
+        "--budgets", type=number_list, metavar="N,N", help="up to four budgets in tokens (default: 2000,8000)"
     )
-    parser.add_argument("--policies", metavar="NAME,NAME", help="default: all policies")
+    parser.add_argument("--policies", metavar="NAME,NAME", help="only these policies (default: all)")
     parser.add_argument(
         "--model", metavar="NAME", help="use this model's tokens and prices (default: each session's model)"
     )

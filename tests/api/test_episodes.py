@@ -64,7 +64,7 @@ def test_a_slice_equals_a_python_slice_or_is_an_error(five: Agent, start: int, s
         ("from=6", "There is no step 6. Use 1 to 5, or -1 to -5 from the end."),
         ("to=-6", "There is no step -6"),
         ("from=0", "There is no step 0"),
-        ("from=4&to=2", "from is step 4, which comes after to, step 2"),
+        ("from=4&to=2", "`from` is step 4, which comes after `to`, step 2"),
         ("from=x", "query.from must be a whole number"),
         ("full=1", "query.full must be 'true' or 'false'"),
         ("order=random", "query.order must be"),

@@ -68,7 +68,7 @@ def test_a_full_spool_raises_and_keeps_its_writes(tmp_path: Path) -> None:
             spool.put(write(str(number), body=b"x" * 1000))
             kept.append(str(number))
 
-    with pytest.raises(NotSpooled, match=r"was not recorded.*is full: it may take 65,536 bytes.*max_bytes"):
+    with pytest.raises(NotSpooled, match=r"was not recorded.*is full: its limit is 65,536 bytes.*max_bytes"):
         fill()
     assert len(kept) > 20
     assert spool.path.stat().st_size <= MIN_BYTES

@@ -35,7 +35,9 @@ def test_the_help_of_every_django_command_can_be_requested(
 def test_a_command_is_explained_by_the_name_that_people_type(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "--address" in printed(capsys, monkeypatch, "help", "sign-in")
+    explained = printed(capsys, monkeypatch, "help", "sign-in")
+    assert explained.startswith("usage: playhead sign-in ")
+    assert "--address" in explained
 
 
 def test_a_command_that_looks_at_sessions_is_explained_too(

@@ -133,7 +133,7 @@ def test_the_first_skipped_records_are_named_by_line(run: Run, transcript: Path)
 def test_verbose_names_every_skipped_record(run: Run, transcript: Path) -> None:
     silent = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}
     write(transcript, *RECORDS, *['{"broken'] * 5, silent)
-    assert "left out 1 record without anything for a history" in run("import", transcript).out
+    assert "left out 1 record that contains no history" in run("import", transcript).out
     out = run("import", transcript, "--verbose").out
     assert [line.split(":")[0].strip() for line in out.splitlines() if line.startswith("    ")] == [
         f"skipped line {number}" for number in range(5, 11)

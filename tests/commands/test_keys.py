@@ -114,9 +114,9 @@ def test_creating_and_revoking_a_key_is_audited(run: Run) -> None:
 def test_an_owner_grants_and_withdraws_the_scope_spend(run: Run) -> None:
     run("keys", "create", "agent")
     prefix = ApiKey.objects.get().prefix
-    assert run("keys", "grant", prefix).out == f"agent ({prefix}…) has: read, write, spend.\n"
+    assert run("keys", "grant", prefix).out == f"agent ({prefix}…) now has the scopes read, write, spend.\n"
     assert ApiKey.objects.get().scopes == ["read", "write", "spend"]
-    assert run("keys", "withdraw", prefix).out == f"agent ({prefix}…) has: read, write.\n"
+    assert run("keys", "withdraw", prefix).out == f"agent ({prefix}…) now has the scopes read, write.\n"
     assert ApiKey.objects.get().scopes == ["read", "write"]
     assert AuditRecord.objects.filter(action="change scopes").count() == 2
 

@@ -75,6 +75,11 @@ def test_the_dashboard_and_the_administration_link_to_each_other(staff: Client, 
     assert '<a href="/">View site</a>' in html(staff.get("/admin/"))
 
 
+def test_the_administration_spells_api_keys_as_other_pages_do(staff: Client) -> None:
+    assert "API keys" in text(staff.get("/admin/"))
+    assert "Select API key to view" in text(staff.get("/admin/historyapp/apikey/"))
+
+
 def test_staff_see_the_sessions_of_every_project(staff: Client, project: Project, session: Session) -> None:
     create_session(Project.objects.create(name="Charlie's"), names={"title": "His own"})
     page = text(staff.get(SESSIONS))
@@ -149,8 +154,8 @@ def test_an_action_without_work_cannot_be_confirmed(
     without_success = create_session(project, names={"title": "Only failures"})
     append(project, without_success.pk, [act("ls"), failed(reason="no")])
     page = choose(staff, REWIND, session, without_success)
-    assert "Nothing to do: its newest step succeeded or answered." in text(page)
-    assert "It has no successful or answered step to rewind to." in text(page)
+    assert "There is nothing to do: the newest step succeeded or is an answer." in text(page)
+    assert "There is no step to rewind to: none succeeded or is an answer." in text(page)
     assert page.context["possible"] == []
     assert 'name="confirmed"' not in html(page)
     assert "There is nothing to compress" in text(choose(staff, COMPRESS, without_success))
@@ -165,7 +170,7 @@ def test_the_number_of_sessions_in_an_action_is_limited(
     staff: Client, stuck: Session, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dashboard.admin.MAX_AT_ONCE", 1)
-    assert "Choose 1 sessions at most." in text(choose(staff, REWIND, stuck, session))
+    assert "Choose at most 1 sessions." in text(choose(staff, REWIND, stuck, session))
 
 
 def test_staff_without_the_permission_can_only_read(stuck: Session) -> None:

@@ -93,7 +93,7 @@ def test_a_provider_with_a_key_is_named_if_the_provider_of_the_settings_has_none
     session.settings = {"llm_name": "gpt-5.2"}
     session.save()
     page = text(alice.get(form(session, "?strategy=episode_summary")))
-    assert "The settings name gpt-5.2. There is no key for this model's provider" in page
+    assert "The settings choose the model gpt-5.2. There is no key for this model's provider" in page
     assert "Anthropic has an API key on this server: choose one of its models to use it." in page
 
 
@@ -103,7 +103,7 @@ def test_a_provider_with_a_key_is_named_if_the_provider_of_the_settings_has_none
         ("strategy=nonsense", "There is no strategy `nonsense`"),
         ("strategy=episode_summary&model=nonsense", "No provider is known for the model 'nonsense'"),
         ("from_step=2&to_step=9", "There is no step 9. Use 1 to 5"),
-        ("from_step=3&to_step=2", "from is step 3, which comes after to, step 2."),
+        ("from_step=3&to_step=2", "`from` is step 3, which comes after `to`, step 2."),
         ("from_step=x", "The first step must be a whole number."),
         ("strategy=simple_extract&simple_extract.max_tokens=1", "options.max_tokens of the strategy"),
     ],

@@ -31,14 +31,14 @@ def continued(
     return Session.objects.get(pk=UUID(found))
 
 
-def test_each_way_says_what_it_keeps_and_cuts_off(alice: Client, session: Session) -> None:
+def test_each_way_to_continue_says_what_it_keeps_and_cuts_off(alice: Client, session: Session) -> None:
     page = text(alice.get(form(session, "?step=4")))
-    assert "A new session with steps 1–3, in which the model decides step 4 again." in page
+    assert "A new session with steps 1–3, in which the model tries step 4 again." in page
     assert "A new session with steps 1–4 and their results." in page
     assert "This cuts off steps 4–5: 2 steps, 4 entries." in page
 
 
-def test_each_way_says_what_the_model_sees_next(alice: Client, session: Session) -> None:
+def test_each_way_to_continue_says_what_the_model_sees_next(alice: Client, session: Session) -> None:
     page = html(alice.get(form(session, "?step=4")))
     assert re.search(r"The next request ends with the result of step 3:\s*<q[^>]*>Action failed", page)
     assert ">text 4</q>" in page
@@ -104,7 +104,7 @@ def test_an_archived_session_can_only_be_forked(alice: Client, project: Project,
     assert "Rewind to before" not in text(alice.get(form(session, "?step=4")))
 
 
-def test_an_unknown_way_is_refused(alice: Client, session: Session) -> None:
+def test_an_unknown_way_to_continue_is_refused(alice: Client, session: Session) -> None:
     response = alice.post(form(session), {"way": "sideways", "step": "4"})
     assert response.status_code == 422
     assert "Choose fork-before, fork-after or rewind." in text(response)

@@ -36,7 +36,7 @@ def test_the_page_shows_the_span_by_day_agent_model_and_tool(alice: Client, coun
         "gpt-5",
         "By tool",
         "read_file",
-        "none in the 7 days before",
+        "none in the previous 7 days",
     ):
         assert shown in page
     assert timezone.now().date().isoformat() in page
@@ -45,13 +45,13 @@ def test_the_page_shows_the_span_by_day_agent_model_and_tool(alice: Client, coun
 
 def test_a_name_filters_the_page_and_the_filter_can_be_removed(alice: Client, counted: Session) -> None:
     page = html(alice.get("/figures?agent=nobody"))
-    assert "Nothing was recorded in these days." in page
+    assert "Nothing was recorded on these days." in page
     assert "Remove the filter" in page
     assert "tool=read_file" in html(alice.get("/figures"))
 
 
 def test_a_span_without_records_says_so(alice: Client, counted: Session) -> None:
-    assert "Nothing was recorded in these days." in text(alice.get("/figures?from=2020-01-01&to=2020-01-02"))
+    assert "Nothing was recorded on these days." in text(alice.get("/figures?from=2020-01-01&to=2020-01-02"))
 
 
 def test_a_long_span_has_a_bar_for_several_days(alice: Client, counted: Session) -> None:
@@ -82,21 +82,21 @@ def test_a_failing_step_is_shown_with_its_line_unless_it_was_rewound(alice: Clie
 def test_htmx_gets_all_but_the_tables(alice: Client, counted: Session) -> None:
     part = html(alice.get("/figures", headers={"HX-Request": "true"}))
     assert "Running now" in part
-    assert "as in the 30 days before" in part
+    assert "the same as in the previous 30 days" in part
     assert "<main" not in part
     assert "<table" not in part
 
 
 def test_totals_include_new_entries_once_they_are_counted(alice: Client, counted: Session) -> None:
     live = {"HX-Request": "true"}
-    assert "5 none in the 30 days before" in text(alice.get("/figures", headers=live))
+    assert "5 none in the previous 30 days" in text(alice.get("/figures", headers=live))
     append(counted.project, counted.pk, [act("bash"), failed(reason="a late fault")])
     waiting = html(alice.get("/figures", headers=live))
     assert "still being counted" in waiting
     assert 'hx-trigger="load delay:2s"' in waiting
     follow_changes(lambda: False)
     shown = alice.get("/figures", headers=live)
-    assert "steps 6 none in the 30 days before" in text(shown)
+    assert "steps 6 none in the previous 30 days" in text(shown)
     assert "still being counted" not in html(shown)
 
 
@@ -150,10 +150,10 @@ def test_the_page_takes_a_fixed_number_of_queries(
 
 
 def test_a_trend_is_described_in_words() -> None:
-    assert _compared(12, 10, 7) == "20 % more than in the 7 days before"
+    assert _compared(12, 10, 7) == "20 % more than in the previous 7 days"
     assert _compared(5, 10, 1) == "50 % less than in the day before"
-    assert _compared(3, 0, 7) == "none in the 7 days before"
-    assert _compared(2, 2, 7) == "as in the 7 days before"
+    assert _compared(3, 0, 7) == "none in the previous 7 days"
+    assert _compared(2, 2, 7) == "the same as in the previous 7 days"
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     known, unknown = GroupFigures(micros=2_500_000), GroupFigures(unpriced={"our-model"})
     assert _money(unknown, known, 7)[1:] == ("unknown", "no known price for 1 model")
     both = GroupFigures(micros=5_000_000, unpriced={"our-model"})
-    assert _money(both, known, 7)[1:] == ("$5.00", "100 % more than in the 7 days before")
+    assert _money(both, known, 7)[1:] == ("$5.00", "100 % more than in the previous 7 days")
     assert _money(GroupFigures(), GroupFigures(), 7).shown == "$0.00"

@@ -47,7 +47,7 @@ def test_the_tables_say_what_they_leave_out(alice: Client, project: Project) -> 
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]
     append(project, session.pk, [each for call in calls for each in (call, ok())])
-    assert "28 more commands; 5 more only in the API" in text(alice.get(address(session)))
+    assert "28 more commands; 5 more are listed only by the API" in text(alice.get(address(session)))
 
 
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])
@@ -119,7 +119,7 @@ def test_rewinds_and_compactions_are_in_the_chart_and_its_table(
     page = alice.get(address(session))
     assert 'class="context-rewind"' in html(page)
     assert 'class="context-turn"' in html(page)
-    assert "rewound to after step 2" in text(page)
+    assert "rewound to step 2" in text(page)
 
 
 def test_a_page_takes_few_queries_for_a_run_of_any_length(alice: Client, project: Project) -> None:
@@ -171,7 +171,7 @@ def figures_in(page: str) -> set[str]:
     ],
     ids=["priced", "reported"],
 )
-def test_list_head_ledger_and_overview_agree(
+def test_list_header_ledger_and_overview_agree(
     alice: Client, project: Project, metadata: dict[str, Any], expected: set[str]
 ) -> None:
     session = create_session(project)

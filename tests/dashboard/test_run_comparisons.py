@@ -99,7 +99,7 @@ def test_the_page_without_a_run_has_a_form(alice: Client, project: Project) -> N
 
 def test_an_impossible_comparison_is_explained_above_the_form(alice: Client, session: Session) -> None:
     same = alice.get(page_of(session.pk, session.pk))
-    assert (same.status_code, "a and b are the same run" in text(same)) == (422, True)
+    assert (same.status_code, "`a` and `b` are the same run" in text(same)) == (422, True)
     assert "Use the id of a session" in text(alice.get(page_of("x", session.pk)))
     assert alice.get(page_of(uuid4(), session.pk)).status_code == 404
     assert alice.get(page_of(f"{session.pk}/takes/3", session.pk)).status_code == 404
@@ -135,7 +135,9 @@ def test_several_pages_link_to_the_comparison(alice: Client, project: Project, s
     assert "Compare with the parent" in text(palette)
 
 
-def test_a_moment_of_a_session_is_compared_with_the_session(alice: Client, session: Session) -> None:
+def test_an_earlier_position_of_a_session_is_compared_with_the_session(
+    alice: Client, session: Session
+) -> None:
     form = html(alice.get(f"{reverse('compare-runs')}?a={session.pk}&step=2"))
     assert 'name="after_step" type="number" inputmode="numeric" min="1" max="4" value="2"' in form
     response = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=2")

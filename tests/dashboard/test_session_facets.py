@@ -92,7 +92,7 @@ def test_a_span_of_days_replaces_a_preset(alice: Client) -> None:
         ("from=2026-13-01", "from must be a day, such as 2026-01-31"),
         (
             "from=2026-02-02&to=2026-02-01",
-            "to is 2026-02-01, which is before from, 2026-02-02. Swap them.",
+            "`to` is 2026-02-01, which is before `from`, 2026-02-02. Swap them.",
         ),
         ("failures=maybe", "failures must be one of with, without"),
         ("&".join(f"tag=t{n}" for n in range(21)), "tag has 21 values. Use at most 20."),

@@ -97,7 +97,7 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
         yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
     repeats = figures.repeated.findings()
     yield from _repeats(repeats, "error_streak", "{} steps in a row failed")
-    yield from _repeats(repeats, "alternating_calls", "Two calls alternated, {} steps long")
+    yield from _repeats(repeats, "alternating_calls", "Two calls alternated for {} steps")
     yield from _repeats(repeats, "same_call_same_result", "Same call, same result, {} times: {}")
     read_again = sorted({step for file in figures.files.values() for step in file.again})
     file_count = sum(bool(file.again) for file in figures.files.values())

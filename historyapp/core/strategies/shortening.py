@@ -43,7 +43,7 @@ def shorten(text: str, room: int) -> str:
 
 
 def _left_out_note(lines: int) -> str:
-    return f"[{lines:,} less telling {'line' if lines == 1 else 'lines'} left out]"
+    return f"[{lines:,} less useful {'line' if lines == 1 else 'lines'} left out]"
 
 
 def clip(text: str, room: int) -> str:

@@ -68,7 +68,7 @@ def quote_words(words: Sequence[str], room: int) -> str:
     max_texts = room // (_FRAMING + _MIN_WORDS)
     shown = list(words[:1]) + list(words[1:][-max(0, max_texts - 1) :] if max_texts > 1 else [])
     missing = len(words) - len(shown)
-    note = f"[{missing} more that the user said left out]" if missing else ""
+    note = f"[{missing} more quotes of the user left out]" if missing else ""
     max_block = fair_share(
         [len(text) + _FRAMING for text in shown], room - (len(note) + 1 if note else 0) - len(shown)
     )

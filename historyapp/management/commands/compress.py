@@ -39,9 +39,14 @@ class Command(PlayheadCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "session", metavar="SESSION", type=_session_name, help="an id, its beginning, or last"
+            "session",
+            metavar="SESSION",
+            type=_session_name,
+            help="a session: its id, the first characters of its id, or `last`",
         )
-        parser.add_argument("--strategy", help=f"{', '.join(STRATEGIES)} (default: the session's setting)")
+        parser.add_argument(
+            "--strategy", help=f"one of {', '.join(STRATEGIES)} (default: the session's setting)"
+        )
         parser.add_argument(
             "--from",
             dest="from_step",
@@ -52,12 +57,14 @@ class Command(PlayheadCommand):
         parser.add_argument("--to", dest="to_step", metavar="STEP", type=int, help="last step")
         parser.add_argument("--model", help="PROVIDER:MODEL or local (default: the session's setting)")
         parser.add_argument(
-            "--again", action="store_true", help="include steps that have a summary of this strategy"
+            "--again",
+            action="store_true",
+            help="also summarise steps that already have a summary of this strategy",
         )
         parser.add_argument(
             "--wait",
             action=argparse.BooleanOptionalAction,
-            help="do the work here until it is done (default: if no worker is running)",
+            help="always do the work in this process, or never (default: only if no worker is running)",
         )
         super().add_arguments(parser)
 

@@ -46,7 +46,7 @@ class Command(PlayheadCommand):
         parser.add_argument("--dry-run", action="store_true", help="read and report, but store nothing")
         parser.add_argument("--verbose", action="store_true", help="list every skipped record")
         parser.add_argument(
-            "--markdown", action="store_true", help="print one table with a row for each file"
+            "--markdown", action="store_true", help="print one Markdown table with a row for each file"
         )
         super().add_arguments(parser)
 

@@ -20,6 +20,8 @@ from historyapp.models import SCOPES, ApiKey, Project
 from historyapp.services.keys import change_scopes, create_key, revoke_key, usable_key
 from historyapp.services.transactions import writing
 
+_SCOPES_HELP = f"a comma-separated list of {', '.join(SCOPES)} (default: %(default)s)"
+
 
 class Command(PlayheadCommand):
     help = "List, create and revoke the API keys of a project, and change their scopes."
@@ -29,10 +31,10 @@ class Command(PlayheadCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list every key of the project, including revoked and expired keys")
         create = actions.add_parser("create", help="create a key and print it, once")
-        create.add_argument("name", type=_name, help="what the key is for, for example the agent's name")
         create.add_argument(
-            "--scopes", default="read,write", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
+            "name", metavar="NAME", type=_name, help="what the key is for, for example the agent's name"
         )
+        create.add_argument("--scopes", default="read,write", help=_SCOPES_HELP)
         create.add_argument(
             "--expires",
             type=whole_number("a number of days", 1, 36500),
@@ -45,13 +47,11 @@ class Command(PlayheadCommand):
             metavar="KEY",
             help="the first characters of the key, as in the list, or its id if several keys begin with them",
         )
-        grant = actions.add_parser("grant", help="give a key scopes, from its next request on")
+        grant = actions.add_parser("grant", help="give a key more scopes; they apply from its next request")
         withdraw = actions.add_parser("withdraw", help="take scopes away from a key")
         for subparser in (grant, withdraw):
             subparser.add_argument("key", metavar="KEY", help="as for revoke")
-            subparser.add_argument(
-                "--scopes", default="spend", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
-            )
+            subparser.add_argument("--scopes", default="spend", help=_SCOPES_HELP)
         for action in actions.choices.values():
             add_common_arguments(action, nested=True)
 
@@ -78,7 +78,9 @@ class Command(PlayheadCommand):
                 changes = {"add" if action == "grant" else "remove": scopes}
                 with writing():
                     key = change_scopes(usable_key(target, options["key"]), **changes, actor=ACTOR)
-                self.stdout.write(f"{printable(key.name)} ({key.prefix}…) has: {', '.join(key.scopes)}.")
+                self.stdout.write(
+                    f"{printable(key.name)} ({key.prefix}…) now has the scopes {', '.join(key.scopes)}."
+                )
 
     def _list(self, project: Project) -> None:
         table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)

@@ -40,7 +40,10 @@ class Command(PlayheadCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument(
-            "--port", type=whole_number("a port", 0, 65535), default=8000, help="0: any free port"
+            "--port",
+            type=whole_number("a port", 0, 65535),
+            default=8000,
+            help="port to listen on; 0 uses any free port (default: %(default)s)",
         )
         super().add_arguments(parser)
         parser.add_argument(

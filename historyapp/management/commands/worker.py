@@ -26,7 +26,7 @@ class Command(PlayheadCommand):
         parser.add_argument(
             "--check",
             action="store_true",
-            help="only check that a worker on this host reported within a minute",
+            help="only check whether a worker on this host reported within the last minute",
         )
         parser.add_argument("--on-demand", type=UUID, metavar="ID", help=argparse.SUPPRESS)
         parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)

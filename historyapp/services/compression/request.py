@@ -198,7 +198,10 @@ def choose_model(
                     check_model(project, FALLBACK_MODEL)
                 fallback = _with_key(FALLBACK_MODEL)
                 return ChosenModel(fallback, f"{error.detail} {FALLBACK_MODEL} is used instead.")
-        note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
+        note = (
+            f"The settings choose the model {settings.llm_name}. {error.detail} "
+            "The local summariser is used instead."
+        )
     titles: dict[str, None] = {}  # both providers of OpenAI have the same title
     for provider in PROVIDERS.values():
         with suppress(Invalid):

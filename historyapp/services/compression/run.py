@@ -80,7 +80,9 @@ def process_run(
         if should_stop():
             raise
         log.exception("The run %s has failed", run_id)
-        reason = f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
+        reason = (
+            f"The run stopped because of an unexpected {type(error).__name__}; the worker's log has details."
+        )
         abort_run(run_id, reason)
 
 

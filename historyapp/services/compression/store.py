@@ -157,7 +157,7 @@ def finish_run(run_id: UUID) -> bool:
             note = "There was nothing to do: every step already has a summary."
         elif run.failed and run.done:
             run.state = run.State.PARTLY_FAILED
-            note = f"{run.failed} of {run.total} failed. Retry them. The first: {first_error}"
+            note = f"{run.failed} of {run.total} failed. Retry them. The first error: {first_error}"
         elif run.failed:
             run.state, note = run.State.FAILED, f"Nothing could be summarised: {first_error} {RETRY_ADVICE}"
         run.finished_at = now

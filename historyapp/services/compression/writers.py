@@ -219,7 +219,7 @@ class ProcessWriter:
             except _ProcessEnded as ended:
                 idle_ends += not ended.while_working
                 if idle_ends == MAX_STARTS:
-                    raise NotSummarised("The process that writes summaries keeps ending.") from None
+                    raise NotSummarised("The process that writes summaries ended several times.") from None
 
     def _process(self) -> _WriterProcess:
         with self._lock:
@@ -256,7 +256,9 @@ class ProcessWriter:
                         "stopped. Write a summary by hand, or leave the steps as they are."
                     )
                 case _Reply("killed"):
-                    raise NotSummarised("The process that wrote the summary was killed. Is memory short?")
+                    raise NotSummarised(
+                        "The process that wrote the summary was killed. Check whether memory is short."
+                    )
                 case _Reply(_, while_working):
                     raise _ProcessEnded(while_working)
 

@@ -38,7 +38,7 @@ class FiguresQuery:
 
     def __post_init__(self) -> None:
         if self.first > self.last:
-            raise Invalid(f"from is {self.first}, after to, {self.last}. Swap them.")
+            raise Invalid(f"`from` is {self.first}, which is after `to`, {self.last}. Swap them.")
         if self.days > MAX_DAYS:
             raise Invalid(f"The range has {self.days:,} days. Ask for at most {MAX_DAYS:,} at once.")
 

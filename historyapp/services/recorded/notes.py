@@ -121,7 +121,7 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             return f"The agent replaced its history since step {before:,}. The requests differ{where}."
     added = _added(request, changes)
     byte = "" if changes.first_byte is None else f" (byte {changes.first_byte:,})"
-    return f"{added} First byte that differs: the end of the previous request{byte}. Nothing was removed."
+    return f"{added} The requests first differ at the end of the previous one{byte}: nothing was removed."
 
 
 def _first_byte(changes: RequestChanges) -> str:

@@ -79,6 +79,6 @@ def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any])
 
 def test_delivery(webhook: Webhook, key: str) -> WebhookDelivery:
     """A delivery with a test event."""
-    message = {"message": "This is a test of a webhook of Playhead."}
+    message = {"message": "This is a test event from Playhead."}
     body = body_of(webhook, TEST_EVENT, timezone.now(), message)
     return WebhookDelivery(webhook=webhook, event=TEST_EVENT, key=key, body=body)

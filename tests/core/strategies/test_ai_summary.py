@@ -72,7 +72,7 @@ def test_points_without_room_are_left_out_and_counted() -> None:
     written, _ = write(answer, max_length=400)
     assert len(written.text) <= 400
     assert "It mended the parser." in written.text
-    assert "less telling lines left out" in written.text
+    assert "less useful lines left out" in written.text
 
 
 def test_many_points_are_counted_and_long_ones_clipped() -> None:

@@ -34,7 +34,7 @@ def test_without_a_model_the_least_informative_lines_are_left_out_and_counted() 
     assert "looked about" not in text
     assert "src/file_0.py" in text
     kept = text.count("changed")
-    assert text.endswith(f"[{80 - kept} less telling lines left out]")
+    assert text.endswith(f"[{80 - kept} less useful lines left out]")
 
 
 @pytest.mark.parametrize("model", [None, Model("It went well.")])

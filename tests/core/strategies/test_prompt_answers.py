@@ -84,7 +84,7 @@ def test_errors_of_model_calls_are_raised(write: Write) -> None:
         write(Model(fail))
 
 
-def test_a_copy_of_a_result_with_other_blanks_is_unusable() -> None:
+def test_a_copy_of_a_result_with_different_white_space_is_unusable() -> None:
     with pytest.raises(NotSummarised, match="copied the material"):
         episode_summary(Model(RESULT.replace(" ", "\n")[:450]))
 
@@ -102,7 +102,7 @@ def test_a_line_that_stays_too_long_is_shortened() -> None:
     written = episode_summary(model)
     assert "instead of at most 500" in model.prompts[1].instruction
     assert "src/c_d.py" in written.text
-    assert "less telling lines left out" in written.text
+    assert "less useful lines left out" in written.text
     assert len(written.text) <= 500
 
 

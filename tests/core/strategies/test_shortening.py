@@ -17,7 +17,7 @@ def test_a_text_that_fits_stays_unchanged() -> None:
 def test_the_first_line_names_and_failures_are_kept_in_their_order() -> None:
     plain = "nothing to see in this line at all"
     text = "\n".join(["The plan", plain, plain, "src/a_b.py changed", plain, "KeyError: 1", plain])
-    assert shorten(text, 75) == "The plan\nsrc/a_b.py changed\nKeyError: 1\n[4 less telling lines left out]"
+    assert shorten(text, 75) == "The plan\nsrc/a_b.py changed\nKeyError: 1\n[4 less useful lines left out]"
 
 
 def test_a_line_without_room_is_clipped_and_marked() -> None:
@@ -43,4 +43,4 @@ def test_a_text_of_five_megabytes_is_read_to_its_end() -> None:
 
 def test_unranked_lines_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortening, "MAX_LINES", 10)
-    assert shorten("plain words\n" * 100, 60).endswith("[98 less telling lines left out]")
+    assert shorten("plain words\n" * 100, 60).endswith("[98 less useful lines left out]")

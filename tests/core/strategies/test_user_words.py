@@ -41,7 +41,7 @@ def test_the_first_and_the_newest_of_many_quotes_are_kept_and_the_others_counted
     quoted = quote_words([f"Do number {n} of all the things that I want" for n in range(500)], 1_000)
     assert "number 0 " in quoted
     assert "number 499 " in quoted
-    assert "more that the user said left out]" in quoted
+    assert "more quotes of the user left out]" in quoted
     assert len(quoted) <= 1_000
 
 

@@ -125,7 +125,7 @@ def test_a_rewind_is_marked_where_it_cut_and_leads_to_its_take(project: Project,
     height = timeline(session).height
     rewind(project, session.pk, Target(to_step=2))
     (mark,) = marks(session, "rewind")
-    assert mark.label == "Rewound to after step 2: 3 steps cut off"
+    assert mark.label == "Rewound to step 2: 3 steps cut off"
     assert "as_of=" in mark.href
     assert mark.step == 0
     assert timeline(session).height > height + BRANCHES

@@ -57,11 +57,11 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
 ) -> None:
     silent = start_run(project, record(20).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
     requests_received = threading.Semaphore(0)
-    go_on = threading.Event()
+    may_continue = threading.Event()
 
     def answer(_: object) -> Answer:
         requests_received.release()
-        go_on.wait(30)
+        may_continue.wait(30)
         return Answer(text="Read it.")
 
     def work(run: CompressionRun) -> None:
@@ -79,7 +79,7 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     extracting.start()
     extracting.join(10)
     state = CompressionRun.objects.get(pk=run.pk).state
-    go_on.set()
+    may_continue.set()
     worker.join(30)
     extracting.join(30)
     assert state == "succeeded"
@@ -112,7 +112,7 @@ def test_a_run_that_cannot_continue_gives_the_reason_and_can_be_retried(
         process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.total, run.done) == ("failed", 4, 0)
-    assert "The run stopped at an unexpected KeyError" in run.note
+    assert "The run stopped because of an unexpected KeyError" in run.note
     process_run(retry_run(run).pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 4)

@@ -103,7 +103,7 @@ def test_a_summary_that_waits_for_its_model_is_not_paid_twice(spinning: ProcessW
 
 
 def test_a_process_that_ends_repeatedly_causes_no_endless_loop() -> None:
-    with pytest.raises(NotSummarised, match="keeps ending"):
+    with pytest.raises(NotSummarised, match="ended several times"):
         ProcessWriter("platform").write(STEPS, None)  # it ends at once
 
 

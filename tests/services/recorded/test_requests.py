@@ -204,7 +204,7 @@ def test_an_unrecorded_removal_is_reported_and_the_cache_shows_the_shared_part(
     assert not changes.is_missed
     words = " ".join(notes(request, changes))
     assert "Something was removed" in words
-    assert "Nothing was removed" not in words
+    assert "nothing was removed" not in words
 
 
 def test_the_cost_with_a_cache_is_shown_with_the_bill(session: Session) -> None:
@@ -274,7 +274,7 @@ def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
     assert changes.place == "end"
     assert changes.first_byte
     words = " ".join(notes(seen(session, 2), changes))
-    assert f"the end of the previous request (byte {changes.first_byte:,}). Nothing was removed." in words
+    assert f"the end of the previous one (byte {changes.first_byte:,}): nothing was removed." in words
 
 
 def test_two_snapshots_with_other_instructions_differ_in_the_instructions(session: Session) -> None:
