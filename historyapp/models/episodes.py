@@ -152,10 +152,12 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
         places: list[RowPlace] | None = None
-        if lineage.older:
+        if lineage.older or len(lineage.newest) > 1:
             # If a rewind followed each step, each has two rows. Only live ones are read in full.
-            sessions, numbers = lineage.owners, range(first, last + 1)
-            places = _few_rows_of(lineage, first, last, lambda limit: row_places(sessions, numbers, limit))
+            sessions, limit = lineage.owners, few_rows(first, last)
+            if 0 < len(sessions) <= _MAX_OWNERS:
+                places = row_places(sessions, range(first, last + 1), limit + 1)
+                places = live_rows(places, lineage) if len(places) <= limit else None
         else:
             rows = _few_rows_of(
                 lineage,
@@ -177,8 +179,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return live_rows(steps, lineage) if len(steps) <= limit else None
 
     def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
-        """The live steps with these numbers, by number. Reads the rows of all takes that have them."""
-        if lineage.older:
+        """The live steps with these numbers, by number. Of takes that have them, it reads only the places."""
+        if lineage.older or len(lineage.newest) > 1:
             return self.at(live_rows(row_places(lineage.owners, numbers), lineage))
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers)
         return live_rows(rows.defer("excerpt"), lineage)

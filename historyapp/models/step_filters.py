@@ -53,6 +53,7 @@ _LISTED = 0
 """The stream of cursors for searches among listed numbers, which compare only the number."""
 _FILE_KINDS = ("read", "edit")
 """Kinds of tool calls that act on a file. Other tool calls only mention a file."""
+_DEAD = 10  # If only one of this many first candidates is live, a step has many takes: spans are read then.
 _COUNTED = 2_000
 """The step numbers whose rows are counted, to choose between an index and the spans."""
 
@@ -188,7 +189,7 @@ class StepSearch:
         if after.stream < 0 if after else self._uses_spans():
             yield from self._live_matches(after)
             return
-        read = 0
+        read, has_found = 0, after is not None
         streams = list(range(len(self._sessions) + 1))[:: 1 if self.forwards else -1]
         if after and after.stream in streams:
             streams = streams[streams.index(after.stream) :]
@@ -197,6 +198,7 @@ class StepSearch:
             if stream == len(self._sessions):
                 newest = None if started else self.history.newest_shown
                 if newest and newest.number in self.within and self.step_filter.matches(newest):
+                    has_found = True
                     yield SearchCursor(stream, newest.number, newest.anchor), newest
                 continue
             numbers = self._numbers(stream, started)
@@ -204,12 +206,15 @@ class StepSearch:
                 session, lineage = self._sessions[stream], self.history.lineage
                 matching = list(filter(self.step_filter.matches, page))
                 live = live_anchors(lineage, session, [step.anchor for step in matching])
+                if read == 0 and not has_found and len(live) * _DEAD < len(matching) == _PAGES[0]:
+                    yield from self._live_matches(after)
+                    return
                 passing = [step for step in matching if step.anchor in live]
-                # A step that a rewind cut has another row with a later anchor. That row is shown if it
-                # matches.
+                # A cut step has another row with a later anchor, which is shown if it matches.
                 shown = {step.number: step for step in sorted(passing, key=attrgetter("anchor"))}
                 passing = [step for step in passing if shown[step.number] is step]
                 for row in self._shown(session, passing, limit + 1):
+                    has_found = True
                     yield SearchCursor(stream, row.number, row.anchor), row
                 read += len(page)
                 if read >= MAX_READ:

@@ -2,18 +2,20 @@
 
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.errors import Conflict
-from historyapp.models import Entry, Project, Session
+from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.history import History
+from historyapp.models.step_filters import StepFilter, StepSearch
 from historyapp.models.takes import Take, newest_rewind, rewinds, takes, takes_up_to
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, failed, ok
 
 
 @pytest.fixture
@@ -200,6 +202,41 @@ def test_steps_before_all_takes_are_listed_without_reading_these(
     with django_assert_num_queries(1):
         assert takes_up_to(history, 4) == []
     assert len(takes_up_to(history, 5)) == len(takes(history)) == 3
+
+
+def test_rows_and_failures_after_a_step_with_many_takes_are_read_without_these(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So few steps of many have takes that an index of numbers or failures is read first."""
+    monkeypatch.setattr("historyapp.models.step_filters._PAGES", (20, 100))
+    for _ in range(40):
+        append(project, session.pk, [act(), failed()])
+        back(session, 5)
+    add_steps(session, 60)
+    append(project, session.pk, [act(), failed(), act(), ok()])
+    session.refresh_from_db()
+    history = History(session)
+    read: list[str] = []
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            read.append(name)
+            return function(*arguments, **named)
+
+        return call
+
+    from_db: Any = Episode.from_db
+    monkeypatch.setattr(Episode, "from_db", counted("row", from_db))
+    monkeypatch.setattr(StepSearch, "_page", counted("page", StepSearch._page))
+    assert [row.number for row in history.rows(1, 67)] == [*range(1, 68)]
+    assert read.count("row") == 67
+    read.clear()
+    for within in (range(1, 68), range(67, 0, -1)):
+        search = StepSearch(history, StepFilter(status="error"), within)
+        assert not search._uses_spans()
+        assert [row.number for row in search.find(50).rows] == [66]
+    assert read.count("row") == 2
+    assert read.count("page") == 2  # one for each direction: then the spans are read
 
 
 def test_the_newest_rewinds_have_their_cut_entries(session: Session) -> None:
