@@ -107,7 +107,7 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
     run.session = session
     only, after = request.GET.get("only", ""), read_number(request.GET, "after") or 0
     if only not in ("", "failed"):
-        raise Invalid("only must be failed or omitted.")
+        raise Invalid("`only` must be `failed` or omitted.")
     items = run.items.filter(number__gt=after).select_related("summary").defer("text", "summary__text")
     if only:
         items = items.filter(state=CompressionItem.State.FAILED)

@@ -77,7 +77,7 @@ def check_scope(key: ApiKey, scope: str) -> None:
     """Raises ``Forbidden`` when the key lacks the scope."""
     if scope not in key.scopes:
         raise Forbidden(
-            f"This API key lacks the scope {scope}. It has: {', '.join(key.scopes)}.", scope=scope
+            f"This API key lacks the scope `{scope}`. It has {', '.join(key.scopes)}.", scope=scope
         )
 
 

@@ -59,7 +59,7 @@ def decode_cursor(list_name: str, cursor: str, *types: type) -> list[Any]:
             return [_parse_value(value, kind) for value, kind in zip(values, types, strict=True)]
     except (ValueError, TypeError, RecursionError):
         pass
-    raise NotValid("This cursor belongs to another list. Send next of the previous page, unchanged.")
+    raise NotValid("This cursor belongs to another list. Send `next` of the previous page, unchanged.")
 
 
 def _parse_value(value: object, kind: type) -> int | str | UUID | datetime:

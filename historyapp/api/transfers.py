@@ -51,7 +51,7 @@ def post_import(
     archived. A response that reports this for a file is not stored for the Idempotency-Key."""
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
-        raise NotValid(f"There is no form field {unknown[0]} here. Use files and format.")
+        raise NotValid(f"There is no form field {unknown[0]} here. Use `files` and `format`.")
     if stored := earlier_response(request):
         return stored
     # Outside the idempotency transaction: each batch is committed on its own, so that others can write in

@@ -73,7 +73,7 @@ def chosen_project(name: str | None) -> Project:
     if projects:
         raise CommandError(f"Several projects are called {name!r}. Rename one of them first.")
     names = ", ".join(Project.objects.order_by("created_at").values_list("name", flat=True)[:20])
-    raise CommandError(f"There is no project {name!r}. There is: {names or 'none yet'}.")
+    raise CommandError(f"There is no project {name!r}. The projects are: {names or 'none yet'}.")
 
 
 @contextmanager

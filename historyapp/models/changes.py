@@ -130,7 +130,7 @@ class Cursor(NamedTuple):
         if len(parts) == 2 and are_numbers:
             return cls(int(parts[0]), int(parts[1]))
         raise Invalid(
-            "This is not a cursor of events. Send the cursor of an event, or next of a page, unchanged; "
+            "This is not a cursor of events. Send the cursor of an event, or `next` of a page, unchanged; "
             "leave it out to start from the beginning."
         )
 

@@ -46,7 +46,9 @@ class Order(NamedTuple):
         """
         name = text.removeprefix("-")
         if name not in ORDERS:
-            raise Invalid(f"sort must be one of {', '.join(ORDERS)}, with - before it for descending order.")
+            raise Invalid(
+                f"`sort` must be one of {', '.join(ORDERS)}, with - before it for descending order."
+            )
         return cls(name, text.startswith("-"))
 
     @property

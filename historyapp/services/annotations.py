@@ -52,7 +52,7 @@ def check_expected(session: Session, expected: Mapping[str, Any]) -> None:
         fields = " and the ".join(_LABELS[name] for name in changed)
         raise Conflict(
             f"Somebody else has changed the {fields} of this session since you read it. Read the session "
-            "again, then repeat the change with the current values in expected.",
+            "again, then repeat the change with the current values in `expected`.",
             current=current_of_changed,
         )
 

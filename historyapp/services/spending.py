@@ -32,7 +32,7 @@ class Spender:
         problem = f"{subject} {reason}"
         if self.key is not None and SCOPE not in self.key.scopes:
             raise SpendForbidden(
-                f"{problem}, and this API key lacks the scope spend. Ask the operator to grant it with "
+                f"{problem}, and this API key lacks the scope `spend`. Ask the operator to grant it with "
                 f"`playhead keys grant {self.key.prefix}`. For a compression you can use the model "
                 "local, which needs no scope.",
                 scope=SCOPE,

@@ -111,8 +111,8 @@ def test_a_repeated_request_starts_one_action(alice: Agent, sessions: list[str])
         ({"action": "delete"}, "action"),
         ({"action": "add_tag"}, "A tag has at least one character"),
         ({"action": "add_tag", "tag": ""}, "tag"),
-        ({"action": "archive", "tag": "x"}, "Only the actions add_tag"),
-        ({"action": "archive", "model": "local"}, "Only the action compress"),
+        ({"action": "archive", "tag": "x"}, "Only the actions `add_tag`"),
+        ({"action": "archive", "model": "local"}, "Only the action `compress`"),
         ({"action": "archive", "sessions": []}, "sessions"),
         ({"action": "archive", "sessions": ["x"]}, "UUID"),
         ({"action": "archive", "sessions": [str(uuid4())] * 501}, "500"),
@@ -192,7 +192,7 @@ def test_no_money_is_spent_without_a_request(
     poor = Agent(key_for(project, "poor", ("read", "write")))
     reported = poor.post("/bulk-actions/estimate", body)
     assert (reported["sessions"], reported["calls"]) == (0, 0)
-    assert "lacks the scope spend" in reported["refused"][0]["reason"]
+    assert "lacks the scope `spend`" in reported["refused"][0]["reason"]
     assert not BulkAction.objects.exists()
     assert alice.post("/bulk-actions", {"action": "compress", "max_cost": cost, **body}).status == 202
     # What the action asks for later is checked again: the key may have lost the scope.
@@ -201,7 +201,7 @@ def test_no_money_is_spent_without_a_request(
     action.save()
     tasks.bulk_action(str(action.pk))
     assert not CompressionRun.objects.filter(total__gt=0).exists()
-    assert "lacks the scope spend" in action.items.order_by("number").first().reason  # type: ignore[union-attr]
+    assert "lacks the scope `spend`" in action.items.order_by("number").first().reason  # type: ignore[union-attr]
 
 
 def test_many_sessions_are_exported_as_one_zip(

@@ -186,7 +186,7 @@ def test_a_key_that_may_not_spend_cannot_choose_the_compression_model(project: P
             recorder.post("/sessions", costly),
             session.patch("", {"settings": {"llm_name": "gpt-5.2-pro"}}),
         ):
-            assert_problem(refused, 403, "Compression with", "lacks the scope spend")
+            assert_problem(refused, 403, "Compression with", "lacks the scope `spend`")
     assert session.patch("", {"settings": {"max_summary_length": 900}}).status == 200
     assert session.patch("", {"settings": {"llm_name": "local"}}).status == 200
     assert run.patch("", {"settings": {"llm_name": "gpt-5.2"}}).status == 200

@@ -82,7 +82,7 @@ def test_undated_runs_belong_to_no_day(alice: Agent, runs: dict[str, str]) -> No
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
-        ("sort=title", "sort must be one of last_entry, started"),
+        ("sort=title", "`sort` must be one of last_entry, started"),
         ("from=2026-03-02&to=2026-03-01", "`to` is 2026-03-01, which is before `from`, 2026-03-02"),
         ("from=2026-02-30", "query.from"),
         ("likely_failures=1", "query.likely_failures"),

@@ -262,7 +262,7 @@ def test_sessions_are_imported_into_the_named_project(run: Run, transcript: Path
     run("import", transcript, "--project", "Second")
     assert Session.objects.get().project == second
     assert run("import", transcript, "--project", "Third").error == (
-        "There is no project 'Third'. There is: First, Second."
+        "There is no project 'Third'. The projects are: First, Second."
     )
 
 

@@ -102,7 +102,10 @@ def test_keys_belong_to_the_named_project(run: Run) -> None:
 
 def test_the_error_of_an_unknown_project_lists_the_known_ones(run: Run) -> None:
     default_project()
-    assert run("keys", "list", "--project", "Oter").error == "There is no project 'Oter'. There is: Default."
+    assert (
+        run("keys", "list", "--project", "Oter").error
+        == "There is no project 'Oter'. The projects are: Default."
+    )
 
 
 def test_creating_and_revoking_a_key_is_audited(run: Run) -> None:

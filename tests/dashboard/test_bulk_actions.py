@@ -157,7 +157,7 @@ def test_chosen_sessions_are_exported_as_one_zip(alice: Client, sessions: list[S
 def test_an_invalid_form_is_refused_with_the_reason(alice: Client, sessions: list[Session]) -> None:
     assert "No session is chosen" in text(post(alice, "archive", []))
     assert "Enter a tag" in text(post(alice, "add_tag", sessions, tag=" "))
-    assert "action must be one of" in text(post(alice, "erase", sessions))
+    assert "`action` must be one of" in text(post(alice, "erase", sessions))
     assert "at most 100 characters" in text(post(alice, "add_tag", sessions, tag="x" * 101))
     wrong = alice.post("/bulk", {"action": "archive", "session": "x"})
     assert "no valid ID" in text(wrong)

@@ -150,7 +150,7 @@ def test_a_waiting_run_ends_when_its_key_may_no_longer_spend(
         revoke_key(project, key.prefix)
     run = worked_on(run)
     assert (run.state, run.calls) == ("failed", 0)
-    assert ("lacks the scope spend" in run.note) == (how == "withdraw")
+    assert ("lacks the scope `spend`" in run.note) == (how == "withdraw")
     assert loopback.requests == []
 
 

@@ -138,13 +138,13 @@ def start_bulk_action(
         Invalid: for an unknown action, a tag that no session can have, and no sessions or too many of them.
     """
     if request.kind not in BulkAction.Kind:
-        raise Invalid(f"action must be one of {', '.join(BulkAction.Kind)}.")
+        raise Invalid(f"`action` must be one of {', '.join(BulkAction.Kind)}.")
     if request.kind in _TAGGING:
         check_tag(request.tag)
     elif request.tag:
-        raise Invalid("Only the actions add_tag and remove_tag take a tag.")
+        raise Invalid("Only the actions `add_tag` and `remove_tag` take a tag.")
     if request.kind != BulkAction.Kind.COMPRESS and (request.strategy or request.model):
-        raise Invalid("Only the action compress takes a strategy or a model.")
+        raise Invalid("Only the action `compress` takes a strategy or a model.")
     sessions = check_sessions(request.sessions)
     action = BulkAction(
         project=project,
