@@ -67,7 +67,7 @@ def test_staff_grant_and_withdraw_the_scope_in_the_administration(project: Proje
     staff, keys = signed_in(bootstrap().user), "/admin/historyapp/apikey/"
     for action, scopes in (("allow_spending", "read, write, spend"), ("stop_spending", "read, write")):
         chosen = {"action": action, "_selected_action": [str(key.pk)]}
-        assert f"has: {scopes}." in text(staff.post(keys, chosen, follow=True))
+        assert f"now has the scopes {scopes}." in text(staff.post(keys, chosen, follow=True))
         assert ", ".join(ApiKey.objects.get(pk=key.pk).scopes) == scopes
     assert "key_hash" not in html(staff.get(f"{keys}{key.pk}/change/"))
 
