@@ -73,6 +73,22 @@ def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
     return " & ".join([*[f"({scope})" for scope in scopes], *included, *negated])
 
 
+def match_without_order(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
+    """As :func:`match_value` on PostgreSQL, without the order of tokens, so more documents may match.
+
+    The index answers such a query without reading the tokens of any row.
+    """
+    looser: list[Term] = []
+    for term in terms:
+        if len(term.tokens) == 1:
+            looser.append(term)
+        elif not term.is_excluded:
+            *others, last = term.tokens
+            looser += [term._replace(tokens=(token,), is_prefix=False) for token in others]
+            looser.append(term._replace(tokens=(last,)))
+    return match_value(looser, *alternatives)
+
+
 def _term_query(term: Term) -> str:
     tokens = term.marked()
     if on_sqlite():

@@ -4,10 +4,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.utils import timezone
 
+from historyapp.core.search_query import parse_query
 from historyapp.models import SearchStep, Session
-from historyapp.models.search import limit_statements
-from historyapp.models.search_text_index import words_of_session
+from historyapp.models.search import ProjectSearch, limit_statements
+from historyapp.models.search_text_index import match_without_order, words_of_session
 from historyapp.services.projections import rebuild
 from historyapp.services.search import index as search_index
 from historyapp.wire.problems import SearchTooSlow
@@ -34,40 +36,70 @@ def recorded(alice: Agent, run: Agent, session_id: str) -> str:
     return session_id
 
 
-@pytest.mark.parametrize(
-    ("q", "steps"),
-    [
-        ("EnsureSetup", [1]),
-        ("ensuresetup", [1]),
-        ("Ensur*", [1]),
-        ("setup", [1]),
-        ("hooks_test.go", [1]),
-        ('"go test"', [2]),
-        ("go test ./...", [2, 1]),
-        ("修复", [1]),
-        ("索搜", []),
-        ("tool:edit_file", [1]),
-        ("file:hooks_test.go", [1]),
-        ("file:src/hooks_test.go EnsureSetup", [1]),
-        ('command:"go test"', [2]),
-        ("status:error", [2]),
-        ("has:error fail", [2]),
-        ("-status:error", [1]),
-        ("has:edit", [1]),
-        ("agent:nobody", []),
-        ("title:run steps>1", [2, 1]),
-        ("cost>1", []),
-        ("since:1d", [2, 1]),
-        ("until:2020-01-01", []),
-        ("test", [2, 1]),
-        ("test -fail", [1]),
-        ("", [2, 1]),
-    ],
-)
+QUERIES = [
+    ("EnsureSetup", [1]),
+    ("ensuresetup", [1]),
+    ("Ensur*", [1]),
+    ("setup", [1]),
+    ("hooks_test.go", [1]),
+    ('"go test"', [2]),
+    ("go test ./...", [2, 1]),
+    ("修复", [1]),
+    ("索搜", []),
+    ("tool:edit_file", [1]),
+    ("file:hooks_test.go", [1]),
+    ("file:src/hooks_test.go EnsureSetup", [1]),
+    ('command:"go test"', [2]),
+    ("status:error", [2]),
+    ("has:error fail", [2]),
+    ("-status:error", [1]),
+    ("has:edit", [1]),
+    ("agent:nobody", []),
+    ("title:run steps>1", [2, 1]),
+    ("cost>1", []),
+    ("since:1d", [2, 1]),
+    ("until:2020-01-01", []),
+    ("test", [2, 1]),
+    ("test -fail", [1]),
+    ('"go tes*"', [2]),
+    ('"test go"', [1]),
+    ('test -"go test"', [1]),
+    ('"hooks test" -"go test"', [1]),
+    ("", [2, 1]),
+]
+
+
+@pytest.mark.parametrize(("q", "steps"), QUERIES)
 def test_steps_are_found_by_words_names_and_facets(
     alice: Agent, recorded: str, q: str, steps: list[int]
 ) -> None:
     assert search_hits(alice, q) == [(recorded, step) for step in steps]
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite's index is read in one way")
+@pytest.mark.parametrize("reads_newest", [True, False])
+def test_both_ways_to_read_the_index_find_the_same_steps(
+    alice: Agent, recorded: str, reads_newest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProjectSearch, "_is_common", lambda *_, **options: reads_newest)
+    assert {q: search_hits(alice, q) for q, _ in QUERIES} == {
+        q: [(recorded, step) for step in steps] for q, steps in QUERIES
+    }
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="FTS5 reads positions with the words")
+@pytest.mark.parametrize(
+    ("q", "expected"),
+    [
+        ('"go test" fail*', "('p') & ('go') & ('test') & ('fail':*)"),
+        ('"go tes*"', "('p') & ('go') & ('tes':*)"),
+        ('fail -"go test" -go', "('p') & ('fail') & !(('go'))"),
+    ],
+)
+def test_the_index_is_asked_without_the_order_of_words(q: str, expected: str) -> None:
+    """For a phrase, PostgreSQL would read the words of every row that has them in any order."""
+    terms = parse_query(q, timezone.now()).terms
+    assert match_without_order(terms, ["p"]) == expected
 
 
 def test_a_snippet_shows_the_match_and_its_place(alice: Agent, recorded: str) -> None:
