@@ -240,11 +240,22 @@ class ProjectSearch:
             {day_tokens(since + timedelta(days=day))[kind] for day in range(0, days + every, every)}
         )
 
-    def _is_common(self, match: str, *, has_order: bool) -> bool:
-        """Whether reading the newest rows of the project finds enough matches faster than the index."""
+    def expected_rows(self) -> float:
+        """PostgreSQL's estimate of the matching rows; 0 on SQLite, which has none."""
+        if on_sqlite():
+            return 0.0
+        scopes = [project_token(self.project)]
+        return self._estimate(match_without_order(self.query.terms, scopes, self._days()))
+
+    def _estimate(self, match: str) -> float:
+        """PostgreSQL's estimate of the matching rows, at least 1."""
         plan = fetch_all(_ESTIMATE, [match, self.project])[0][0]
         plan = json.loads(plan) if isinstance(plan, str) else plan
-        matching = max(1.0, float(plan[0]["Plan"]["Plan Rows"]))
+        return max(1.0, float(plan[0]["Plan"]["Plan Rows"]))
+
+    def _is_common(self, match: str, *, has_order: bool) -> bool:
+        """Whether reading the newest rows of the project finds enough matches faster than the index."""
+        matching = self._estimate(match)
         rows = max(1.0, float(fetch_all(_ROWS, [])[0][0]))
         reads = CANDIDATES * rows / matching * (_ORDER_FACTOR if has_order else 1)
         return reads * _READ_COST < matching * _FOUND_COST

@@ -6,13 +6,17 @@ every other part is looked up. A page reads a bounded number of sessions.
 
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from historyapp.core.search_query import SearchQuery
 from historyapp.models.search import (
     CANDIDATES,
     LAST,
     SECONDS,
+    MatchingRow,
     ProjectSearch,
     SearchHit,
     SearchPage,
@@ -26,6 +30,8 @@ MAX_READ = 5_000
 """The maximum number of rows that one page reads to find sessions."""
 MAX_ROWS = 50
 """The maximum number of rows of a session to check for a live one, for each part of the query."""
+_FREQUENT = 2_000
+"""More matching rows are not counted, if the database can estimate them."""
 _FORKS = 5
 """The maximum number of forks to search if a session lacks a step."""
 
@@ -48,11 +54,10 @@ class WholeSessionSearch:
             sessions = self._parts[0].wanted_sessions()
             if sessions is not None and not sessions:
                 return page
-            counts = [len(part.candidates(sessions, LAST)) for part in self._parts]
-            driver = self._parts[counts.index(min(counts))]
+            driver, newest = self._driver(sessions)
             seen: set[UUID] = set()
             while True:
-                rows = driver.candidates(sessions, reached)
+                rows = newest if reached == LAST else driver.candidates(sessions, reached)
                 read += len(rows)
                 for hit in driver.hits(rows):
                     if hit.session.pk in seen:
@@ -69,6 +74,21 @@ class WholeSessionSearch:
                 if read >= MAX_READ:
                     page.next = reached
                     return _counted(page, before)
+
+    def _driver(
+        self, sessions: "QuerySet[Any, Any] | list[UUID] | None"
+    ) -> tuple[ProjectSearch, list[MatchingRow]]:
+        """The part that matches the fewest steps, and its newest rows.
+
+        Parts that are expected to match many steps are not counted, because that takes longer.
+        """
+        expected = sorted([(part.expected_rows(), n) for n, part in enumerate(self._parts)])
+        counted = [self._parts[n] for rows, n in expected if rows <= _FREQUENT] or [
+            self._parts[expected[0][1]]
+        ]
+        newest = [part.candidates(sessions, LAST) for part in counted]
+        fewest = min(newest, key=len)
+        return counted[newest.index(fewest)], fewest
 
     def _steps_of(self, hit: SearchHit, driver: ProjectSearch, before: int | None) -> list[SearchHit]:
         """The newest step of each part, in the session of a hit or in a fork of it. Empty if a part has none.

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from historyapp.core.search_query import parse_query
 from historyapp.models import SearchStep, Session
-from historyapp.models.search import ProjectSearch, limit_statements
+from historyapp.models.search import MatchingRow, ProjectSearch, limit_statements
 from historyapp.models.search_text_index import match_without_order, words_of_session
 from historyapp.services.projections import rebuild
 from historyapp.services.search import index as search_index
@@ -194,6 +194,34 @@ def test_a_fork_has_the_steps_that_it_keeps_and_its_own(alice: Agent, run: Agent
     alice.within(f"/sessions/{fork}").step(outputs="wombat")
     assert search_hits(alice, "EnsureSetup AND wombat") == [(fork, 1), (fork, 2)]
     assert search_hits(alice, "testhooks AND wombat") == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "counted"),
+    [({"testhooks": 9e4, "ensure": 1.0}, ["ensure"]), ({"testhooks": 5e4, "ensure": 9e4}, ["testhooks"])],
+)
+def test_parts_of_a_query_that_match_many_steps_are_not_counted(
+    alice: Agent,
+    recorded: str,
+    expected: dict[str, float],
+    counted: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def word(search: ProjectSearch) -> str:
+        return search.query.terms[0].tokens[0]
+
+    read = list[str]()
+    candidates = ProjectSearch.candidates
+
+    def read_candidates(search: ProjectSearch, sessions: Any, *limits: int) -> list[MatchingRow]:
+        if not isinstance(sessions, list):  # not within one session
+            read.append(word(search))
+        return candidates(search, sessions, *limits)
+
+    monkeypatch.setattr(ProjectSearch, "candidates", read_candidates)
+    monkeypatch.setattr(ProjectSearch, "expected_rows", lambda search: expected.get(word(search), 1.0))
+    assert len(search_hits(alice, "EnsureSetup AND testhooks")) == 2
+    assert read == counted
 
 
 def test_each_session_is_on_one_page_of_an_and_search(alice: Agent, recorded: str) -> None:
