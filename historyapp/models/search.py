@@ -204,7 +204,7 @@ class ProjectSearch:
         else:
             index_match = match_without_order(*parts)
             has_order = match != index_match
-            if not scopes and self._is_common(index_match, has_order=has_order):
+            if not scopes and self._is_common(index_match, limit, has_order=has_order):
                 statement, parameters = _NEWEST_ROWS, [match, before, self.project, *values]
             else:
                 statement, parameters = _INDEXED_ROWS, [index_match, before, self.project, *values]
@@ -253,11 +253,11 @@ class ProjectSearch:
         plan = json.loads(plan) if isinstance(plan, str) else plan
         return max(1.0, float(plan[0]["Plan"]["Plan Rows"]))
 
-    def _is_common(self, match: str, *, has_order: bool) -> bool:
-        """Whether reading the newest rows of the project finds enough matches faster than the index."""
+    def _is_common(self, match: str, limit: int, *, has_order: bool) -> bool:
+        """Whether reading the newest rows of the project finds so many matches faster than the index."""
         matching = self._estimate(match)
         rows = max(1.0, float(fetch_all(_ROWS, [])[0][0]))
-        reads = CANDIDATES * rows / matching * (_ORDER_FACTOR if has_order else 1)
+        reads = limit * rows / matching * (_ORDER_FACTOR if has_order else 1)
         return reads * _READ_COST < matching * _FOUND_COST
 
     def hits(self, rows: Sequence[MatchingRow]) -> list[SearchHit]:
