@@ -40,7 +40,7 @@ def test_a_change_without_effect_is_not_audited(alice: Agent, project: Project) 
 
 def test_an_agents_key_cannot_turn_spending_on(recorder: Agent, project: Project) -> None:
     refused = recorder.patch("/project", {"paid_automatic_compression": True})
-    assert_problem(refused, 403, "scope admin")
+    assert_problem(refused, 403, "scope `admin`")
     assert refused["scope"] == "admin"
     project.refresh_from_db()
     assert not project.paid_automatic_compression

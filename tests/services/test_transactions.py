@@ -172,13 +172,17 @@ def test_of_long_requests_only_one_at_a_time_waits_with_the_short_ones(
     def write(number: int) -> None:
         is_long_request.set(is_long)
         with writing():
-            time.sleep(0.05)
             written.append(number)
         connection.close()
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
+    with lock.lock:  # another writer, until all have come to one of the two locks
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 10
+        while lock.threads < most and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.1)
     for thread in threads:
         thread.join(10)
     assert sorted(written) == [0, 1, 2]

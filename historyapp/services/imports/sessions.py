@@ -228,8 +228,8 @@ class ImportJob:
             texts = {name: clean(text)[:200] for name, text in items if isinstance(text, str)}
             texts.pop("summary_instruction", None)
             settings = dump_settings(load_settings({**start.settings, **texts}))
-            if settings.get("llm_name", LOCAL) != LOCAL and self.project.paid_automatic_compression:
-                del settings["llm_name"]  # a file must not choose a model that the project pays for
+            if settings.get("llm_name", LOCAL) != LOCAL:
+                del settings["llm_name"]  # a file must not choose a model that others pay for later
                 self.report.skip(Skipped(1, "the session's settings: llm_name: choose it in Playhead"))
             if settings.pop("summary_instruction", None):  # nor instructions for a model
                 self.report.skip(

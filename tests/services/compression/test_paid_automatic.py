@@ -105,13 +105,19 @@ def test_paid_runs_that_an_earlier_version_started_continue_with_the_local_summa
     assert asked_for.model == "openai:gpt-5-mini"
 
 
-def test_an_import_starts_no_paid_run_and_chooses_no_model(project: Project, loopback: Loopback) -> None:
+@pytest.mark.parametrize("is_turned_on", [True, False])
+def test_an_import_starts_no_paid_run_and_chooses_no_model(
+    project: Project, loopback: Loopback, is_turned_on: bool
+) -> None:
+    """The owner may turn paid compression on after the import."""
     project = change_project(project, TURN_ON)
     session = record_and_work(project)
     sent = len(loopback.requests)
     session = change_session(project, session.pk, {"settings": {"llm_name": "gpt-5.2-pro"}})
     exported = "".join(export_session(session, "playhead_jsonl").chunks)
-    other = change_project(Project.objects.create(name="other"), TURN_ON)
+    other = Project.objects.create(name="other")
+    if is_turned_on:
+        other = change_project(other, TURN_ON)
     report = import_file(other, source(exported, "run.jsonl"))
     imported = Session.objects.get(project=other)
     assert imported.steps == 12

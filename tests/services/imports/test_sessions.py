@@ -54,11 +54,11 @@ def test_a_session_is_made_with_its_first_entry_and_reported_in_the_file_s_order
 
 
 def test_settings_have_text_that_every_database_stores(project: Project, script: Script) -> None:
-    settings = {"llm_name": "my \x00\ud800" + "x" * 300, "window_size": 3}
+    settings = {"spacy_language_model": "my \x00\ud800" + "x" * 300, "window_size": 3}
     script.operations = [SessionStart("s", settings=settings), *texts("a")]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
     stored = Session.objects.get().settings
-    assert stored == {"llm_name": "my \ufffd\ufffd" + "x" * 195, "window_size": 3}
+    assert stored == {"spacy_language_model": "my \ufffd\ufffd" + "x" * 195, "window_size": 3}
 
 
 @pytest.mark.parametrize("length", [50, pytest.param(1000, marks=pytest.mark.thorough)])
