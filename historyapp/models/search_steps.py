@@ -10,20 +10,12 @@ from uuid import UUID
 from django.db import models
 
 from historyapp.core.entries import Entry, load_body
-from historyapp.core.json import load_dumped
 from historyapp.core.search_documents import IndexedEntry, SearchDocument, document_of, split_steps
 from historyapp.core.searchable import passages
-from historyapp.models.fields import PackedText, unpack, uuid_value
-from historyapp.models.long_rows import long_rows
+from historyapp.models.fields import PackedText
+from historyapp.models.own_rows import own_rows
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
-from historyapp.models.sql import as_aware
-
-_ENTRIES = (
-    "SELECT position, kind, created_at, body, tokens, totals FROM historyapp_entry "
-    "WHERE session_id = %s AND position BETWEEN %s AND %s ORDER BY position"
-)
-_ENTRIES_AT_ONCE = 500
 
 
 class SearchStep(models.Model):
@@ -76,13 +68,10 @@ class SearchProgress(models.Model):
 
 def logged_entries(session: UUID, first: int, last: int) -> Iterator[IndexedEntry]:
     """A session's own entries between two positions (both included), with their searchable texts."""
-    for start in range(first, last + 1, _ENTRIES_AT_ONCE):
-        # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
-        values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE - 1)]
-        for position, kind, created_at, packed, tokens, totals in long_rows(_ENTRIES, values, "position"):
-            body, step = load_dumped(unpack(packed)), load_dumped(totals).get("steps", 0)
-            entry = Entry(position, load_body(kind, body), as_aware(created_at), {}, tokens)
-            yield IndexedEntry(entry, kind, step, list(passages(position, step, kind, body)))
+    for row in own_rows(session, first, last):
+        step = row.totals.get("steps", 0)
+        entry = Entry(row.position, load_body(row.kind, row.body), row.created_at, {}, row.tokens)
+        yield IndexedEntry(entry, row.kind, step, list(passages(row.position, step, row.kind, row.body)))
 
 
 def documents(project: UUID, session: UUID, first: int, last: int) -> Iterator[SearchDocument]:

@@ -8,13 +8,12 @@ from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.exporters.base import ExportNote, ExportSession, ExportSummary
-from historyapp.models import Entry, Session, StepNote, Summary
+from historyapp.models import Session, StepNote, Summary
 from historyapp.models.history import History
+from historyapp.models.own_rows import own_rows
 from historyapp.services.annotations import dump_annotation
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
-
-_PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +71,9 @@ def _own_entries(session: Session, head: int) -> ExportSession:
     """The export of a session's own entries up to ``head``, rewinds included."""
     summaries = Summary.objects.filter(made_in=session, made_at__lte=head, last_position__lte=head)
 
-    def entries() -> Iterator[core.Entry]:
-        position = session.fork_position
-        own = Entry.objects.filter(session=session, position__lte=head).order_by("position")
-        while page := list(own.filter(position__gt=position)[:_PAGE_SIZE]):
-            yield from (entry.core() for entry in page)
-            position = page[-1].position
-
     notes = StepNote.objects.filter(session=session, position__lte=head).order_by("position")
-    return _export_of(session, entries(), summaries.order_by("id"), head, notes)
+    entries = (row.core() for row in own_rows(session.pk, session.fork_position + 1, head))
+    return _export_of(session, entries, summaries.order_by("id"), head, notes)
 
 
 def _export_of(

@@ -12,7 +12,16 @@ from historyapp.core.entries import SystemInstruction
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers.base import Source
-from historyapp.models import Annotation, AuditRecord, Project, Session, StepNote, Summary
+from historyapp.models import (
+    Annotation,
+    AuditRecord,
+    Project,
+    Session,
+    StepNote,
+    Summary,
+    fields,
+    own_rows,
+)
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
@@ -253,6 +262,24 @@ def test_a_fork_is_exported_with_exactly_the_entries_that_it_shares(recorded: Se
     copies = imported(elsewhere, exported(grandchild))
     assert contents(copies[-1]) == contents(grandchild)
     assert copies[0].head == recorded.forks.get().fork_position
+
+
+def test_an_export_reads_one_body_at_a_time(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five hundred bodies of many MB do not fit into memory."""
+    read = list[str]()
+
+    def read_text(stored: str | bytes) -> str:
+        read.append(fields.read_text(stored))
+        return read[-1]
+
+    monkeypatch.setattr(own_rows, "read_text", read_text)
+    chunks = iter(export_session(recorded, "playhead_jsonl").chunks)
+    assert len(read) == 0
+    while len(read) < 2:
+        before = len(read)
+        next(chunks)
+        assert len(read) <= before + 1
+    assert recorded.head > 2
 
 
 def test_an_export_ends_at_the_requested_position(recorded: Session) -> None:
