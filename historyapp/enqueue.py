@@ -26,8 +26,6 @@ from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-WORKERS_PER_RUN = 4
-"""The number of workers that are woken for one run."""
 REQUEST_SECONDS = 10.0
 """This process requests the same index of a session at most once in this many seconds."""
 READ_WAIT_SECONDS = 0.2
@@ -51,9 +49,9 @@ class _Redis:
     """Until this time of the monotonic clock nothing is sent."""
 
 
-def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
-    """Wakes workers for a run. Without a broker, they find it at their next sweep."""
-    send("compress", [run] * workers, f"the run {run} waits for the next sweep")
+def wake(run: UUID) -> None:
+    """Wakes a worker for a run. The other workers, or all without a broker, find it within a second."""
+    send("compress", [run], f"workers find the run {run} within a second")
 
 
 def request_text_index(sessions: Iterable[UUID]) -> None:

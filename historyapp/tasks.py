@@ -26,12 +26,13 @@ from historyapp.enqueue import (
     wake_bulk_action,
     wake_evaluation,
 )
-from historyapp.models import BulkAction, Evaluation, Session, Webhook, Worker
+from historyapp.models import BulkAction, Evaluation, Session, Webhook
+from historyapp.runners import TURN_SECONDS, TURNS, runs_waiting, start_runner, stopping
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
-from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
+from historyapp.services.compression.start import compress_if_due, due_sessions
 from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
@@ -44,12 +45,6 @@ from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-stopping = threading.Event()
-"""Set when this process's worker must end. Tasks then start no more work."""
-MAX_FORWARDS, FORWARD_SECONDS = 20, 0.1
-"""How often a message is put back into the queue for another worker, and each time after how many seconds."""
-TURN_SECONDS = 20.0
-"""Seconds after which a task yields to waiting runs. Otherwise a long run would delay all other runs."""
 WEBHOOK_SECONDS = 0.9
 """This process requests the same webhook at most once in this many seconds; it checks them every second."""
 SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
@@ -58,13 +53,9 @@ PROJECT_SENDERS = 4
 """The same for each project. Slow targets of one project must not delay the deliveries of others."""
 EVALUATION_SECONDS = 5.0
 """Seconds of processor time after which an evaluation yields to other tasks."""
-runs_waiting = threading.Event()
-"""Set while an active run has no worker."""
 
 _chores: set[str] = set()
 """The chores that this process is working on: outcomes, figures, indexes."""
-_current_runs: set[UUID] = set()
-"""The runs that this process is working on."""
 _current_webhooks: dict[UUID, UUID] = {}
 """The webhooks that this process is working on, with their projects."""
 _lock = threading.Lock()
@@ -72,43 +63,32 @@ _lock = threading.Lock()
 
 @app.task(name="compress")
 def compress(run: str, forwards: int = 0) -> None:
-    """Works on a run until it has ended. If other runs wait, it takes turns with them.
+    """Lets a thread work on the run that is next, which may be another one.
 
-    One process runs one task of a run at a time. It forwards other messages for the run to other workers.
+    Args:
+        run: the run that was requested.
+        forwards: sent by earlier versions.
     """
-    id = UUID(run)
-    with _lock:
-        is_first = id not in _current_runs
-        _current_runs.add(id)
-    if not is_first:
-        if forwards < MAX_FORWARDS and Worker.objects.alive().count() > 1:
-            compress.apply_async((run, forwards + 1), countdown=FORWARD_SECONDS)
-        return
-    end = time.monotonic() + TURN_SECONDS
-
-    def should_stop() -> bool:
-        return stopping.is_set() or (runs_waiting.is_set() and time.monotonic() >= end)
-
-    # Imported here: only workers load the model SDKs.
-    from historyapp.services.compression.run import process_run
-    from historyapp.services.compression.writers import WRITER
-
-    try:
-        process_run(id, should_stop, WRITER)
-    finally:
-        with _lock:
-            _current_runs.discard(id)
-    if not stopping.is_set() and (should_stop() or id in unclaimed_runs()):
-        wake(id, workers=1)  # at the end of the queue, behind the messages of waiting runs
+    start_runner()
 
 
 @app.task(name="bulk_action")
 def bulk_action(action: str) -> None:
-    """Works on an action on many sessions, in turns. Other workers may work on it too."""
-    end = time.monotonic() + TURN_SECONDS
-    is_over = process_bulk_action(UUID(action), lambda: stopping.is_set() or time.monotonic() >= end, wake)
-    if not is_over and not stopping.is_set():
-        wake_bulk_action(UUID(action))
+    """Works on an action on many sessions, in turns. Workers in other processes may work on it too.
+
+    In this process, the actions of a project share one thread, so that other projects' tasks do not wait.
+    """
+    id = UUID(action)
+    project = BulkAction.objects.filter(pk=id).values_list("project_id", flat=True).first()
+    with _only_once(f"bulk actions of {project}") as is_first:
+        if project is None or not is_first:
+            return  # when the other action's turn ends, it wakes a worker for the next one
+        end = time.monotonic() + TURN_SECONDS
+        process_bulk_action(id, lambda: stopping.is_set() or time.monotonic() >= end, wake)
+    active = BulkAction.objects.active().filter(project=project).order_by("pk")
+    next_one = active.filter(pk__gt=id).first() or active.first()
+    if next_one is not None and not stopping.is_set():
+        wake_bulk_action(next_one.pk)
 
 
 @app.task(name="evaluate")
@@ -184,10 +164,12 @@ def index_names(session: str) -> None:
 
 @app.task(name="index_search")
 def index_search(project: str) -> None:
-    """Adds the missing steps of a project to the index of searches across sessions."""
+    """Adds the missing steps of a project to the index of searches across sessions, in turns. The clock
+    requests the next turn."""
+    end = time.monotonic() + TURN_SECONDS
     with _only_once(f"search {project}") as is_first:
         if is_first:
-            index_steps(UUID(project), _should_yield)
+            index_steps(UUID(project), lambda: stopping.is_set() or time.monotonic() >= end)
 
 
 @contextmanager
@@ -231,7 +213,7 @@ def count_figures() -> None:
 
 
 def sweep() -> None:
-    """Wakes workers for every active run without a worker, and for unfinished chores.
+    """Wakes workers for unfinished bulk actions, evaluations and chores.
 
     Deletes changes, deliveries, bulk actions and evaluations that are no longer kept.
     """
@@ -244,8 +226,6 @@ def sweep() -> None:
         wake_evaluation(evaluation)
     for action in BulkAction.objects.active().values_list("pk", flat=True):
         wake_bulk_action(action)
-    for run in unclaimed_runs():
-        wake(run)
     try:
         if outcomes.has_stale_sessions():
             compute_outcomes.delay()
@@ -257,15 +237,7 @@ def sweep() -> None:
 
 def is_busy() -> bool:
     """Whether this process is working on a run, a webhook or a chore, or a run is waiting."""
-    return bool(_current_runs or _current_webhooks or _chores) or runs_waiting.is_set()
-
-
-def find_waiting_runs() -> None:
-    """Sets ``runs_waiting`` if an active run has no worker, otherwise clears it."""
-    if unclaimed_runs():
-        runs_waiting.set()
-    else:
-        runs_waiting.clear()
+    return bool(TURNS.projects or _current_webhooks or _chores) or runs_waiting.is_set()
 
 
 def start_due_runs() -> None:

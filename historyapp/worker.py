@@ -20,20 +20,15 @@ from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
 from historyapp.enqueue import request_search_index
+from historyapp.runners import find_waiting_runs, stopping, wait_for_runners
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.search.index import projects_to_index
-from historyapp.tasks import (
-    find_waiting_runs,
-    is_busy,
-    start_due_runs,
-    stopping,
-    sweep,
-    wake_webhooks,
-)
+from historyapp.tasks import is_busy, start_due_runs, sweep, wake_webhooks
 
 log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
+"""Tasks other than compression runs and webhooks, which have threads of their own."""
 NICENESS = 10
 """The worker's scheduling priority is lower than that of the web process, which serves agents and people."""
 STOP_SECONDS = 10
@@ -77,6 +72,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
     clock.join()
+    wait_for_runners()
 
 
 def _remove_file_queue() -> None:

@@ -46,19 +46,19 @@ def test_without_redis_the_queue_is_the_database() -> None:
     assert isinstance(transport, broker.Transport)
 
 
-def test_messages_for_several_workers_are_sent_in_one_commit(channel: broker.Channel) -> None:
+def test_several_messages_are_sent_in_one_commit(channel: broker.Channel) -> None:
     """A commit on SQLite waits for the disk; a request must not do so four times."""
-    run = uuid4()
+    sessions = [uuid4() for _ in range(4)]
     with CaptureQueriesContext(connection) as queries:
-        enqueue.wake(run)
+        enqueue.request_text_index(sessions)
     assert sum(query["sql"].startswith("COMMIT") for query in queries.captured_queries) == 1
-    assert [body[0] for body in arrived(channel)] == [[str(run)]] * enqueue.WORKERS_PER_RUN
+    assert [body[0] for body in arrived(channel)] == [[str(id)] for id in sessions]
 
 
 def test_messages_are_like_those_of_celery() -> None:
     """They are written without Celery, which the web process does not load."""
     run = uuid4()
-    enqueue.wake(run, workers=1)
+    enqueue.wake(run)
     app.send_task("compress", (str(run),))
     ours, theirs = (
         json.loads(payload)
@@ -181,14 +181,14 @@ def test_a_lost_connection_is_reopened(channel: broker.Channel) -> None:
     assert len(arrived(channel)) == 1
 
 
-def test_a_run_whose_message_cannot_be_queued_waits_for_the_sweep(
+def test_a_run_whose_message_cannot_be_queued_is_found_by_the_clock(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert not QueuedMessage.objects.all()  # fields keep the name of the table at their first query
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
     enqueue.wake(uuid4())
     (record,) = caplog.records
-    assert "waits for the next sweep" in record.getMessage()
+    assert "within a second" in record.getMessage()
 
 
 def test_fan_out_is_refused_with_advice() -> None:

@@ -243,7 +243,7 @@ def test_runs_due_sessions_and_messages_are_found_by_their_indexes() -> None:
     with statements() as found:
         list(metrics._work())
     used = {access.index for statement in found for access in statement.accesses}
-    assert used >= {"run_by_state", "session_due", "waiting_messages"}
+    assert used >= {"run_by_state", "session_due_by_project", "waiting_messages"}
 
 
 def test_runs_of_earlier_versions_are_added_up_once(client: Client, project: Project) -> None:

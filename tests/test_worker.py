@@ -9,12 +9,11 @@ import pytest
 from celery import Task
 from django.conf import settings
 
-from historyapp import enqueue, tasks, worker
+from historyapp import enqueue, runners, tasks, worker
 from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
 from historyapp.services import outcomes
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, plan
 from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
@@ -39,25 +38,7 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(3):
         tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
-    assert sent == [str(run.pk)] * enqueue.WORKERS_PER_RUN
-
-
-def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project.objects.create(name="ours")
-    long, short = (_wanted(project) for _ in range(2))
-    sent = record_messages_to_workers(monkeypatch)
-    monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
-    monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
-    tasks.find_waiting_runs()
-    tasks.compress(str(long.pk))
-    assert (_state(long), sent) == ("queued", [str(long.pk)])
-    short.delete()
-    plan(long.pk)
-    claim(long.pk, uuid4(), 1)
-    tasks.find_waiting_runs()
-    tasks.compress(str(long.pk))
-    assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
-    assert len(sent) == 1
+    assert sent == [str(run.pk)]
 
 
 def test_a_sweep_computes_missing_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +91,9 @@ def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch
 
 def test_outcomes_wait_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     StaleOutcomes.objects.create(session=create_session(Project.objects.create(name="ours")))
-    monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
-    tasks.runs_waiting.set()
+    waiting = threading.Event()
+    monkeypatch.setattr(tasks, "runs_waiting", waiting)
+    waiting.set()
     tasks.compute_outcomes()
     assert StaleOutcomes.objects.exists()
 
@@ -122,14 +104,11 @@ def _wanted(project: Project) -> CompressionRun:
     return start_run(project, session.pk, RunRequest("simple_extract")).run
 
 
-def _state(run: CompressionRun) -> str:
-    return CompressionRun.objects.get(pk=run.pk).state
-
-
 def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
     record_messages_to_workers(monkeypatch)
+    monkeypatch.setattr(runners, "start_runner", lambda: True)
     run = _wanted(Project.objects.create(name="ours"))
     look = worker._look(idle_seconds=0)
     look()

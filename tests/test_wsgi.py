@@ -95,7 +95,7 @@ def test_the_server_loads_neither_tools_for_tests_nor_celery() -> None:
     """They would take 10 MB of an idle server's memory. Ninja imports Django's tools for tests."""
     code = (
         "import sys; from historyapp.asgi import make_front; make_front(1)\n"
-        "from historyapp import enqueue; enqueue.put = lambda queue, message: None; enqueue.wake('run', 1)\n"
+        "from historyapp import enqueue; enqueue.put = lambda queue, message: None; enqueue.wake('run')\n"
         "print(*{'django.test', 'unittest', 'jinja2', 'celery', 'kombu', 'ninja'} & set(sys.modules))\n"
         "from django.test import Client; from django.test.signals import setting_changed"
     )

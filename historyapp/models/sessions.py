@@ -187,7 +187,11 @@ class Session(models.Model):
                 name="session_spawned_at",
                 condition=models.Q(spawned_position__isnull=False),
             ),
-            models.Index(fields=("id",), name="session_due", condition=models.Q(compression_due=True)),
+            models.Index(
+                fields=("project", "id"),
+                name="session_due_by_project",
+                condition=models.Q(compression_due=True),
+            ),
             *(
                 models.Index(fields=("project", f"-{column}", "-id"), name=f"session_by_{column}")
                 for column in SORTED_COLUMNS

@@ -250,6 +250,7 @@ def test_a_sweep_wakes_open_actions_and_deletes_old_ones(
     left = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})["id"]
     ended = finished(alice, "add_tag", sessions, tag="x")["id"]
     BulkAction.objects.update(created_at=timezone.now() - timedelta(days=400))
+    woken.clear()
     tasks.sweep()
     assert woken == [UUID(left)]
     assert not BulkAction.objects.filter(pk=ended).exists()

@@ -28,7 +28,13 @@ from historyapp.models import (
     Summary,
 )
 from historyapp.services.compression.run import claim, release, renew
-from historyapp.services.compression.start import compress_if_due, due_sessions, unclaimed_runs
+from historyapp.services.compression.start import (
+    compress_if_due,
+    due_sessions,
+    projects_with_unclaimed_runs,
+    unclaimed_runs,
+)
+from historyapp.services.compression.turns import Turns
 from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
@@ -44,7 +50,7 @@ SMALL = {
     "historyapp_spendingcap", "historyapp_retentionpass", "historyapp_total",
 }  # fmt: skip
 """Tables that do not grow with what agents record."""
-WAITING = {"session_due"}
+WAITING = {"session_due_by_project"}
 """Indexes that hold only the rows that wait for a worker. They are read as a whole."""
 LISTS = [
     "/sessions", "/sessions?q=run", "/sessions?tag=a&errors=true&status=all", "/sessions?agent=b",
@@ -171,6 +177,8 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
     found = issued(
         [
             unclaimed_runs,
+            projects_with_unclaimed_runs,
+            Turns().take,
             due_sessions,
             lambda: compress_if_due(UUID(fork.get()["id"])),
             lambda: carry_out(run, limit=4),

@@ -5,11 +5,12 @@ compares numbers. Workers find such sessions, start runs and set the next counts
 """
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 THRESHOLDS = ("compressed_to", "compress_at", "compress_at_tokens", "compression_due")
 """The columns of a session that say when an automatic run is due."""
 MAX_DUE_SESSIONS = 100
+MAX_AUTOMATIC_RUNS = 100
+"""The maximum number of active automatic runs of a project. Each has rows and a message."""
+MAX_UNCLAIMED_RUNS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,15 +255,46 @@ def set_thresholds_after(session: Session, run: CompressionRun) -> None:
 
 
 def due_sessions() -> list[UUID]:
-    """At most ``MAX_DUE_SESSIONS`` sessions for which an automatic run may be due."""
-    return list(Session.objects.filter(compression_due=True).values_list("pk", flat=True)[:MAX_DUE_SESSIONS])
+    """About ``MAX_DUE_SESSIONS`` sessions for which an automatic run may be due. Projects have equal shares.
+
+    A project with ``MAX_AUTOMATIC_RUNS`` gets none. Its other sessions stay due until some of its runs end.
+    """
+    due = Session.objects.filter(compression_due=True).order_by("project_id", "id")
+    projects = list(_projects_of(due))
+    if not projects:
+        return []
+    runs = CompressionRun.objects.active().filter(automatic=True).order_by()
+    active = dict(runs.values_list("project_id").annotate(Count("pk")))
+    share = max(1, MAX_DUE_SESSIONS // len(projects))
+    sessions: list[UUID] = []
+    for project in projects:
+        limit = min(share, MAX_AUTOMATIC_RUNS - active.get(project, 0))
+        if limit > 0:
+            sessions += due.filter(project=project).values_list("pk", flat=True)[:limit]
+    return sessions
+
+
+def _projects_of(due: QuerySet[Session]) -> Iterator[UUID]:
+    """The projects of sessions that are ordered by project. Each statement reads one row of the index."""
+    projects = due.values_list("project_id", flat=True)
+    project = projects.first()
+    while project is not None:
+        yield project
+        project = projects.filter(project_id__gt=project).first()
 
 
 def unclaimed_runs() -> list[UUID]:
-    """The active runs of which no worker has claimed an item."""
+    """The active runs of which no worker has claimed an item, at most ``MAX_UNCLAIMED_RUNS``."""
+    return list(_unclaimed().order_by("id").values_list("pk", flat=True)[:MAX_UNCLAIMED_RUNS])
+
+
+def projects_with_unclaimed_runs() -> frozenset[UUID]:
+    return frozenset(_unclaimed().order_by().values_list("project_id", flat=True).distinct())
+
+
+def _unclaimed() -> RunQuerySet:
     claimed = CompressionItem.objects.in_progress(timezone.now()).filter(run=OuterRef("pk"))
-    runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")
-    return list(runs.values_list("pk", flat=True))
+    return CompressionRun.objects.active().filter(~Exists(claimed))
 
 
 def compress_if_due(session_id: UUID) -> CompressionRun | None:

@@ -1,0 +1,144 @@
+"""The order in which the threads of workers take runs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from historyapp.models import CompressionRun, Project
+from historyapp.services.append import append
+from historyapp.services.compression import start
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim, plan
+from historyapp.services.compression.start import due_sessions, start_run
+from historyapp.services.compression.turns import Turns
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db
+
+Queue = Callable[[str, int], list[UUID]]
+
+
+@pytest.fixture
+def queue() -> Queue:
+    """Requests runs of a project, which is made if necessary."""
+
+    def queue(name: str, runs: int) -> list[UUID]:
+        project, _ = Project.objects.get_or_create(name=name)
+        ids = []
+        for _ in range(runs):
+            session = create_session(project)
+            append(project, session.pk, [draft for _ in range(3) for draft in (act("read"), ok())])
+            request = RunRequest("simple_extract", from_step=1, to_step=3)
+            ids.append(start_run(project, session.pk, request).run.pk)
+        return ids
+
+    return queue
+
+
+def _end(turns: Turns, run: UUID | None) -> None:
+    assert run is not None
+    CompressionRun.objects.filter(pk=run).update(state="succeeded")
+    turns.end(run)
+
+
+def test_a_run_of_another_project_is_next_however_many_runs_the_first_has(queue: Queue) -> None:
+    ours = queue("ours", 60)
+    turns = Turns()
+    threads = [turns.take() for _ in range(4)]
+    assert threads == ours[:4], "a project alone uses all threads, in the order of its requests"
+    theirs = queue("theirs", 2)
+    _end(turns, threads[0])
+    assert turns.take() == theirs[0]
+    _end(turns, threads[1])
+    assert turns.take() == theirs[1], "two threads each"
+    _end(turns, threads[2])
+    assert turns.take() == ours[4]
+
+
+def test_projects_with_equally_many_threads_take_turns(queue: Queue) -> None:
+    runs = {name: queue(name, 3) for name in ("a", "b", "c")}
+    project_of = {run: name for name, ids in runs.items() for run in ids}
+    turns = Turns()
+    taken = []
+    for _ in range(9):
+        run = turns.take()
+        assert run is not None
+        taken.append(run)
+        _end(turns, run)
+    assert [project_of[run] for run in taken] == ["a", "b", "c"] * 3
+    assert [run for run in taken if project_of[run] == "a"] == runs["a"]
+    assert turns.take() is None
+
+
+def test_a_run_that_has_yielded_is_behind_the_other_runs_of_its_project(queue: Queue) -> None:
+    long, short, last = queue("ours", 3)
+    turns = Turns()
+    assert turns.take() == long
+    turns.end(long)
+    assert list(turns.candidates()) == [short, last, long]
+    assert list(turns.candidates())[-1] != queue("ours", 1)[0], "a later run is behind it"
+    assert list(turns.candidates())[2] == long
+
+
+def test_a_run_that_must_wait_is_not_taken_and_delays_no_other(queue: Queue) -> None:
+    failing, other = queue("ours", 2)
+    turns = Turns()
+    assert turns.take() == failing
+    turns.end(failing, wait=timedelta(minutes=1))
+    assert turns.take() == other
+    assert turns.take() is None
+
+
+def test_a_second_worker_takes_a_run_only_while_items_are_left(queue: Queue) -> None:
+    (run,) = queue("ours", 1)
+    plan(run)
+    assert len(claim(run, uuid4(), 2)) == 2
+    assert list(Turns().candidates()) == [run]
+    assert len(claim(run, uuid4(), 2)) == 1
+    assert list(Turns().candidates()) == []
+
+
+def test_runs_are_found_behind_many_that_other_workers_have(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.compression.turns.BATCH_SIZE", 2)
+    *claimed, waiting = queue("ours", 6)
+    for run in claimed:
+        plan(run)
+        claim(run, uuid4(), 10)
+    assert Turns().take() == waiting
+
+
+def _due(name: str, sessions: int) -> set[UUID]:
+    project, _ = Project.objects.get_or_create(name=name)
+    made = [create_session(project) for _ in range(sessions)]
+    for session in made:
+        session.compression_due = True
+        session.save(update_fields=["compression_due"])
+    return {session.pk for session in made}
+
+
+def test_projects_have_equal_shares_of_the_due_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "MAX_DUE_SESSIONS", 6)
+    ours, theirs = _due("ours", 10), _due("theirs", 2)
+    due = set(due_sessions())
+    assert (len(due & ours), due & theirs) == (3, theirs)
+
+
+def test_a_project_with_many_automatic_runs_starts_no_more(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "MAX_AUTOMATIC_RUNS", 4)
+    ours, theirs = _due("ours", 10), _due("theirs", 1)
+    queue("ours", 3)
+    assert len(ours & set(due_sessions())) == 4, "runs that were requested do not count"
+    CompressionRun.objects.update(automatic=True)
+    assert len(ours & set(due_sessions())) == 1
+    queue("ours", 1)
+    CompressionRun.objects.update(automatic=True)
+    assert set(due_sessions()) == theirs
+    CompressionRun.objects.update(state="succeeded")
+    assert len(ours & set(due_sessions())) == 4

@@ -1,0 +1,182 @@
+"""The threads of a worker that work on compression runs."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import OperationalError
+
+from historyapp import runners, tasks
+from historyapp.models import BulkAction, CompressionRun, Project
+from historyapp.services.append import append
+from historyapp.services.bulk.start import BulkRequest, start_bulk_action
+from historyapp.services.compression import run as run_module
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim, plan
+from historyapp.services.compression.start import start_run
+from historyapp.services.compression.turns import Turns
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, ok
+from tests.test_worker import record_messages_to_workers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(runners, "TURNS", Turns())
+    monkeypatch.setattr(runners, "runs_waiting", threading.Event())
+    monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 0.02)
+    with ThreadPoolExecutor(runners.RUNS_AT_ONCE) as threads:
+        monkeypatch.setattr(runners, "_THREADS", threads)
+        monkeypatch.setattr(runners, "_working", set())
+        yield
+
+
+def _run(project: Project) -> CompressionRun:
+    session = create_session(project)
+    append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
+    return start_run(project, session.pk, RunRequest("simple_extract", from_step=1, to_step=4)).run
+
+
+def test_one_message_works_on_all_runs_and_on_another_project_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
+    runs = [_run(ours), _run(ours), _run(ours), _run(theirs)]
+    begun: list[UUID] = []
+    process_run = run_module.process_run
+
+    def record(run: UUID, *arguments: object) -> None:
+        begun.append(run)
+        process_run(run)
+
+    monkeypatch.setattr(run_module, "process_run", record)
+    runners.work_on_runs()
+    assert begun == [runs[number].pk for number in (0, 3, 1, 2)]
+    assert set(CompressionRun.objects.values_list("state", flat=True)) == {"succeeded"}
+
+
+def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    long, short = _run(project), _run(project)
+    monkeypatch.setattr(runners, "TURN_SECONDS", 0)
+    runners.runs_waiting.set()
+    assert runners._work_on(long.pk)
+    long.refresh_from_db()
+    assert long.state == "queued"
+    short.delete()
+    plan(long.pk)
+    claim(long.pk, uuid4(), 1)
+    runners.runs_waiting.clear()
+    runners._work_on(long.pk)
+    assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
+
+
+def test_a_run_gives_its_thread_early_to_a_project_that_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
+    runs = [_run(ours) for _ in range(3)]
+    monkeypatch.setattr(runners, "SHORT_TURN_SECONDS", 0)
+    turns = runners.TURNS
+    assert (turns.take(), turns.take()) == (runs[0].pk, runs[1].pk)
+    monkeypatch.setattr(runners, "start_runner", lambda: False)
+    runners.find_waiting_runs()
+    assert not turns.has_too_many(runs[0].pk), "its own project's runs wait for a whole turn"
+    other = _run(theirs)
+    runners.find_waiting_runs()
+    assert not runners._work_on(runs[0].pk)
+    turns.end(runs[0].pk, None)
+    assert not turns.has_too_many(runs[1].pk), "each project keeps one thread"
+    assert turns.take() == other.pk
+    assert turns.take() == runs[0].pk, "it keeps its place"
+    assert not turns.has_too_many(runs[0].pk), "the other project has a thread"
+    assert runners._work_on(runs[0].pk)
+    runs[0].refresh_from_db()
+    assert runs[0].state == "succeeded"
+
+
+def test_messages_keep_no_task_thread_and_start_at_most_four_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise messages for runs of one project would delay all other tasks."""
+    release, entered = threading.Event(), threading.Semaphore(0)
+
+    def work() -> None:
+        entered.release()
+        assert release.wait(30)
+
+    monkeypatch.setattr(runners, "work_on_runs", work)
+    for _ in range(100):
+        tasks.compress(str(uuid4()))
+    try:
+        for _ in range(runners.RUNS_AT_ONCE):
+            assert entered.acquire(timeout=30)
+        assert not runners.start_runner()
+        assert len(runners._working) == runners.RUNS_AT_ONCE
+    finally:
+        release.set()
+    runners.wait_for_runners()
+    assert not entered.acquire(blocking=False)
+    assert runners.start_runner()
+
+
+def test_the_clock_starts_a_thread_for_each_run_without_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    started: list[bool] = []
+    monkeypatch.setattr(runners, "start_runner", lambda: started.append(True))
+    runners.find_waiting_runs()
+    assert (started, runners.runs_waiting.is_set()) == ([], False)
+    for _ in range(6):
+        _run(project)
+    runners.find_waiting_runs()
+    assert (len(started), runners.runs_waiting.is_set()) == (runners.RUNS_AT_ONCE, True)
+
+
+def test_a_run_that_cannot_be_stored_waits_while_others_are_worked_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    project = Project.objects.create(name="ours")
+    broken, other = _run(project), _run(project)
+
+    def fail(run: UUID, *arguments: object) -> None:
+        raise OperationalError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "process_run", fail)
+        with pytest.raises(OperationalError):
+            runners.work_on_runs()
+    assert list(runners.TURNS.candidates()) == [other.pk]
+    assert not runners.TURNS.projects
+    assert CompressionRun.objects.get(pk=broken.pk).state == "queued"
+
+
+def test_bulk_actions_of_a_project_share_one_thread_and_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    sessions = [create_session(project).pk for _ in range(2)]
+    first, second = (
+        start_bulk_action(project, BulkRequest("add_tag", sessions, tag=tag)) for tag in ("a", "b")
+    )
+    other = start_bulk_action(
+        theirs := Project.objects.create(name="theirs"),
+        BulkRequest("add_tag", [create_session(theirs).pk], tag="a"),
+    )
+    sent = record_messages_to_workers(monkeypatch)
+    monkeypatch.setattr(tasks, "_chores", {f"bulk actions of {project.pk}"})
+    tasks.bulk_action(str(first.pk))
+    tasks.bulk_action(str(other.pk))
+    assert (_action(first), _action(other), sent) == ("running", "finished", [])
+    monkeypatch.setattr(tasks, "_chores", set())
+    monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
+    tasks.bulk_action(str(first.pk))
+    tasks.bulk_action(str(second.pk))
+    assert sent == [str(second.pk), str(first.pk)]
+    monkeypatch.setattr(tasks, "TURN_SECONDS", 20)
+    tasks.bulk_action(str(first.pk))
+    tasks.bulk_action(str(second.pk))
+    assert (_action(first), _action(second), sent[2:]) == ("finished", "finished", [str(second.pk)])
+
+
+def _action(action: BulkAction) -> str:
+    return BulkAction.objects.get(pk=action.pk).state
