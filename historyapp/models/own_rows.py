@@ -7,7 +7,7 @@ from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core.json import load_dumped
-from historyapp.models.fields import read_text, uuid_value
+from historyapp.models.fields import unpack, uuid_value
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sql import as_aware
 
@@ -47,5 +47,5 @@ def own_rows(session: UUID, first: int, last: int) -> Iterator[OwnRow]:
         for position, kind, created_at, body, tokens, totals, metadata in long_rows(
             _OWN_ROWS, values, "position", ("body", "metadata")
         ):
-            at, content = as_aware(created_at), load_dumped(read_text(body))
+            at, content = as_aware(created_at), load_dumped(unpack(body))
             yield OwnRow(position, kind, at, content, tokens, load_dumped(totals), load_dumped(metadata))

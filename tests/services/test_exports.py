@@ -2,9 +2,15 @@
 
 import io
 import json
+import random
+import re
 from contextlib import suppress
+from uuid import UUID
 
 import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +21,13 @@ from historyapp.core.importers.base import Source
 from historyapp.models import (
     Annotation,
     AuditRecord,
+    Entry,
     Project,
     Session,
     StepNote,
     Summary,
     fields,
+    long_rows,
     own_rows,
 )
 from historyapp.models.history import History
@@ -268,11 +276,11 @@ def test_an_export_reads_one_body_at_a_time(recorded: Session, monkeypatch: pyte
     """Five hundred bodies of many MB do not fit into memory."""
     read = list[str]()
 
-    def read_text(stored: str | bytes) -> str:
-        read.append(fields.read_text(stored))
+    def unpack(stored: str | bytes) -> str:
+        read.append(fields.unpack(stored))
         return read[-1]
 
-    monkeypatch.setattr(own_rows, "read_text", read_text)
+    monkeypatch.setattr(own_rows, "unpack", unpack)
     chunks = iter(export_session(recorded, "playhead_jsonl").chunks)
     assert len(read) == 0
     while len(read) < 2:
@@ -296,6 +304,50 @@ def test_every_format_can_be_written_and_sent(recorded: Session, format: str) ->
     assert "".join(export.chunks).encode("utf-8")
     assert export.name.startswith("a-long-run-")
     assert AuditRecord.objects.get(action="export").actor == "user:alice"
+
+
+def piece_starts(session: Session) -> tuple[str, list[int]]:
+    """The export of a session, and the number of entries before each query that reads some of its entries."""
+    with CaptureQueriesContext(connection) as queries:
+        text = exported(session)
+    reads = [
+        query["sql"] for query in queries if re.search(r"\bbody\b.*FROM .?historyapp_entry\b", query["sql"])
+    ]
+    offsets = [re.search(r"OFFSET (\d+)", read) for read in reads]
+    return text, [int(offset[1]) if offset else 0 for offset in offsets]
+
+
+def test_long_entries_are_read_in_pieces_of_limited_bytes(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    texts = [random.Random(number).randbytes(3000).hex() for number in range(40)]  # zstd: half as long
+    append(project, session.pk, [ask(text) for text in texts])
+    session.refresh_from_db()
+    expected, starts = piece_starts(session)
+    assert starts == [0]
+    monkeypatch.setattr(long_rows, "AT_ONCE", 10_000)
+    text, starts = piece_starts(session)
+    assert text == expected
+    ends = [*starts[1:], len(texts)]
+    assert max(end - start for start, end in zip(starts, ends, strict=True)) <= 4
+
+
+def rows_by_orm(session: UUID, first: int, last: int) -> QuerySet[Entry]:
+    return Entry.objects.filter(session_id=session, position__range=(first, last)).order_by("position")
+
+
+@pytest.mark.parametrize("positions", [1, 3, 500])
+def test_an_export_has_every_entry_in_order_whatever_the_pieces(
+    recorded: Session, monkeypatch: pytest.MonkeyPatch, positions: int
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("historyapp.services.exports.own_rows", rows_by_orm)
+        expected = exported(recorded)
+    monkeypatch.setattr(own_rows, "_RANGE", positions)
+    monkeypatch.setattr(long_rows, "AT_ONCE", 200)
+    assert exported(recorded) == expected
+    assert expected.count("in the fork") == 1
 
 
 def test_the_error_of_an_unknown_format_lists_the_known_ones(recorded: Session) -> None:
