@@ -51,13 +51,14 @@ def anthropic_sdk() -> Sdk:
     return _sdk_of("anthropic", "Anthropic", key, url)
 
 
-_creating = Lock()
+_creating = {"openai": Lock(), "anthropic": Lock()}
+"""Calls of one provider do not wait for the import of the other's SDK, which takes seconds."""
 
 
 def _sdk_of(package: str, client: str, key: str, url: str) -> Sdk:
     """The SDK, created by one thread at a time. Reading the certificates takes 20 ms of computing, and many
     calls can begin at the same time."""
-    with _creating:
+    with _creating[package]:
         return _sdk(package, client, key, url)
 
 

@@ -82,10 +82,9 @@ class WholeSessionSearch:
 
         Parts that are expected to match many steps are not counted, because that takes longer.
         """
-        expected = sorted([(part.expected_rows(), n) for n, part in enumerate(self._parts)])
-        counted = [self._parts[n] for rows, n in expected if rows <= _FREQUENT] or [
-            self._parts[expected[0][1]]
-        ]
+        expected = [part.expected_rows() for part in self._parts]
+        limit = max(_FREQUENT, min(expected))
+        counted = [part for part, rows in zip(self._parts, expected, strict=True) if rows <= limit]
         newest = [part.candidates(sessions, LAST) for part in counted]
         fewest = min(newest, key=len)
         return counted[newest.index(fewest)], fewest

@@ -96,9 +96,8 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         last = min(last, lineage.last)
         are_many = last == lineage.last and lineage.min_spans_from(first) > _MAX_SPANS
         spans = [] if are_many else list(islice(lineage.between(first, last), _MAX_SPANS + 1))
-        if (
-            are_many or len(spans) > _MAX_SPANS
-        ):  # one range for each session, which may include summaries of takes
+        if are_many or len(spans) > _MAX_SPANS:
+            # One range for each session, which may include summaries of takes.
             parts = session.parts_with(SUMMARIES, last)
             spans = [
                 Span(part.session, max(first, part.first), part.last) for part in parts if part.last >= first
