@@ -31,9 +31,7 @@ from historyapp.models.step_positions import few_rows, have_few_rows, spans_from
 _MAX_SPANS = 100
 """The maximum number of spans of one query. SQLite accepts a few hundred conditions."""
 _MAX_OWNERS = 256
-"""The maximum number of sessions of a long lineage in which rows are found by number. 200 of them take
-0.2 ms; finding a step by position takes 20 queries.
-"""
+"""In more sessions, rows are found by position, which takes 20 queries. By number, 200 take 0.2 ms."""
 ENTRIES_OF_STEP = 2
 """The entries of most steps: an output and its results. Steps with more entries take more queries."""
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
@@ -129,6 +127,15 @@ def _rows_by_place(
     return live_rows(numbered, Lineage(tuple(part)))
 
 
+def _live_places(lineage: Lineage, first: int, last: int) -> list[RowPlace]:
+    """The places of live rows. If a rewind followed each step, each has two rows: only live ones are read."""
+    if 0 < len(lineage.owners) <= _MAX_OWNERS:
+        places = row_places(lineage.owners, range(first, last + 1), few_rows(first, last) + 1)
+        if len(places) <= few_rows(first, last):
+            return live_rows(places, lineage)
+    return _rows_by_place(lineage, first, last, row_places_in)
+
+
 def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:
     """Groups spans, one group for each query. The entries of a group double each time."""
     batch: list[Span] = []
@@ -151,23 +158,16 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
-        places: list[RowPlace] | None = None
         if lineage.older or len(lineage.newest) > 1:
-            # If a rewind followed each step, each has two rows. Only live ones are read in full.
-            sessions, limit = lineage.owners, few_rows(first, last)
-            if 0 < len(sessions) <= _MAX_OWNERS:
-                places = row_places(sessions, range(first, last + 1), limit + 1)
-                places = live_rows(places, lineage) if len(places) <= limit else None
-        else:
-            rows = _few_rows_of(
-                lineage,
-                first,
-                last,
-                lambda limit: list(self._in_sessions(lineage, first, last, limit).defer("excerpt")),
-            )
-            if rows is not None:
-                return rows
-        return self.at(_rows_by_place(lineage, first, last, row_places_in) if places is None else places)
+            return self.at(_live_places(lineage, first, last))
+        without_excerpts = self.defer("excerpt")
+        rows = _few_rows_of(
+            lineage,
+            first,
+            last,
+            lambda limit: list(without_excerpts._in_sessions(lineage, first, last, limit)),
+        )
+        return self.at(_rows_by_place(lineage, first, last, row_places_in)) if rows is None else rows
 
     def few_with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
         """Steps with these numbers, or None if that takes too many rows or spans."""

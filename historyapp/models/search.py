@@ -188,6 +188,24 @@ class ProjectSearch:
     ) -> list[MatchingRow]:
         """The newest matching rows before ``before``, live or not."""
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
+        conditions, values = self._conditions(sessions)
+        parts = self.query.terms, scopes or [project_token(self.project)], self._days()
+        match = match_value(*parts)
+        if on_sqlite():
+            statement, parameters = _SQLITE, [match, before, *values]
+        else:
+            index_match = match_without_order(*parts)
+            has_order = match != index_match
+            if not scopes and self._is_common(index_match, limit, has_order=has_order):
+                statement, parameters = _NEWEST_ROWS, [match, before, self.project, *values]
+            else:
+                statement = _INDEXED_ROWS.replace("{order}", _IN_ORDER if has_order else "")
+                parameters = [index_match, before, self.project, *values, *([match] if has_order else ())]
+        rows = fetch_all(statement.format(conditions=conditions), [*parameters, limit])
+        return [_matching_row(row) for row in rows]
+
+    def _conditions(self, sessions: "QuerySet[Any, Any] | list[UUID] | None") -> tuple[str, list[Any]]:
+        """The conditions on times and sessions that the text index does not check, and their parameters."""
         conditions, values = "", list[Any]()
         if self.query.since is not None:
             conditions, values = " AND s.at >= %s", [_moment(self.query.since)]
@@ -197,21 +215,7 @@ class ProjectSearch:
             text, session_values = self._within(sessions)
             conditions += text
             values += session_values
-        parts = self.query.terms, scopes or [project_token(self.project)], self._days()
-        match = match_value(*parts)
-        if on_sqlite():
-            rows = fetch_all(_SQLITE.format(conditions=conditions), [match, before, *values, limit])
-        else:
-            index_match = match_without_order(*parts)
-            has_order = match != index_match
-            if not scopes and self._is_common(index_match, limit, has_order=has_order):
-                statement, parameters = _NEWEST_ROWS, [match, before, self.project, *values]
-            else:
-                statement, parameters = _INDEXED_ROWS, [index_match, before, self.project, *values]
-                parameters += [match] if has_order else []
-            order = _IN_ORDER if has_order else ""
-            rows = fetch_all(statement.format(conditions=conditions, order=order), [*parameters, limit])
-        return [_matching_row(row) for row in rows]
+        return conditions, values
 
     def _within(self, sessions: "QuerySet[Any, Any]") -> tuple[str, list[Any]]:
         """The condition that a row belongs to one of many sessions.
@@ -254,7 +258,7 @@ class ProjectSearch:
         return max(1.0, float(plan[0]["Plan"]["Plan Rows"]))
 
     def _is_common(self, match: str, limit: int, *, has_order: bool) -> bool:
-        """Whether reading the newest rows of the project finds so many matches faster than the index."""
+        """Whether reading the newest rows of the project finds ``limit`` matches faster than the index."""
         matching = self._estimate(match)
         rows = max(1.0, float(fetch_all(_ROWS, [])[0][0]))
         reads = limit * rows / matching * (_ORDER_FACTOR if has_order else 1)

@@ -53,7 +53,8 @@ _LISTED = 0
 """The stream of cursors for searches among listed numbers, which compare only the number."""
 _FILE_KINDS = ("read", "edit")
 """Kinds of tool calls that act on a file. Other tool calls only mention a file."""
-_DEAD = 10  # If only one of this many first candidates is live, a step has many takes: spans are read then.
+_MIN_LIVE_SHARE = 0.1
+"""If a smaller share of the first candidates is live, a step has many takes. The spans are read then."""
 _COUNTED = 2_000
 """The step numbers whose rows are counted, to choose between an index and the spans."""
 
@@ -122,9 +123,7 @@ class SearchCursor(NamedTuple):
     """The last compared candidate of a search."""
 
     stream: int
-    """The index of its session in the lineage, oldest first. The last stream has only the newest step. -1: a
-    search of spans.
-    """
+    """Its session, counted from the oldest; after the last one the newest step; -1 if spans are searched."""
     number: int
     anchor: int
 
@@ -206,7 +205,8 @@ class StepSearch:
                 session, lineage = self._sessions[stream], self.history.lineage
                 matching = list(filter(self.step_filter.matches, page))
                 live = live_anchors(lineage, session, [step.anchor for step in matching])
-                if read == 0 and not has_found and len(live) * _DEAD < len(matching) == _PAGES[0]:
+                is_first_page = read == 0 and not has_found and len(matching) == _PAGES[0]
+                if is_first_page and len(live) < _MIN_LIVE_SHARE * len(matching):
                     yield from self._live_matches(after)
                     return
                 passing = [step for step in matching if step.anchor in live]

@@ -82,6 +82,14 @@ def _as_rows(summaries: "SummaryQuerySet") -> list[SummaryRow]:
         ]
 
 
+def _few_spans(lineage: Lineage, first: int, last: int) -> list[Span] | None:
+    """The spans between two positions, or None if one query cannot take them all."""
+    if last == lineage.last and lineage.min_spans_from(first) > _MAX_SPANS:
+        return None  # known without loading them
+    spans = list(islice(lineage.between(first, last), _MAX_SPANS + 1))
+    return spans if len(spans) <= _MAX_SPANS else None
+
+
 class SummaryQuerySet(models.QuerySet["Summary"]):
     """A summary is valid in each lineage that has its last entry, since all entries before it are then the
     same.
@@ -94,10 +102,8 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         if not lineage.older:
             return self.filter(session_id__in=session_ids(lineage), last_position__range=(first, last))
         last = min(last, lineage.last)
-        are_many = last == lineage.last and lineage.min_spans_from(first) > _MAX_SPANS
-        spans = [] if are_many else list(islice(lineage.between(first, last), _MAX_SPANS + 1))
-        if are_many or len(spans) > _MAX_SPANS:
-            # One range for each session, which may include summaries of takes.
+        spans = _few_spans(lineage, first, last)
+        if spans is None:  # one range for each session, which may include summaries of takes
             parts = session.parts_with(SUMMARIES, last)
             spans = [
                 Span(part.session, max(first, part.first), part.last) for part in parts if part.last >= first
