@@ -91,26 +91,33 @@ _joined_writes: ContextVar[_JoinedWrites | None] = ContextVar("joined_writes", d
 @contextmanager
 def _write_transaction(max_wait: float | None) -> Iterator[None]:
     refuse_damaged()
-    if not on_sqlite():
-        if max_wait is None and queued_seconds.get() > 0.1:  # otherwise the connection's own limit applies
-            max_wait = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)
-        with transaction.atomic():
-            if max_wait is not None:
-                with connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL lock_timeout = {max(1, int(max_wait * 1000))}")
-            yield
-        clear_fault()
-        return
+    with _sqlite_transaction(max_wait) if on_sqlite() else _postgres_transaction(max_wait):
+        yield
+    clear_fault()
+
+
+@contextmanager
+def _postgres_transaction(max_wait: float | None) -> Iterator[None]:
+    if max_wait is None and queued_seconds.get() > 0.1:  # otherwise the connection's own limit applies
+        max_wait = max(settings.PLAYHEAD_WRITE_SECONDS - queued_seconds.get(), 0.1)
+    with transaction.atomic():
+        if max_wait is not None:
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {max(1, int(max_wait * 1000))}")
+        yield
+
+
+@contextmanager
+def _sqlite_transaction(max_wait: float | None) -> Iterator[None]:
     default_timeout = float(connection.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     until = time.monotonic() + timeout
     with (
         _acquired(_long_writer, until) if is_long_request.get() else nullcontext(),
         _acquired(_sqlite_writer, until),
-        _transaction(until - time.monotonic(), default_timeout),
+        _transaction_with_timeout(until - time.monotonic(), default_timeout),
     ):
         yield
-    clear_fault()
 
 
 @contextmanager
@@ -139,7 +146,7 @@ def waiting_briefly(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _transaction(timeout: float, default_timeout: float) -> Iterator[None]:
+def _transaction_with_timeout(timeout: float, default_timeout: float) -> Iterator[None]:
     """The transaction, which waits at most ``timeout`` seconds for other processes."""
     # Setting the timeout takes a statement, so it is skipped if the lock was free.
     is_shorter = timeout < default_timeout - 0.1 and not connection.in_atomic_block
