@@ -12,7 +12,7 @@ from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.models import Entry
 from historyapp.services.prices import price_list
 
-TITLE = 300
+MAX_TITLE = 300
 """The maximum number of characters of a title, as in the API."""
 
 
@@ -62,7 +62,7 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
         "forks": location.relatives.forks,
         "subagents": location.relatives.subagents,
         "formats": EXPORTERS.values(),
-        "longest_title": TITLE,
+        "max_title": MAX_TITLE,
     }
     if session.forked_from_id is not None:
         forked_at = Entry.objects.live(session.lineage(session.fork_position), newest_first=True, limit=1)

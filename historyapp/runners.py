@@ -85,25 +85,25 @@ def work_on_runs() -> None:
     while not stopping.is_set() and (run := TURNS.take()) is not None:
         wait: timedelta | None = timedelta(seconds=settings.PLAYHEAD_SWEEP_SECONDS)  # after an error
         try:
-            wait = timedelta(0) if _work_on(run) else None
+            wait = timedelta(0) if work_for_one_turn(run) else None
         finally:
             TURNS.end(run, wait)
 
 
-def _work_on(run: UUID) -> bool:
-    """Works on a run until its turn ends. Returns False if it gave its thread to another project early."""
+def work_for_one_turn(run: UUID) -> bool:
+    """Works on a run until it or its turn ends. Returns False if it gives its thread to another project."""
     started = time.monotonic()
-    gave_way = False
+    gives_thread = False
 
     def should_stop() -> bool:
-        nonlocal gave_way
+        nonlocal gives_thread
         seconds = time.monotonic() - started
-        gave_way = gave_way or (seconds >= SHORT_TURN_SECONDS and TURNS.has_too_many(run))
-        return gave_way or stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
+        gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and TURNS.has_too_many(run))
+        return gives_thread or stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
 
     # Imported here: only workers load the model SDKs.
     from historyapp.services.compression.run import process_run
     from historyapp.services.compression.writers import WRITER
 
     process_run(run, should_stop, WRITER)
-    return not gave_way
+    return not gives_thread

@@ -64,14 +64,14 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
     long, short = _run(project), _run(project)
     monkeypatch.setattr(runners, "TURN_SECONDS", 0)
     runners.runs_waiting.set()
-    assert runners._work_on(long.pk)
+    assert runners.work_for_one_turn(long.pk)
     long.refresh_from_db()
     assert long.state == "queued"
     short.delete()
     plan(long.pk)
     claim(long.pk, uuid4(), 1)
     runners.runs_waiting.clear()
-    runners._work_on(long.pk)
+    runners.work_for_one_turn(long.pk)
     assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
 
 
@@ -86,13 +86,13 @@ def test_a_run_gives_its_thread_early_to_a_project_that_has_none(monkeypatch: py
     assert not turns.has_too_many(runs[0].pk), "its own project's runs wait for a whole turn"
     other = _run(theirs)
     runners.find_waiting_runs()
-    assert not runners._work_on(runs[0].pk)
+    assert not runners.work_for_one_turn(runs[0].pk)
     turns.end(runs[0].pk, None)
     assert not turns.has_too_many(runs[1].pk), "each project keeps one thread"
     assert turns.take() == other.pk
     assert turns.take() == runs[0].pk, "it keeps its place"
     assert not turns.has_too_many(runs[0].pk), "the other project has a thread"
-    assert runners._work_on(runs[0].pk)
+    assert runners.work_for_one_turn(runs[0].pk)
     runs[0].refresh_from_db()
     assert runs[0].state == "succeeded"
 

@@ -17,7 +17,7 @@ MAX_CHARACTERS = 500
 """The maximum number of characters drawn of one text."""
 MAX_DEPTH = 8
 """The levels of a tree that are drawn."""
-OPEN = 2
+OPEN_LEVELS = 2
 """The levels that are open at first."""
 MAX_COLUMNS, MAX_ROWS = 10, 30
 
@@ -68,7 +68,7 @@ class Tree:
         drawn = self.draw(value, depth + 1)
         if isinstance(value, (Mapping, list)) and value:
             size = f"{{{len(value):,}}}" if isinstance(value, Mapping) else f"[{len(value):,}]"
-            opened = " open" if depth + 1 < OPEN else ""
+            opened = " open" if depth + 1 < OPEN_LEVELS else ""
             summary = f"<summary><b>{name}</b> <i>{size}</i></summary>"
             return f"<li><details{opened}>{summary}{drawn}</details></li>"
         return f"<li><b>{name}</b> {drawn}</li>"

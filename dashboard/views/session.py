@@ -19,7 +19,7 @@ from dashboard.location import (
     read_number,
 )
 from dashboard.rendering.step import load_inputs, load_step
-from dashboard.session_head import TITLE, facts_context, head_context
+from dashboard.session_head import MAX_TITLE, facts_context, head_context
 from dashboard.step_list.chips import active_chips, quick_chips
 from dashboard.step_list.filter import read_filter
 from dashboard.step_list.rows import (
@@ -232,8 +232,8 @@ def tab(request: PersonRequest, session_id: UUID, name: str) -> HttpResponse:
 def rename(request: PersonRequest, session_id: UUID) -> HttpResponse:
     session = find_session(request, session_id)
     title = " ".join(clean(request.POST.get("title", "")).split())
-    if len(title) > TITLE:
-        raise Invalid(f"A title has at most {TITLE} characters; this one has {len(title):,}.")
+    if len(title) > MAX_TITLE:
+        raise Invalid(f"A title has at most {MAX_TITLE} characters; this one has {len(title):,}.")
     change_session(session.project, session.pk, {"title": title}, actor=actor(request))
     return redirect(find_location(request, session_id).address)
 

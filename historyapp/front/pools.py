@@ -94,8 +94,8 @@ class Pool:
         self._spacing = spacing
         self._next_start = 0.0
         """The monotonic time before which no job starts, if the pool has a spacing."""
-        self._timer_runs = False
-        """Whether a timer of the event loop calls ``_dispatch_at_time()`` then."""
+        self._has_timer = False
+        """Whether a timer of the event loop will call ``_dispatch_at_time()``."""
 
     @property
     def is_busy(self) -> bool:
@@ -139,7 +139,7 @@ class Pool:
         """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
         while self._jobs:
             id = next((id for id, jobs in self._jobs.items() if self._may_run(jobs[0].client)), None)
-            if id is None or (self._spacing and not self._is_time(self._jobs[id][0].loop)):
+            if id is None or (self._spacing and not self._take_start(self._jobs[id][0].loop)):
                 return
             jobs = self._jobs.pop(id)
             job = jobs.popleft()
@@ -152,21 +152,21 @@ class Pool:
                 self._threads += 1
                 threading.Thread(target=self._run_jobs, args=(job,), name=self.name, daemon=True).start()
 
-    def _is_time(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Whether a job may start now. If not, jobs are dispatched again when one may."""
+    def _take_start(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Takes the next start of the pool's spacing. If it is too early, returns False and sets a timer."""
         now = time.monotonic()
         if now >= self._next_start:
             self._next_start = now + self._spacing
             return True
-        if not self._timer_runs:
-            self._timer_runs = True
+        if not self._has_timer:
+            self._has_timer = True
             with suppress(RuntimeError):  # the server has stopped
                 loop.call_soon_threadsafe(loop.call_later, self._next_start - now, self._dispatch_at_time)
         return False
 
     def _dispatch_at_time(self) -> None:
         with self._lock:
-            self._timer_runs = False
+            self._has_timer = False
             self._dispatch()
 
     def _may_run(self, client: Client) -> bool:

@@ -37,7 +37,7 @@ def openai_sdk() -> Sdk:
     """
     key = _key("OPENAI_API_KEY", os.environ.get("OPENAI_API_KEY"))
     url = _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
-    return _sdk_of("openai", "OpenAI", key, url)
+    return _shared_sdk("openai", "OpenAI", key, url)
 
 
 def anthropic_sdk() -> Sdk:
@@ -48,22 +48,22 @@ def anthropic_sdk() -> Sdk:
     """
     key = _key("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY"))
     url = _url("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL"), "https://api.anthropic.com")
-    return _sdk_of("anthropic", "Anthropic", key, url)
+    return _shared_sdk("anthropic", "Anthropic", key, url)
 
 
-_creating = {"openai": Lock(), "anthropic": Lock()}
+_locks = {"openai": Lock(), "anthropic": Lock()}
 """Calls of one provider do not wait for the import of the other's SDK, which takes seconds."""
 
 
-def _sdk_of(package: str, client: str, key: str, url: str) -> Sdk:
-    """The SDK, created by one thread at a time. Reading the certificates takes 20 ms of computing, and many
-    calls can begin at the same time."""
-    with _creating[package]:
-        return _sdk(package, client, key, url)
+def _shared_sdk(package: str, client: str, key: str, url: str) -> Sdk:
+    """The SDK with its client, created once by one thread: reading the certificates takes 20 ms of computing,
+    and many calls can begin at the same time."""
+    with _locks[package]:
+        return _create_sdk(package, client, key, url)
 
 
 @lru_cache(maxsize=4)
-def _sdk(package: str, client: str, key: str, url: str) -> Sdk:
+def _create_sdk(package: str, client: str, key: str, url: str) -> Sdk:
     with _without_collector():
         module = import_module(package)
     return Sdk(module, getattr(module, client)(api_key=key, base_url=url, max_retries=0), key)

@@ -62,11 +62,11 @@ def ancestors(session: UUID, kinds: Collection[str], parent: UUID | None = None)
     """
     cached = _cache.get(session)
     if cached is None:
-        of_parent = _cache.get(parent, ()) if parent else ()
+        parent_chain = _cache.get(parent, ()) if parent else ()
         # The parent itself is read again, because it may have more kinds of entries than when it was cached.
-        cached = _read_ancestors(session, kinds, " WHERE chain.depth < 1" if of_parent else "")
+        cached = _read_ancestors(session, kinds, max_depth=1 if parent_chain else None)
         if cached:  # empty if the fork is not stored yet
-            cached += of_parent[1:]
+            cached += parent_chain[1:]
             with _lock:
                 _cache[session] = cached
                 while len(_cache) > MAX_CACHED:
@@ -79,8 +79,10 @@ def cached_fork_points(session: UUID) -> set[tuple[str, int]]:
     return {(ancestor.name, ancestor.shared) for ancestor in _cache.get(session, ())}
 
 
-def _read_ancestors(session: UUID, kinds: Collection[str], limit: str) -> tuple[Ancestor, ...]:
+def _read_ancestors(session: UUID, kinds: Collection[str], *, max_depth: int | None) -> tuple[Ancestor, ...]:
+    """``max_depth``: the number of forks to follow from the session to its ancestors; None: all."""
     conditions = [_HAS_ENTRY.format(kind) for kind in kinds]
+    limit = "" if max_depth is None else f" WHERE chain.depth < {max_depth}"
     with connection.cursor() as cursor:
         chain, columns = _CHAIN.format(limit=limit), ["id", "shared", *conditions]
         query = f"{chain}SELECT {', '.join(columns)} FROM chain ORDER BY depth"  # noqa: S608

@@ -28,8 +28,8 @@ AT_ONCE = 500
 SAME_TEXTS = 50
 """The maximum number of copies of an instruction or a notebook to read."""
 OTHER_FORMAT = "it was written in a request of another format"
-SCREEN = "its request had a live screen"
-FIXED = "the instruction or the notebook has changed since the model wrote it"
+LIVE_SCREEN = "its request had a live screen"
+INSTRUCTION_CHANGED = "the instruction or the notebook has changed since the model wrote it"
 COMPACTED = "the agent had compacted its context"
 
 
@@ -84,7 +84,9 @@ class RequestOrigins:
 
     def _of_snapshot(self, output: _LoggedOutput, snapshot: _Request) -> Origin:
         is_other_model = not is_same_model(self.model, snapshot.model or self._model_of(output))
-        change = OTHER_FORMAT if snapshot.format != self.format else SCREEN if snapshot.screen_tokens else ""
+        change = LIVE_SCREEN if snapshot.screen_tokens else ""
+        if snapshot.format != self.format:
+            change = OTHER_FORMAT
         return Origin(snapshot.prefix_sha256 or snapshot.sha256, change, is_other_model)
 
     def _of_log(self, outputs: Sequence[tuple[UUID, _LoggedOutput]]) -> Iterator[tuple[int, Origin]]:
@@ -96,7 +98,9 @@ class RequestOrigins:
         compacted = self._compacted(outputs) if self.is_compacted else set[int]()
         for _, output in outputs:
             at = output.position
-            change = FIXED if at < since else COMPACTED if at in compacted else ""
+            change = COMPACTED if at in compacted else ""
+            if at < since:
+                change = INSTRUCTION_CHANGED
             yield at, Origin("", change, not is_same_model(self.model, self._model_of(output)))
 
     def _model_of(self, output: _LoggedOutput) -> str:

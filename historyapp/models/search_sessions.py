@@ -30,8 +30,8 @@ MAX_READ = 5_000
 """The maximum number of rows that one page reads to find sessions."""
 MAX_ROWS = 50
 """The maximum number of rows of a session to check for a live one, for each part of the query."""
-_FREQUENT = 2_000
-"""More matching rows are not counted, if the database can estimate them."""
+_MAX_COUNTED = 2_000
+"""Parts of a query that probably match more rows are not counted, if the database can estimate them."""
 _FORKS = 5
 """The maximum number of forks to search if a session lacks a step."""
 
@@ -83,7 +83,7 @@ class WholeSessionSearch:
         Parts that are expected to match many steps are not counted, because that takes longer.
         """
         expected = [part.expected_rows() for part in self._parts]
-        limit = max(_FREQUENT, min(expected))
+        limit = max(_MAX_COUNTED, min(expected))
         counted = [part for part, rows in zip(self._parts, expected, strict=True) if rows <= limit]
         newest = [part.candidates(sessions, LAST) for part in counted]
         fewest = min(newest, key=len)

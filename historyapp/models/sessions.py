@@ -171,7 +171,7 @@ class Session(models.Model):
 
     objects = SessionQuerySet.as_manager()
 
-    _read_tail: tuple[Any, Tail] | None = None
+    _parsed_tail: tuple[Any, Tail] | None = None
     """A cache: the column's content and the parsed tail."""
 
     class Meta:
@@ -230,9 +230,9 @@ class Session(models.Model):
     @property
     def live_tail(self) -> Tail:
         """The state that the next append needs. Cached until the column changes."""
-        if self._read_tail is None or self._read_tail[0] is not self.tail:
-            self._read_tail = self.tail, Tail.load(self.tail)
-        return self._read_tail[1]
+        if self._parsed_tail is None or self._parsed_tail[0] is not self.tail:
+            self._parsed_tail = self.tail, Tail.load(self.tail)
+        return self._parsed_tail[1]
 
     def lineage(self, as_of: int | None = None) -> Lineage:
         """The live entries now, or at the time when ``as_of`` was the head.

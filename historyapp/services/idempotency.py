@@ -75,12 +75,12 @@ def carry_out_once(
             response = carry_out()
             with writing():
                 _store(row, response)
-    except _CarriedOut as meanwhile:
-        return _replayed(meanwhile.row, fingerprint)
+    except _AlreadyCarriedOut as error:
+        return _replayed(error.row, fingerprint)
     return response
 
 
-class _CarriedOut(Exception):
+class _AlreadyCarriedOut(Exception):
     """Another thread has carried out a request with the same key."""
 
     def __init__(self, row: IdempotencyKey) -> None:
@@ -93,7 +93,7 @@ def _claim(row: IdempotencyKey) -> None:
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError:
-        raise _CarriedOut(IdempotencyKey.objects.get(project=row.project_id, key=row.key)) from None
+        raise _AlreadyCarriedOut(IdempotencyKey.objects.get(project=row.project_id, key=row.key)) from None
 
 
 def _store(row: IdempotencyKey, response: StoredResponse) -> None:

@@ -10,8 +10,8 @@ from historyapp.models.fields import on_sqlite, pack_all
 
 _MIN_TEXTS = 20
 """Shorter appends do not use the other thread."""
-_LONG = 500_000
-"""Characters. Packing so many takes longer than most waits for the lock."""
+_LONG_CHARACTERS = 500_000
+"""Packing this many characters takes longer than most waits for the lock."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 
@@ -25,7 +25,7 @@ def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | Non
     """
     if not on_sqlite():
         return None
-    if sum(map(len, texts)) >= _LONG:
+    if sum(map(len, texts)) >= _LONG_CHARACTERS:
         packed_texts = pack_all(texts)
         return lambda: packed_texts
     if len(texts) < _MIN_TEXTS:

@@ -364,8 +364,8 @@ def test_a_new_fork_reads_only_its_parent_again(
     read: list[int] = []
     read_ancestors = ancestors._read_ancestors
 
-    def counted(*arguments: Any) -> Any:
-        chain = read_ancestors(*arguments)
+    def counted(*arguments: Any, **options: Any) -> Any:
+        chain = read_ancestors(*arguments, **options)
         read.append(len(chain))
         return chain
 
