@@ -140,13 +140,17 @@ def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
 
 
 def entry_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """The entries before the first output, then each output with the entries after it."""
+    """Each entry before the first output, then each output with the entries after it."""
     group: list[Entry] = []
     for entry in entries:
-        if isinstance(entry.body, ModelOutput) and group:
-            yield group
-            group = []
-        group.append(entry)
+        if isinstance(entry.body, ModelOutput):
+            if group:
+                yield group
+            group = [entry]
+        elif group:
+            group.append(entry)
+        else:
+            yield [entry]
     if group:
         yield group
 

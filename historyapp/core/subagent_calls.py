@@ -1,6 +1,10 @@
-"""Finds the tool call that started a sub-agent's session."""
+"""Finds the tool call that started a sub-agent's session.
 
-from collections.abc import Iterable, Mapping, Sequence
+A session may have many steps with long texts, so nothing that is kept of a step grows with its texts.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import AGENTS, TASKS
@@ -9,6 +13,10 @@ from historyapp.core.results import result_text
 
 _MIN_ID = 6
 """A shorter id in a result's text may be something else."""
+_MAX_ID = 500
+"""Longer ids are ignored."""
+_MAX_SEARCHED = 50_000
+"""Characters at the beginning and at the end of a result's text in which ids are searched for."""
 
 
 class SubagentCall(NamedTuple):
@@ -18,9 +26,10 @@ class SubagentCall(NamedTuple):
     """The position of its output."""
     ids: frozenset[str]
     """The ids of its calls, and of the agents that the metadata of its results names."""
-    tasks: frozenset[str]
-    results: str
-    """The texts of its results."""
+    tasks: frozenset[bytes]
+    """Their digests, see :func:`task_digest`."""
+    named: frozenset[str] = frozenset()
+    """The ids of agents in the texts of its results."""
 
 
 class SubagentTraits(NamedTuple):
@@ -29,17 +38,24 @@ class SubagentTraits(NamedTuple):
     ids: Sequence[str]
     """Ids of the call that started it, of the agent and of the session, the most reliable first,
     without empty ids."""
-    tasks: Sequence[str]
-    """Its first inputs."""
+    tasks: Collection[bytes]
+    """The digests of its first inputs."""
 
 
-def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
+def task_digest(text: str) -> bytes:
+    """A short value that is equal for equal tasks."""
+    return sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
+
+
+def subagent_call(entries: Iterable[Entry], agents: Collection[str] = ()) -> SubagentCall | None:
     """The calls of one step that may start sub-agents; None if no call does.
 
     Args:
         entries: its output and its results.
+        agents: the ids to search for in the texts of its results.
     """
-    position, ids, tasks, results = 0, set[str](), set[str](), list[str]()
+    position, ids, tasks, named = 0, set[str](), set[bytes](), set[str]()
+    searched = {id for id in agents if len(id) >= _MIN_ID}
     for entry in entries:
         body = entry.body
         if isinstance(body, ModelOutput):
@@ -51,14 +67,18 @@ def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
                 names_agent = isinstance(arguments, Mapping) and "subagent_type" in arguments
                 if names_agent or name.lower() in AGENTS:
                     ids.add(id)
-                    tasks.update(_tasks(arguments))
+                    tasks.update(map(task_digest, _tasks(arguments)))
         elif isinstance(body, ToolResults):
             ids.add(str(entry.metadata.get("agent_id") or ""))
-            results += [result_text(result) for result in body.results]
-    ids.discard("")
+            for result in body.results if searched else ():
+                text = result_text(result)
+                if len(text) > 2 * _MAX_SEARCHED:
+                    text = f"{text[:_MAX_SEARCHED]}\n{text[-_MAX_SEARCHED:]}"
+                named |= {id for id in searched - named if id in text}
+    ids = {id for id in ids if 0 < len(id) <= _MAX_ID}
     if not position or not (tasks or ids):
         return None
-    return SubagentCall(position, frozenset(ids), frozenset(tasks), "\n".join(results))
+    return SubagentCall(position, frozenset(ids), frozenset(tasks), frozenset(named))
 
 
 def position_of_call(traits: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:
@@ -69,7 +89,7 @@ def position_of_call(traits: SubagentTraits, calls: Sequence[SubagentCall]) -> i
                 return step.position
     for id in traits.ids:
         for step in calls:
-            if len(id) >= _MIN_ID and id in step.results:
+            if id in step.named:
                 return step.position
     return next((step.position for step in calls if not step.tasks.isdisjoint(traits.tasks)), None)
 

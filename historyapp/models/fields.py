@@ -157,10 +157,15 @@ def unpack(stored: str | bytes) -> str:
     return raw.decode()
 
 
+def size_in_memory(text: str) -> int:
+    """About the number of bytes that a stored text takes in memory, as text and as values."""
+    return len(text) + _VALUE * text.count(",")
+
+
 def read_text(stored: str | bytes) -> str:
     """Reverses :func:`pack` and counts the text as read by this request, see :func:`count_read`."""
     text = unpack(stored)
-    count_read(len(text) + _VALUE * text.count(","))
+    count_read(size_in_memory(text))
     return text
 
 

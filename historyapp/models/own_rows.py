@@ -1,13 +1,15 @@
-"""Reads a session's own entries, in little memory whatever their length."""
+"""Reads a session's own entries, or its live ones, in little memory whatever their length."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core.json import load_dumped
-from historyapp.models.fields import unpack, uuid_value
+from historyapp.core.lineage import Lineage, Span
+from historyapp.models.entries import spans_between
+from historyapp.models.fields import session_value, size_in_memory, unpack
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sql import as_aware
 
@@ -29,6 +31,8 @@ class OwnRow(NamedTuple):
     tokens: int
     totals: dict[str, Any]
     metadata: dict[str, Any]
+    size: int
+    """See :func:`historyapp.models.fields.size_in_memory`; of the body and the metadata."""
 
     def core(self) -> core.Entry:
         """The entry as a value of the core."""
@@ -37,15 +41,29 @@ class OwnRow(NamedTuple):
 
 
 def own_rows(session: UUID, first: int, last: int) -> Iterator[OwnRow]:
-    """A session's own entries between two positions (both included), live or not, in order.
+    """A session's own entries between two positions (both included), live or not, in order."""
+    return _rows([Span(str(session), first, last)] if first <= last else [])
 
-    One body at a time is read from its stored form, so entries of any length take little memory.
+
+def live_rows(lineage: Lineage, after: int = 0) -> Iterator[OwnRow]:
+    """The live entries after a position, oldest first."""
+    return _rows(spans_between(lineage, after))
+
+
+def _rows(spans: Iterable[Span]) -> Iterator[OwnRow]:
+    """One body at a time is read from its stored form, so entries of any length take little memory.
+
+    Each query reads one range. For several ranges, SQLite would sort the rows with their bodies. For a limit,
+    PostgreSQL may read and sort all entries of a session.
     """
-    for start in range(first, last + 1, _RANGE):
-        # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
-        values = [uuid_value(session), start, min(last, start + _RANGE - 1)]
-        for position, kind, created_at, body, tokens, totals, metadata in long_rows(
-            _OWN_ROWS, values, "position", ("body", "metadata")
-        ):
-            at, content = as_aware(created_at), load_dumped(unpack(body))
-            yield OwnRow(position, kind, at, content, tokens, load_dumped(totals), load_dumped(metadata))
+    for span in spans:
+        for start in range(span.first, span.last + 1, _RANGE):
+            values = [session_value(span.session), start, min(span.last, start + _RANGE - 1)]
+            for position, kind, created_at, packed, tokens, totals, metadata in long_rows(
+                _OWN_ROWS, values, "position", ("body", "metadata")
+            ):
+                at, text = as_aware(created_at), unpack(packed)
+                body, size = load_dumped(text), size_in_memory(text) + size_in_memory(metadata)
+                yield OwnRow(
+                    position, kind, at, body, tokens, load_dumped(totals), load_dumped(metadata), size
+                )

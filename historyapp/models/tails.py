@@ -11,6 +11,8 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
+from historyapp.models.long_rows import count_read
+from historyapp.models.own_rows import live_rows
 
 MAX_PENDING = 100
 """The maximum number of inputs after the newest step to read, and of notes. The newest are read."""
@@ -48,14 +50,15 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     if not totals.steps:
         return None
     *previous, row = Episode.objects.numbered(lineage, max(1, totals.steps - 1), totals.steps)
-    within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=core.STEP_KINDS)
-    first, *later = within
+    within = (read for read in live_rows(lineage, row.first_position - 1) if read.kind in core.STEP_KINDS)
+    last = next(within)
+    count_read(last.size)
     before = totals._replace(steps=totals.steps - 1)
-    step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step
-    for entry in later:
-        step = advance(Tail(totals, step), entry.core()).tail.step
+    step = advance(Tail(before, input_preview=row.input_preview), last.core()).tail.step
+    for last in within:  # one at a time, because a step may have many long results
+        count_read(last.size)
+        step = advance(Tail(totals, step), last.core()).tail.step
     assert step is not None
-    last = later[-1] if later else first
     # If the step was cut, the row's anchor is the cut's, but the totals are those of the step's last entry.
     own_totals = Totals.load(last.totals)
     likely = step.total_likely_failures + sum(earlier.total_likely_failures for earlier in previous)

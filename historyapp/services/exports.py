@@ -8,9 +8,10 @@ from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.exporters.base import ExportNote, ExportSession, ExportSummary
+from historyapp.core.exporters.long_steps import shortened
 from historyapp.models import Session, StepNote, Summary
 from historyapp.models.history import History
-from historyapp.models.own_rows import own_rows
+from historyapp.models.own_rows import live_rows, own_rows
 from historyapp.services.annotations import dump_annotation
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
@@ -44,7 +45,8 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     slug = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
     name = f"{slug or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
     if exporter.live_only:
-        entries = (entry.core() for entry in history.entries())
+        sized = ((row.core(), row.size) for row in live_rows(history.lineage))
+        entries = shortened(sized) if exporter.whole_steps else (entry for entry, _ in sized)
         summaries = Summary.objects.live(session, history.lineage, (1, history.lineage.last), as_of)
         live = _export_of(session, entries, summaries, session.head if as_of is None else as_of)
         return Export(name, exporter.media_type, exporter.write(live))

@@ -7,8 +7,7 @@ written.
 
 import logging
 import time
-from collections.abc import Callable
-from itertools import accumulate
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -16,9 +15,11 @@ from django.utils import timezone
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
-from historyapp.models import CountedSession, Entry, Episode, Session, StaleOutcomes
+from historyapp.models import CountedSession, Episode, Session, StaleOutcomes
 from historyapp.models.changes import ChangeKind
+from historyapp.models.long_rows import AT_ONCE
 from historyapp.models.outcomes import RETRY_AFTER
+from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.tails import tail_of
 from historyapp.services.changes import record_change
 from historyapp.services.list_columns import fill_list_columns, has_unlisted_sessions
@@ -114,22 +115,23 @@ def _tail_at(session: Session, position: int) -> Tail:
     return tail._replace(step=cut)
 
 
-def _own_entries(session: Session, after: int) -> list[Entry]:
+def _own_entries(session: Session, after: int) -> Iterator[OwnRow]:
     """The session's own next entries, within the limits of one transaction."""
-    own = Entry.objects.filter(session=session, position__gt=after).order_by("position")
-    sizes = list(own.values_list("position", "tokens")[:MAX_ENTRIES])
-    totals = accumulate(tokens for _, tokens in sizes)
-    count = max(1, sum(total <= MAX_TOKENS for total in totals))
-    return list(own[:count])
+    tokens = size = 0
+    for row in own_rows(session.pk, after + 1, min(session.head, after + MAX_ENTRIES)):
+        tokens, size = tokens + row.tokens, size + row.size
+        if row.position > after + 1 and (tokens > MAX_TOKENS or size > AT_ONCE):
+            return
+        yield row
 
 
-def _apply_entry(session: Session, tail: Tail, entry: Entry, changed: dict[int, Step]) -> Tail:
-    body = entry.core().body
-    if isinstance(body, Rewind):
+def _apply_entry(session: Session, tail: Tail, entry: OwnRow, changed: dict[int, Step]) -> Tail:
+    loaded = entry.core()
+    if isinstance(loaded.body, Rewind):
         _write_outcomes(session, changed)
         changed.clear()
         return _tail_after_rewind(session, entry.position, changed)
-    advanced = advance(tail, entry.core(), excerpts=False)
+    advanced = advance(tail, loaded, excerpts=False)
     changed.update((step.anchor, step) for step in advanced.changed)
     return advanced.tail
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
+from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
@@ -98,8 +100,8 @@ def _replay(session: Session, report: RebuildReport) -> None:
     if session.forked_from_id:
         tail = copy_cut_step(session.pk, tail, session.fork_position)
     rows = _EpisodeWriter(session, tail.step)
-    own = Entry.objects.filter(session=session).order_by("position")
-    for entry in own.iterator(chunk_size=_BATCH_SIZE):
+    own = Entry.objects.filter(session=session).aggregate(last=Max("position"))
+    for entry in own_rows(session.pk, session.fork_position + 1, own["last"] or 0):
         tail = _apply_entry(session, tail, entry, rows)
         report.entries += 1
         if not _same_totals(entry, tail.totals.dump(), report):
@@ -112,8 +114,9 @@ def _replay(session: Session, report: RebuildReport) -> None:
     session.save(update_fields=[*_PROJECTED_COLUMNS, *PLACE_COLUMNS])
 
 
-def _apply_entry(session: Session, tail: Tail, entry: Entry, rows: "_EpisodeWriter") -> Tail:
-    session.head, body = entry.position, entry.core().body
+def _apply_entry(session: Session, tail: Tail, entry: OwnRow, rows: "_EpisodeWriter") -> Tail:
+    session.head, loaded = entry.position, entry.core()
+    body = loaded.body
     if isinstance(body, Rewind):
         rows.flush()
         lineage = session.stored_lineage({"spans": body.spans, "older": body.older})
@@ -122,14 +125,14 @@ def _apply_entry(session: Session, tail: Tail, entry: Entry, rows: "_EpisodeWrit
         rows.stored = tail.step
         return tail
     session.last_entry_at = entry.created_at
-    advanced = advance(tail, entry.core())
+    advanced = advance(tail, loaded)
     rows.changed.update((step.anchor, step) for step in advanced.changed)
     if len(rows.changed) >= _BATCH_SIZE:
         rows.flush()
     return advanced.tail
 
 
-def _same_totals(entry: Entry, computed: dict[str, Any], report: RebuildReport) -> bool:
+def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport) -> bool:
     """Whether an entry's totals match the log.
 
     Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the

@@ -1,6 +1,8 @@
 """Finds the tool calls that started sub-agents. Sessions may be imported in any order."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -8,16 +10,23 @@ from django.db.models import Q
 
 from historyapp.core.call_subjects import AGENTS
 from historyapp.core.entries import text_of
-from historyapp.core.lineage import Span
-from historyapp.core.subagent_calls import SubagentCall, SubagentTraits, position_of_call, subagent_call
-from historyapp.models import Entry, Episode, ImportSource, Session
-from historyapp.models.entries import in_spans
+from historyapp.core.subagent_calls import (
+    SubagentCall,
+    SubagentTraits,
+    position_of_call,
+    subagent_call,
+    task_digest,
+)
+from historyapp.models import Episode, ImportSource, Session
 from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.models.history import History
+from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
 
-_BATCH_SIZE = 50
+_KINDS = ("model_output", "tool_results")
+_MAX_GAP = 10
+"""The maximum number of positions between two steps that are read together."""
 _FIRST_INPUTS = 5
 """The task of a sub-agent is among its first inputs. This many are searched."""
 
@@ -33,10 +42,12 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
         assert child.spawned_by is not None
         by_parent.setdefault(child.spawned_by.pk, []).append(child)
     for parent, children in by_parent.items():
-        tool_calls = list(_starting_calls(parent))
+        traits = {child.pk: _traits(child) for child in children}
+        agents = {id for child in traits.values() for id in child.ids}
+        tool_calls = list(_starting_calls(parent, agents))
         if not tool_calls:
             continue
-        positions = {child.pk: position_of_call(_traits(child), tool_calls) for child in children}
+        positions = {id: position_of_call(child, tool_calls) for id, child in traits.items()}
         with writing():
             for id, position in positions.items():
                 if position is not None:
@@ -53,26 +64,41 @@ def _traits(child: Session) -> SubagentTraits:
     # Some harnesses send a description of the environment before the task.
     first = History(child).entries(kinds=("model_input",), limit=_FIRST_INPUTS)
     tasks = [text_of(entry.body.get("content")).strip() for entry in first]
-    return SubagentTraits(ids, [task for task in tasks if task])
+    return SubagentTraits(ids, {task_digest(task) for task in tasks if task})
 
 
-def _starting_calls(parent: UUID) -> Iterator[SubagentCall]:
+def _starting_calls(parent: UUID, agents: Collection[str]) -> Iterator[SubagentCall]:
     """The tool calls of a session that may have started sub-agents, takes included."""
     has_several = Q(tool=SEVERAL_TOOLS)
     rows = Episode.objects.filter(Q(kind="agent") | has_several, session_id=parent).order_by("anchor")
     columns: Any = rows.values_list("kind", "tool_names", "first_position", "last_position")
-    spans = [
-        Span(str(parent), first, last)
-        for kind, names, first, last in columns.iterator()
-        if kind == "agent" or not AGENTS.isdisjoint(map(str.lower, names))
-    ]
-    kinds = ("model_output", "tool_results")
-    for start in range(0, len(spans), _BATCH_SIZE):
-        batch = spans[start : start + _BATCH_SIZE]
-        entries = in_spans(Entry.objects.filter(kind__in=kinds), batch).order_by("position")
-        by_step: dict[int, list[Any]] = {span.first: [] for span in batch}
-        for entry in entries:
-            for span in batch:
-                if span.first <= entry.position <= span.last:
-                    by_step[span.first].append(entry.core())
-        yield from filter(None, map(subagent_call, by_step.values()))
+    steps = dict[int, int]()  # a step that a rewind has cut has several rows
+    for kind, names, first, last in columns.iterator():
+        if kind == "agent" or not AGENTS.isdisjoint(map(str.lower, names)):
+            steps[first] = max(last, steps.get(first, 0))
+    firsts = sorted(steps)
+
+    def step_of(row: OwnRow) -> int:
+        """The first position of the step of an output or a result; 0 if it belongs to none of the steps."""
+        index = bisect_right(firsts, row.position) - 1
+        first = firsts[index] if index >= 0 else 0
+        return first if row.kind in _KINDS and row.position <= steps.get(first, 0) else 0
+
+    for first, last in _ranges(steps):
+        for _, in_step in groupby(filter(step_of, own_rows(parent, first, last)), step_of):
+            if found := subagent_call(map(OwnRow.core, in_step), agents):
+                yield found
+
+
+def _ranges(steps: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Ranges of positions that contain the steps. Steps that are close together are in one range."""
+    ordered = sorted(steps.items())
+    if not ordered:
+        return
+    first, last = ordered[0]
+    for next_first, next_last in ordered[1:]:
+        if next_first - last > _MAX_GAP:
+            yield first, last
+            first = next_first
+        last = max(last, next_last)
+    yield first, last

@@ -1,12 +1,13 @@
 """A sub-agent is traced to the call that started it: by ids first, then by its task."""
 
+import pickle
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
-from historyapp.core.subagent_calls import SubagentTraits, position_of_call, subagent_call
+from historyapp.core.subagent_calls import SubagentTraits, position_of_call, subagent_call, task_digest
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -21,12 +22,13 @@ def started(position: int, id: str, task: str, result: str = "done", **metadata:
     return [entry(position, output), entry(position + 1, ToolResults(results=(answer,)), **metadata)]
 
 
+AGENTS = ["t1", "a1b2c3d", "019f-77aa", "other", "done"]
 CALLS = [
     call
     for call in (
-        subagent_call(started(3, "t1", "look")),
-        subagent_call(started(7, "t2", "look", agent_id="a1b2c3d")),
-        subagent_call(started(9, "t3", "mend it", '{"agent_id": "019f-77aa"}')),
+        subagent_call(started(3, "t1", "look"), AGENTS),
+        subagent_call(started(7, "t2", "look", agent_id="a1b2c3d"), AGENTS),
+        subagent_call(started(9, "t3", "mend it", '{"agent_id": "019f-77aa"}'), AGENTS),
     )
     if call
 ]
@@ -45,7 +47,19 @@ CALLS = [
     ],
 )
 def test_the_most_specific_reference_to_a_call_wins(ids: list[str], task: str, position: int | None) -> None:
-    assert position_of_call(SubagentTraits(ids, ["<environment/>", task]), CALLS) == position
+    tasks = {task_digest(text) for text in ("<environment/>", task) if text}
+    assert position_of_call(SubagentTraits(ids, tasks), CALLS) == position
+
+
+def test_nothing_that_is_kept_of_a_step_grows_with_its_texts() -> None:
+    """A session may have many steps that start sub-agents, each with results of many MB."""
+    text = f"{'a' * 60_000}agent-in-the-middle{'b' * 60_000}agent-at-the-end"
+    agents = ["agent-at-the-end", "agent-in-the-middle"]
+    found = subagent_call(started(3, "t" * 1000, text, text), agents)
+    assert found is not None
+    assert found.named == {"agent-at-the-end"}
+    assert len(pickle.dumps(found)) < 1000
+    assert position_of_call(SubagentTraits((), {task_digest(text)}), [found]) == 3
 
 
 def test_calls_of_other_tools_start_no_sub_agent() -> None:
@@ -62,4 +76,4 @@ def test_a_call_is_found_by_its_id_alone_or_by_its_task_alone() -> None:
     by_name = ModelOutput(use_tool=UseTool(name="delegate", arguments={"task": " look "}))
     call_in_log = subagent_call([entry(1, by_name)])
     assert call_in_log is not None
-    assert call_in_log.tasks == {"look"}
+    assert call_in_log.tasks == {task_digest("look")}

@@ -1,11 +1,14 @@
 """Workers compute the outcomes of steps that an earlier version recorded."""
 
+from collections.abc import Iterator
+
 import pytest
 from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput
-from historyapp.models import Entry, Episode, Project, Session, StaleOutcomes
+from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.models.outcomes import RETRY_AFTER
+from historyapp.models.own_rows import OwnRow
 from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
 from historyapp.services.outcomes import (
@@ -27,7 +30,7 @@ def never() -> bool:
     return False
 
 
-def damaged_entries(*_: object) -> list[Entry]:
+def damaged_entries(*_: object) -> Iterator[OwnRow]:
     raise ValueError("damaged")
 
 
@@ -172,7 +175,7 @@ def test_a_session_that_cannot_be_read_does_not_delay_others(
     forget([*sessions, Session.objects.get(pk=other.pk)])
     own = outcomes_service._own_entries
 
-    def read(one: Session, after: int) -> list[Entry]:
+    def read(one: Session, after: int) -> Iterator[OwnRow]:
         if one.pk == session.pk:
             raise ValueError("damaged")
         return own(one, after)

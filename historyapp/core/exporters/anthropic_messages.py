@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from historyapp.core.entries import Entry, MemoryNotebook, SystemInstruction
 from historyapp.core.episodes import conversation_parts
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES as FORMAT
-from historyapp.core.formats.anthropic_messages import merged
+from historyapp.core.formats.anthropic_messages import merged_blocks
 from historyapp.core.json import dump_json
 from historyapp.core.text import clean
 
@@ -20,6 +21,7 @@ class _AnthropicMessagesExporter:
     media_type = "application/json"
     suffix = ".anthropic.json"
     live_only = True
+    whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         current: dict[str, str] = {}
@@ -32,13 +34,26 @@ class _AnthropicMessagesExporter:
                 else:
                     yield entry
 
-        messages = merged(FORMAT.joined(map(FORMAT.write, conversation_parts(message_entries()))))
+        blocks = merged_blocks(FORMAT.joined(map(FORMAT.write, conversation_parts(message_entries()))))
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
-        for number, message in enumerate(messages):
-            yield (",\n" if number else "\n") + dump_json(message)
+        yield from _messages(blocks)
         texts = [current.get(kind, "") for kind in ("system_instruction", "memory_notebook")]
         system = [{"type": "text", "text": clean(text)} for text in texts if text.strip()]
         yield f'\n],\n"system": {dump_json(system)}}}\n'
+
+
+def _messages(blocks: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """The messages as JSON, a block at a time: a message holds all inputs between two steps."""
+    last_role = ""
+    for role, block in blocks:
+        if role == last_role:
+            yield f",{dump_json(block)}"
+        else:
+            end = "]},\n" if last_role else "\n"
+            yield f'{end}{{"role":"{role}","content":[{dump_json(block)}'
+        last_role = role
+    if last_role:
+        yield "]}"
 
 
 ANTHROPIC_MESSAGES = _AnthropicMessagesExporter()

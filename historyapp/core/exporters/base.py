@@ -75,6 +75,8 @@ class Exporter(Protocol):
     """The end of the file's name, with its dot."""
     live_only: bool
     """Whether it writes only live entries."""
+    whole_steps: bool
+    """Whether it holds all entries of a step in memory, see :mod:`historyapp.core.exporters.long_steps`."""
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         """The session as parts of a text, each encodable as UTF-8.

@@ -61,6 +61,7 @@ class _HtmlReplay:
     media_type = "text/html"
     suffix = ".html"
     live_only = True
+    whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         batch, size = list[str](), 0

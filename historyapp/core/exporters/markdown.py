@@ -41,6 +41,7 @@ class _Markdown:
     media_type = "text/markdown"
     suffix = ".md"
     live_only = True
+    whole_steps = False
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         entries = iter(session.entries)

@@ -15,6 +15,7 @@ class _OpenAIMessages:
     media_type = "application/json"
     suffix = ".openai.json"
     live_only = True
+    whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['

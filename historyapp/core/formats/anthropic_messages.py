@@ -4,6 +4,8 @@ The first message is a user's, and the roles alternate. All tool results of a tu
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from historyapp.core.content import BASE64, image_data, image_url, plain_text, shaped_content
@@ -192,20 +194,26 @@ ANTHROPIC_MESSAGES = AnthropicMessages()
 
 def merged(messages: Iterable[Item]) -> Iterator[Item]:
     """The messages, merged so that the roles alternate. The first message is a user's."""
-    role, blocks = "", list[Item]()
+    for role, blocks in groupby(merged_blocks(messages), itemgetter(0)):
+        yield _message(role, [block for _, block in blocks])
+
+
+def merged_blocks(messages: Iterable[Item]) -> Iterator[tuple[str, Item]]:
+    """The blocks of the same messages, each with its role."""
+    before: tuple[str, Item] | None = None
     for message in messages:
-        if not role and message["role"] == "assistant":
-            yield _message("user", [_text(NO_BEGINNING)])
-        if message["role"] != role and blocks:
-            yield _message(role, blocks)
-            blocks = []
         role = message["role"]
-        blocks.extend(message["content"])
-    if blocks:
+        if before is None and role == "assistant":
+            before = "user", _text(NO_BEGINNING)
+        for block in message["content"]:
+            if before:
+                yield before
+            before = role, block
+    if before:
+        role, block = before
         # The API refuses a text of the assistant that ends in white space.
-        if role == "assistant" and blocks[-1]["type"] == "text":
-            blocks[-1] = _text(blocks[-1]["text"].rstrip())
-        yield _message(role, blocks)
+        is_last_text = role == "assistant" and block["type"] == "text"
+        yield role, _text(block["text"].rstrip()) if is_last_text else block
 
 
 def _message(role: str, blocks: list[Item]) -> Item:

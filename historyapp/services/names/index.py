@@ -27,8 +27,10 @@ from historyapp.core.origins import (
     names_in,
 )
 from historyapp.core.windows import LogRow
-from historyapp.models import Entry, NameIndex, NamePage, NameRun, Session, StepNames
+from historyapp.models import NameIndex, NamePage, NameRun, Session, StepNames
+from historyapp.models.long_rows import AT_ONCE
 from historyapp.models.origins import Unsaved, indexed_spans, key_places
+from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.sql import outermost, window_rows
 from historyapp.services.names.merges import merge_runs, places_of_run
 from historyapp.services.transactions import writing
@@ -217,23 +219,21 @@ def read_chunk(
 
 def _next_entries(
     session: Session, after: int, last: int | None, *, is_interactive: bool
-) -> list[tuple[Entry, core.Entry]]:
+) -> list[tuple[OwnRow, core.Entry]]:
     """The next entries. A chunk ends with a rewind, because the lineage changes there."""
     max_entries, max_tokens = (READ_ENTRIES, READ_TOKENS) if is_interactive else (CHUNK_ENTRIES, CHUNK_TOKENS)
-    # A range, because for a limit PostgreSQL may read and sort all entries of a session.
     end = after + max_entries if last is None else min(after + max_entries, last)
-    rows = Entry.objects.filter(session=session, position__gt=after, position__lte=end)
-    entries: list[tuple[Entry, core.Entry]] = []
-    tokens = 0
-    for row in rows.order_by("position").iterator(chunk_size=10):
+    entries: list[tuple[OwnRow, core.Entry]] = []
+    tokens = size = 0
+    for row in own_rows(session.pk, after + 1, min(end, session.head)):
         entries.append((row, row.core()))
-        tokens += row.tokens
-        if row.kind == "rewind" or tokens >= max_tokens:
+        tokens, size = tokens + row.tokens, size + row.size
+        if row.kind == "rewind" or tokens >= max_tokens or size >= AT_ONCE:
             break
     return entries
 
 
-def _action(row: Entry, output: core.ModelOutput) -> _Action:
+def _action(row: OwnRow, output: core.ModelOutput) -> _Action:
     files: dict[str, None] = {}
     names: dict[str, None] = {}
     for tool_call in calls_of(output):
@@ -243,7 +243,7 @@ def _action(row: Entry, output: core.ModelOutput) -> _Action:
 
 
 def _flagged_steps(
-    state: _IndexState, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
+    state: _IndexState, entries: Sequence[tuple[OwnRow, core.Entry]], keys: Sequence[set[int]]
 ) -> list[StepNames]:
     """The rows of actions with names that were not seen before or had been compacted away.
 
