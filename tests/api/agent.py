@@ -53,9 +53,9 @@ class Agent:
     ) -> Received:
         """Sends any bytes as the body. The OpenAPI document must declare the response."""
         url = f"{self._base}{path}"
-        answer = parse_response(self._client.generic(method, url, body, type, headers=headers))
-        assert_declared(method, url, answer)
-        return answer
+        response = parse_response(self._client.generic(method, url, body, type, headers=headers))
+        assert_declared(method, url, response)
+        return response
 
     def get(self, path: str = "", headers: Headers = None) -> Received:
         return self.send("GET", path, headers=headers)
@@ -74,9 +74,9 @@ class Agent:
         return self.send("DELETE", path)
 
     def upload(self, path: str, fields: dict[str, Any], headers: Headers = None) -> Received:
-        answer = parse_response(self._client.post(f"{self._base}{path}", fields, headers=headers))
-        assert_declared("POST", f"{self._base}{path}", answer)
-        return answer
+        response = parse_response(self._client.post(f"{self._base}{path}", fields, headers=headers))
+        assert_declared("POST", f"{self._base}{path}", response)
+        return response
 
     def append(self, *entries: dict[str, Any]) -> list[int]:
         """Appends entries, which must be accepted. Returns their positions."""
@@ -110,19 +110,19 @@ def parse_response(response: Any) -> Received:
     )
 
 
-def assert_declared(method: str, url: str, answer: Received) -> None:
+def assert_declared(method: str, url: str, response: Received) -> None:
     """Checks that the OpenAPI document lists the response's status and, for a problem, its code."""
     path = url.partition("?")[0]
     route = next((route for route in routes() if route[0] == method and route[1].fullmatch(path)), None)
-    if route is None or answer.status == 500:  # a test of the server's faults
+    if route is None or response.status == 500:  # a test of the server's faults
         return
-    declared = route[2].get(str(answer.status)) or route[2].get(answer.status)
-    assert declared, f"{method} {path} does not declare {answer.status}: {answer.body}"
-    if answer.status >= 400:
-        code = answer["type"].partition("#")[2]
+    declared = route[2].get(str(response.status)) or route[2].get(response.status)
+    assert declared, f"{method} {path} does not declare {response.status}: {response.body}"
+    if response.status >= 400:
+        code = response["type"].partition("#")[2]
         assert f"`{code}`:" in declared["description"], f"{method} {path} does not declare {code}"
-    elif model := route[3].get(answer.status):
-        assert_complete(adapter(model).validate_python(answer.body))
+    elif model := route[3].get(response.status):
+        assert_complete(adapter(model).validate_python(response.body))
 
 
 def assert_complete(value: Any) -> None:

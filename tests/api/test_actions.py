@@ -122,9 +122,9 @@ def test_a_wrong_result_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
 
 
 def test_the_error_of_an_invalid_thought_has_no_internal_names(run: Agent) -> None:
-    answer = run.post("/actions", {"use_tool": {"name": "ls"}, "thoughts": 5})
-    assert answer.status == 422
-    assert [wrong["loc"] for wrong in answer["errors"]] == [
+    response = run.post("/actions", {"use_tool": {"name": "ls"}, "thoughts": 5})
+    assert response.status == 422
+    assert [wrong["loc"] for wrong in response["errors"]] == [
         ["body", "thoughts"],
         ["body", "thoughts", "Thoughts"],
     ]

@@ -65,15 +65,15 @@ def test_each_method_needs_its_scope(
     project: Project, session_id: str, scopes: tuple[str, ...], statuses: list[int]
 ) -> None:
     agent = Agent(key_for(project, "narrow", scopes))
-    answers = [
+    responses = [
         agent.get("/sessions"),
         agent.post("/sessions"),
         agent.patch(f"/sessions/{session_id}", {"title": "x"}),
         agent.delete(f"/sessions/{session_id}"),
     ]
-    assert [answer.status for answer in answers] == statuses
-    refused = [answer for answer in answers if answer.status == 403]
-    assert all(answer["scope"] in answer["detail"] for answer in refused)
+    assert [response.status for response in responses] == statuses
+    refused = [response for response in responses if response.status == 403]
+    assert all(response["scope"] in response["detail"] for response in refused)
 
 
 def test_the_cookie_of_a_signed_in_browser_is_ignored(project: Project) -> None:
@@ -178,8 +178,8 @@ def test_a_stranger_gets_the_404_of_an_unknown_id(
 ) -> None:
     def ask(id: str) -> tuple[int, object]:
         sent = b"" if body is None else json.dumps(body).encode()
-        answer = charlie.send(method, f"/sessions/{id}{path}", sent)
-        return answer.status, {**answer.body, "detail": answer["detail"].replace(id, "ID")}
+        response = charlie.send(method, f"/sessions/{id}{path}", sent)
+        return response.status, {**response.body, "detail": response["detail"].replace(id, "ID")}
 
     missing = ask("0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
     assert missing[0] == 404

@@ -48,10 +48,10 @@ def test_a_tag_is_added_and_removed(alice: Agent, sessions: list[str]) -> None:
     started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "to read", "sessions": sessions})
     assert (started.status, started["state"], started["waiting"]) == (202, "running", 3)
     tasks.bulk_action(started["id"])
-    found = alice.get(f"/bulk-actions/{started['id']}")
-    assert (found["state"], found["done"], found["unchanged"], found["total"]) == ("finished", 2, 1, 3)
-    assert [item["state"] for item in found["items"]] == ["unchanged", "done", "done"]
-    assert found["items"][0]["reason"] == "The session already has the tag."
+    action = alice.get(f"/bulk-actions/{started['id']}")
+    assert (action["state"], action["done"], action["unchanged"], action["total"]) == ("finished", 2, 1, 3)
+    assert [item["state"] for item in action["items"]] == ["unchanged", "done", "done"]
+    assert action["items"][0]["reason"] == "The session already has the tag."
     assert all(session.tags == ["to read"] for session in Session.objects.all())
     removed = finished(alice, "remove_tag", sessions[:2], tag="to read")
     assert removed["done"] == 2
@@ -71,9 +71,9 @@ def test_missing_sessions_are_named_and_the_others_changed(
     alice: Agent, charlie: Agent, sessions: list[str]
 ) -> None:
     foreign, unknown = charlie.post("/sessions", {"title": "secret"})["id"], str(uuid4())
-    found = finished(alice, "add_tag", [foreign, sessions[0], unknown], tag="x")
-    assert (found["done"], found["failed"]) == (1, 2)
-    for item, id in ((found["items"][0], foreign), (found["items"][2], unknown)):
+    action = finished(alice, "add_tag", [foreign, sessions[0], unknown], tag="x")
+    assert (action["done"], action["failed"]) == (1, 2)
+    for item, id in ((action["items"][0], foreign), (action["items"][2], unknown)):
         assert item == {
             "session": id,
             "title": "",
@@ -82,15 +82,15 @@ def test_missing_sessions_are_named_and_the_others_changed(
             "compression": None,
         }
     assert charlie.get(f"/sessions/{foreign}")["tags"] == []
-    assert charlie.get(f"/bulk-actions/{found['id']}").status == 404
-    assert charlie.delete(f"/bulk-actions/{found['id']}").status == 404
+    assert charlie.get(f"/bulk-actions/{action['id']}").status == 404
+    assert charlie.delete(f"/bulk-actions/{action['id']}").status == 404
 
 
 def test_only_the_session_with_too_many_tags_fails(alice: Agent, sessions: list[str]) -> None:
     alice.patch(f"/sessions/{sessions[1]}", {"tags": [f"t{number}" for number in range(50)]})
-    found = finished(alice, "add_tag", sessions, tag="x")
-    assert [item["state"] for item in found["items"]] == ["done", "failed", "done"]
-    assert "at most 50 tags" in found["items"][1]["reason"]
+    action = finished(alice, "add_tag", sessions, tag="x")
+    assert [item["state"] for item in action["items"]] == ["done", "failed", "done"]
+    assert "at most 50 tags" in action["items"][1]["reason"]
 
 
 def test_a_repeated_request_starts_one_action(alice: Agent, sessions: list[str]) -> None:
@@ -142,21 +142,26 @@ def test_compressions_are_started_and_counted_until_they_end(alice: Agent, sessi
     with_steps(alice, sessions[0])
     with_steps(alice, sessions[1])
     alice.patch(f"/sessions/{sessions[1]}", {"status": "archived"})
-    found = finished(alice, "compress", sessions, strategy="simple_extract")
-    assert (found["state"], found["under_way"], found["failed"], found["unchanged"]) == ("running", 1, 1, 1)
-    assert "archived" in found["items"][1]["reason"]
-    assert "nothing to compress" in found["items"][2]["reason"]
-    run = CompressionRun.objects.get(pk=found["items"][0]["compression"])
+    action = finished(alice, "compress", sessions, strategy="simple_extract")
+    assert (action["state"], action["under_way"], action["failed"], action["unchanged"]) == (
+        "running",
+        1,
+        1,
+        1,
+    )
+    assert "archived" in action["items"][1]["reason"]
+    assert "nothing to compress" in action["items"][2]["reason"]
+    run = CompressionRun.objects.get(pk=action["items"][0]["compression"])
     assert run.actor.startswith("key:ph_")
     carry_out(run.pk)
-    ended = alice.get(f"/bulk-actions/{found['id']}")
+    ended = alice.get(f"/bulk-actions/{action['id']}")
     assert (ended["state"], ended["done"], ended["under_way"]) == ("finished", 1, 0)
 
 
 def test_cancelling_an_action_cancels_its_compressions(alice: Agent, sessions: list[str]) -> None:
     with_steps(alice, sessions[0])
-    found = finished(alice, "compress", sessions[:1], strategy="simple_extract")
-    cancelled = alice.delete(f"/bulk-actions/{found['id']}")
+    action = finished(alice, "compress", sessions[:1], strategy="simple_extract")
+    cancelled = alice.delete(f"/bulk-actions/{action['id']}")
     assert (cancelled["state"], cancelled["cancelled"]) == ("cancelled", 1)
     assert CompressionRun.objects.get().state == "cancelled"
 
@@ -166,10 +171,10 @@ def test_an_estimate_starts_nothing(alice: Agent, charlie: Agent, sessions: list
     with_steps(alice, sessions[1], 10)
     foreign = charlie.post("/sessions")["id"]
     body = {"sessions": [*sessions, foreign], "strategy": "simple_extract"}
-    found = alice.post("/bulk-actions/estimate", body)
-    assert (found["sessions"], found["nothing_to_do"], found["steps"]) == (2, 1, 14)
-    assert (found["calls"], found["money"], found["models"]) == (0, 0, [])
-    assert found["refused"] == [
+    estimate = alice.post("/bulk-actions/estimate", body)
+    assert (estimate["sessions"], estimate["nothing_to_do"], estimate["steps"]) == (2, 1, 14)
+    assert (estimate["calls"], estimate["money"], estimate["models"]) == (0, 0, [])
+    assert estimate["refused"] == [
         {"session": foreign, "title": "", "reason": f"There is no session {foreign}."}
     ]
     assert not CompressionRun.objects.exists()
@@ -215,13 +220,13 @@ def test_many_sessions_are_exported_as_one_zip(
         "/api/v1/exports", {"sessions": ids, "format": "markdown"}, content_type="application/json"
     )
     assert response.headers["Content-Type"] == "application/zip"
-    with zipfile.ZipFile(BytesIO(b"".join(response.streaming_content))) as found:  # type: ignore[attr-defined]
-        assert found.testzip() is None
-        index = json.loads(found.read("index.json"))
+    with zipfile.ZipFile(BytesIO(b"".join(response.streaming_content))) as archive:  # type: ignore[attr-defined]
+        assert archive.testzip() is None
+        index = json.loads(archive.read("index.json"))
         assert [file["session"] for file in index["files"]] == sessions
         assert index["not_exported"] == [{"session": foreign, "reason": f"There is no session {foreign}."}]
-        assert len(found.namelist()) == 4
-        assert "run 0" in found.read(index["files"][0]["file"]).decode()
+        assert len(archive.namelist()) == 4
+        assert "run 0" in archive.read(index["files"][0]["file"]).decode()
     assert AuditRecord.objects.filter(action="export").count() == 3
 
 
@@ -232,13 +237,13 @@ def test_an_export_without_sessions_or_format_is_refused(alice: Agent, sessions:
 
 def test_a_second_worker_continues_where_the_first_stopped(alice: Agent, sessions: list[str]) -> None:
     started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "x", "sessions": sessions})
-    answers = iter([False, False, True])
-    assert not process_bulk_action(UUID(started["id"]), lambda: next(answers), lambda _: None)
+    stops = iter([False, False, True])
+    assert not process_bulk_action(UUID(started["id"]), lambda: next(stops), lambda _: None)
     between = alice.get(f"/bulk-actions/{started['id']}")
     assert (between["state"], between["done"], between["waiting"]) == ("running", 2, 1)
     tasks.bulk_action(started["id"])
-    found = alice.get(f"/bulk-actions/{started['id']}")
-    assert (found["state"], found["done"], found["unchanged"]) == ("finished", 3, 0)
+    action = alice.get(f"/bulk-actions/{started['id']}")
+    assert (action["state"], action["done"], action["unchanged"]) == ("finished", 3, 0)
     assert Change.objects.filter(kind="session_changed").count() == 3
 
 

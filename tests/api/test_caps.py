@@ -19,8 +19,8 @@ def spender(project: Project) -> Agent:
     return Agent(key_for(project, "spender", ("read", "write", "spend")))
 
 
-def shown(answer: Any) -> list[tuple[Any, ...]]:
-    return [(cap["subject"], cap["period"], cap["limit"], cap["left"]) for cap in answer["items"]]
+def shown(response: Any) -> list[tuple[Any, ...]]:
+    return [(cap["subject"], cap["period"], cap["limit"], cap["left"]) for cap in response["items"]]
 
 
 def test_caps_of_project_session_and_key_are_set_and_listed(alice: Agent, run: Agent, spender: Agent) -> None:

@@ -130,11 +130,11 @@ def test_an_invalid_compression_is_refused(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if call == "compressions":
-        answer = six.post("/compressions", fields)
+        response = six.post("/compressions", fields)
     else:
         query = {**fields, "options": '{"nope": 1}'} if "options" in fields else fields
-        answer = six.get("/compressions/estimate?" + "&".join(f"{k}={v}" for k, v in query.items()))
-    assert_problem(answer, 422, words)
+        response = six.get("/compressions/estimate?" + "&".join(f"{k}={v}" for k, v in query.items()))
+    assert_problem(response, 422, words)
     assert not CompressionRun.objects.exists()
 
 

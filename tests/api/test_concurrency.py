@@ -34,10 +34,12 @@ def test_fifty_concurrent_writers_leave_no_gap(run: Agent) -> None:
         batch = [ask(f"{number}.{index}") for index in range(3)]
         return lambda: run.post("/entries", {"entries": batch})
 
-    answers = run_concurrently(*[write(number) for number in range(50)])
-    assert [answer.status for answer in answers] == [201] * 50
-    assert all(answer["positions"] == list(range(p := answer["positions"][0], p + 3)) for answer in answers)
-    assert sorted(p for answer in answers for p in answer["positions"]) == list(range(1, 151))
+    responses = run_concurrently(*[write(number) for number in range(50)])
+    assert [response.status for response in responses] == [201] * 50
+    assert all(
+        response["positions"] == list(range(p := response["positions"][0], p + 3)) for response in responses
+    )
+    assert sorted(p for response in responses for p in response["positions"]) == list(range(1, 151))
     items = run.get("/entries?limit=500")["items"]
     assert [item["position"] for item in items] == list(range(1, 151))
     assert {item["content"] for item in items} == {f"{n}.{i}" for n in range(50) for i in range(3)}
@@ -45,9 +47,9 @@ def test_fifty_concurrent_writers_leave_no_gap(run: Agent) -> None:
 
 
 def test_only_one_of_several_concurrent_actions_is_accepted(run: Agent) -> None:
-    answers = run_concurrently(*[run.act] * 8)
-    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
-    assert {answer["detail"] for answer in answers if answer.status == 409} == {
+    responses = run_concurrently(*[run.act] * 8)
+    assert sorted(response.status for response in responses) == [201] + [409] * 7
+    assert {response["detail"] for response in responses if response.status == 409} == {
         "Action for current cycle already set"
     }
     assert run.get()["steps"] == 1
@@ -55,15 +57,15 @@ def test_only_one_of_several_concurrent_actions_is_accepted(run: Agent) -> None:
 
 def test_only_one_of_several_concurrent_results_is_accepted(run: Agent) -> None:
     run.act()
-    answers = run_concurrently(*[run.succeed, run.fail] * 4)
-    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    responses = run_concurrently(*[run.succeed, run.fail] * 4)
+    assert sorted(response.status for response in responses) == [201] + [409] * 7
     assert Entry.objects.count() == 2
 
 
 def test_only_one_of_several_writers_that_expect_the_same_head_succeeds(run: Agent) -> None:
     body = {"entries": [ask()], "expected_position": 0}
-    answers = run_concurrently(*[lambda: run.post("/entries", body)] * 8)
-    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    responses = run_concurrently(*[lambda: run.post("/entries", body)] * 8)
+    assert sorted(response.status for response in responses) == [201] + [409] * 7
     assert run.get()["head"] == 1
 
 
@@ -75,28 +77,28 @@ def test_concurrent_duplicate_requests_are_processed_once(
     run: Agent, path: str, body: dict[str, Any]
 ) -> None:
     before = run.get()["head"], Session.objects.count()
-    answers = run_concurrently(*[lambda: run.post(path, body, {"Idempotency-Key": "one"})] * 8)
-    assert [answer.status for answer in answers] == [201] * 8
-    assert all(answer.body == answers[0].body for answer in answers)
-    assert sum("Idempotency-Replayed" in answer.headers for answer in answers) == 7
+    responses = run_concurrently(*[lambda: run.post(path, body, {"Idempotency-Key": "one"})] * 8)
+    assert [response.status for response in responses] == [201] * 8
+    assert all(response.body == responses[0].body for response in responses)
+    assert sum("Idempotency-Replayed" in response.headers for response in responses) == 7
     after = run.get()["head"], Session.objects.count()
     assert sum(after) == sum(before) + 1
 
 
 def test_concurrent_requests_with_one_id_create_one_session(alice: Agent) -> None:
     body = {"id": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"}
-    answers = run_concurrently(*[lambda: alice.post("/sessions", body)] * 8)
-    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    responses = run_concurrently(*[lambda: alice.post("/sessions", body)] * 8)
+    assert sorted(response.status for response in responses) == [201] + [409] * 7
 
 
 def test_concurrent_rewinds_and_appends_leave_a_readable_history(run: Agent) -> None:
     for _ in range(3):
         run.step()
-    answers = run_concurrently(
+    responses = run_concurrently(
         *[lambda: run.post("/rewinds", {"episodes": 1})] * 4,
         *[lambda: run.post("/entries", {"entries": [ask()]})] * 8,
     )
-    assert [answer.status for answer in answers] == [201] * 12
+    assert [response.status for response in responses] == [201] * 12
     everything = run.get("/entries?take=all&limit=500")["items"]
     assert [item["position"] for item in everything] == list(range(1, 19))
     live = [item["position"] for item in run.get("/entries?limit=500")["items"]]
@@ -109,7 +111,7 @@ def test_concurrent_compression_requests_share_one_run(run: Agent, monkeypatch: 
     for _ in range(6):
         run.step()
     request = {"strategy": "simple_extract"}
-    answers = run_concurrently(*[lambda: run.post("/compressions", request)] * 8)
-    assert [answer.status for answer in answers] == [202] * 8
-    assert sorted(answer["joined"] for answer in answers) == [False] + [True] * 7
-    assert len({answer["id"] for answer in answers}) == 1
+    responses = run_concurrently(*[lambda: run.post("/compressions", request)] * 8)
+    assert [response.status for response in responses] == [202] * 8
+    assert sorted(response["joined"] for response in responses) == [False] + [True] * 7
+    assert len({response["id"] for response in responses}) == 1

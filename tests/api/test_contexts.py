@@ -18,9 +18,9 @@ def three(run: Agent) -> Agent:
 
 
 def text(run: Agent, query: str) -> str:
-    answer = run.get(f"/progress{query}")
-    assert answer.status == 200, answer.body
-    return str(answer["text"])
+    response = run.get(f"/progress{query}")
+    assert response.status == 200, response.body
+    return str(response["text"])
 
 
 def test_the_default_style_is_a_list(three: Agent) -> None:

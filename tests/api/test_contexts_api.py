@@ -26,9 +26,9 @@ def three(run: Agent) -> Agent:
 
 
 def context(run: Agent, **fields: Any) -> Any:
-    answer = run.post("/contexts", {"max_tokens": 5000, **fields})
-    assert answer.status == 201, answer.body
-    return answer.body
+    response = run.post("/contexts", {"max_tokens": 5000, **fields})
+    assert response.status == 201, response.body
+    return response.body
 
 
 FIELDS = {
@@ -81,8 +81,8 @@ def test_the_hash_is_that_of_the_requests_compact_json(three: Agent) -> None:
 
 
 def test_a_request_can_turn_recording_off(three: Agent) -> None:
-    answer = three.post("/contexts", {"record": False})
-    assert (answer.status, answer["snapshot"]) == (200, None)
+    response = three.post("/contexts", {"record": False})
+    assert (response.status, response["snapshot"]) == (200, None)
     assert not Snapshot.objects.exists()
 
 

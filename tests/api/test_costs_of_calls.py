@@ -27,14 +27,14 @@ def ready(run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Ag
 @pytest.fixture
 def reserved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The estimates of the attempts, in order."""
-    found, add = list[int](), Reservation.add_attempt
+    amounts, add = list[int](), Reservation.add_attempt
 
     def add_attempt(self: Reservation) -> None:
         add(self)
-        found.append(self.attempt_cost)
+        amounts.append(self.attempt_cost)
 
     monkeypatch.setattr(Reservation, "add_attempt", add_attempt)
-    return found
+    return amounts
 
 
 def counted(project: Project) -> int:
@@ -144,8 +144,8 @@ def test_a_retry_beyond_the_cap_is_refused_and_logged(
     ready.post("/calls", {**CALL, "max_output_tokens": 1000})
     alice.patch("/project", {"daily_cap": (counted(project) + 1.5 * reserved[0]) / 1_000_000})
     loopback.steps.append(Broken("cut", after=4))
-    answer = ready.post("/calls", {**CALL, "max_output_tokens": 1000})
-    assert "The project may spend" in str(answer.body)
+    response = ready.post("/calls", {**CALL, "max_output_tokens": 1000})
+    assert "The project may spend" in str(response.body)
     assert len(loopback.requests) == 2
     assert ready.get("/entries")["items"][-1]["kind"] == "debug_log"
     assert not SpendingReservation.objects.exists()

@@ -19,9 +19,9 @@ def five(run: Agent) -> Agent:
 
 
 def numbers(run: Agent, query: str) -> list[int]:
-    answer = run.get(f"/episodes{query}")
-    assert answer.status == 200, answer.body
-    return [item["number"] for item in answer["items"]]
+    response = run.get(f"/episodes{query}")
+    assert response.status == 200, response.body
+    return [item["number"] for item in response["items"]]
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_a_slice_has_the_requested_steps(five: Agent, query: str, expected: list
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(-7, 7), stop=st.integers(-7, 7))
 def test_a_slice_equals_a_python_slice_or_is_an_error(five: Agent, start: int, stop: int) -> None:
-    answer = five.get(f"/episodes?from={start}&to={stop}")
+    response = five.get(f"/episodes?from={start}&to={stop}")
     steps = [1, 2, 3, 4, 5]
     first, last = (number if number > 0 else 6 + number for number in (start, stop))
     if first in steps and last in steps and start and stop and first <= last:
-        assert [item["number"] for item in answer["items"]] == steps[first - 1 : last]
+        assert [item["number"] for item in response["items"]] == steps[first - 1 : last]
     else:
-        assert_problem(answer, 422)
+        assert_problem(response, 422)
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def recorded(alice: Agent, session_id: str, settled: None) -> Agent:
 
 
 def items(agent: Agent, query: str = "") -> dict[str | None, Any]:
-    answer = agent.get(f"/figures?from=2026-03-01&to=2026-03-31{query}")
-    return {item["name"]: item for item in answer["items"]}
+    response = agent.get(f"/figures?from=2026-03-01&to=2026-03-31{query}")
+    return {item["name"]: item for item in response["items"]}
 
 
 def test_a_span_is_grouped_by_day_model_and_tool(recorded: Agent) -> None:
@@ -57,21 +57,21 @@ def test_costs_are_reported_or_computed_from_the_price_list(recorded: Agent) -> 
 
 
 def test_filters_apply_to_the_total(recorded: Agent) -> None:
-    answer = recorded.get("/figures?from=2026-03-01&to=2026-03-31&tool=ls")
-    assert (answer["total"]["steps"], len(answer["items"])) == (1, 1)
+    response = recorded.get("/figures?from=2026-03-01&to=2026-03-31&tool=ls")
+    assert (response["total"]["steps"], len(response["items"])) == (1, 1)
     assert items(recorded, "&agent=nobody") == {}
 
 
 def test_the_previous_span_has_the_same_length(recorded: Agent) -> None:
-    answer = recorded.get("/figures?from=2026-03-03&to=2026-03-03")
-    assert (answer["total"]["steps"], answer["before"]["steps"]) == (1, 1)
+    response = recorded.get("/figures?from=2026-03-03&to=2026-03-03")
+    assert (response["total"]["steps"], response["before"]["steps"]) == (1, 1)
 
 
 def test_the_default_span_is_the_last_thirty_days(recorded: Agent) -> None:
-    answer = recorded.get("/figures")
+    response = recorded.get("/figures")
     today = timezone.now().date()
-    assert answer["last"] == today.isoformat()
-    assert answer["first"] == (today - timedelta(days=29)).isoformat()
+    assert response["last"] == today.isoformat()
+    assert response["first"] == (today - timedelta(days=29)).isoformat()
 
 
 def test_uncounted_sessions_are_reported(recorded: Agent, session_id: str) -> None:

@@ -28,13 +28,13 @@ def searched_run(run: Agent) -> Agent:
 
 
 def test_entries_are_named_with_the_text_around_the_match(searched_run: Agent) -> None:
-    answer = searched_run.get("/find?q=ensuresetup(")
-    assert answer.status == 200
-    assert answer["items"][0] == {
+    response = searched_run.get("/find?q=ensuresetup(")
+    assert response.status == 200
+    assert response["items"][0] == {
         "episode": 1, "position": 3, "field": "result", "before": "hooks_test.go: ", "match": "ensureSetup(",
         "after": ")", "times": 1, "live": True,
     }  # fmt: skip
-    assert (answer["count"], answer["complete"], answer["next"]) == (2, True, None)
+    assert (response["count"], response["complete"], response["next"]) == (2, True, None)
     fields = [
         (item["position"], item["field"], item["episode"])
         for item in searched_run.get("/find?q=setup")["items"]
@@ -79,10 +79,10 @@ def test_a_long_session_is_searched_in_parts_and_its_index_is_requested(
     monkeypatch.setattr(text_search, "MAX_ENTRIES", 520)
     for start in range(0, 600, 200):
         run.append(*[ask(f"message {number}") for number in range(start, start + 200)])
-    answer = run.get("/find?q=message 599")
-    assert (answer["items"], answer["complete"]) == ([], False)
+    response = run.get("/find?q=message 599")
+    assert (response["items"], response["complete"]) == ([], False)
     assert [str(session) for session in index_requests] == [session_id]
-    rest = run.get(f"/find?q=message 599&cursor={answer['next']}")
+    rest = run.get(f"/find?q=message 599&cursor={response['next']}")
     assert [item["position"] for item in rest["items"]] == [600]
     assert index_text(index_requests[0]) == TextBlock.objects.count() == 1
     assert run.get("/find?q=message 599")["complete"] is True

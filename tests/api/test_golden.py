@@ -18,11 +18,11 @@ def test_the_api_answers_as_the_earlier_history_did(case: dict[str, Any], alice:
     run = alice.within(f"/sessions/{session['id']}")
     refused = []
     for index, operation in enumerate(case["ops"]):
-        answer = carry_out(run, operation)
-        if answer.status == 409:
-            refused.append({"op_index": index, "message": answer["detail"]})
+        response = carry_out(run, operation)
+        if response.status == 409:
+            refused.append({"op_index": index, "message": response["detail"]})
         else:
-            assert answer.status == 201, answer.body
+            assert response.status == 201, response.body
     seen = observed(run)
     expected = case["expected"]
     if seen["n_episodes"]:

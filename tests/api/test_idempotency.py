@@ -83,8 +83,8 @@ def test_of_two_equal_requests_at_once_one_is_carried_out(
 def test_an_estimate_stores_no_key(alice: Agent, run: Agent) -> None:
     estimate = {"sessions": [run.get()["id"]], "strategy": "simple_extract"}
     for _ in range(2):
-        answer = alice.post("/bulk-actions/estimate", estimate, KEY)
-        assert (answer.status, REPLAYED in answer.headers) == (200, False)
+        response = alice.post("/bulk-actions/estimate", estimate, KEY)
+        assert (response.status, REPLAYED in response.headers) == (200, False)
     assert not IdempotencyKey.objects.exists()
 
 

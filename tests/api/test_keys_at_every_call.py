@@ -49,14 +49,16 @@ def operations(session_id: str, run: Agent) -> list[Operation]:
     """Every operation of the document for a session of Alice's, with the example bodies."""
     run.append(ask("mine"))
     document = Agent(None).get("/openapi.json").body
-    found = []
+    operations_of_document = []
     for path, calls in document["paths"].items():
         filled = path.removeprefix(PREFIX).format(session_id=session_id, **GIVEN)
         for method, call in calls.items():
             address = filled + QUERIES.get(path.removeprefix(PREFIX), "")
-            found.append(Operation(method.upper(), address, "{session_id}" in path, body_of(document, call)))
-    assert len(found) >= 41
-    return found
+            operations_of_document.append(
+                Operation(method.upper(), address, "{session_id}" in path, body_of(document, call))
+            )
+    assert len(operations_of_document) >= 41
+    return operations_of_document
 
 
 def body_of(document: dict[str, Any], call: dict[str, Any]) -> bytes:
@@ -96,8 +98,8 @@ def test_without_a_usable_key_every_operation_is_a_401_and_writes_nothing(
     key = {"none": None, "wrong": "ph_" + "0" * 40, "revoked": revoked(project)}[state]
     before = rows()
     given = answers(operations, key)
-    assert {answer.status for _, answer in given} == {401}
-    assert all("WWW-Authenticate" in answer.headers for _, answer in given)
+    assert {response.status for _, response in given} == {401}
+    assert all("WWW-Authenticate" in response.headers for _, response in given)
     assert rows() == before
 
 
@@ -107,11 +109,11 @@ def test_a_key_of_another_project_gets_404_and_sees_no_data(
     theirs = key_for(Project.objects.create(name="Dora's"), "dora")
     before = rows()
     given = answers([each for each in operations if each.is_of_a_session], theirs)
-    assert [(each, answer.body) for each, answer in given if answer.status != 404] == []
+    assert [(each, response.body) for each, response in given if response.status != 404] == []
     assert rows() == before
-    for _, answer in answers([each for each in operations if not each.is_of_a_session], theirs):
-        assert session_id not in json.dumps(answer.body, default=repr)
-        assert project.name not in json.dumps(answer.body, default=repr)
+    for _, response in answers([each for each in operations if not each.is_of_a_session], theirs):
+        assert session_id not in json.dumps(response.body, default=repr)
+        assert project.name not in json.dumps(response.body, default=repr)
 
 
 def test_a_key_without_the_scope_gets_a_403_and_writes_nothing(
@@ -123,5 +125,5 @@ def test_a_key_without_the_scope_gets_a_403_and_writes_nothing(
     given = answers([each for each in operations if each.method == "GET"], without_read)
     given += answers([each for each in operations if each.method != "GET"], only_read)
     assert len(given) == len(operations)
-    assert [each for each, answer in given if answer.status != 403] == []
+    assert [each for each, response in given if response.status != 403] == []
     assert rows() == before

@@ -24,8 +24,8 @@ WORDS = "the garden wall"
 def test_an_entry_is_appended_and_found_by_its_kind(run: Agent, kind: str) -> None:
     entry = {"kind": kind, **json.loads(json.dumps(dump_body(sample(kind, WORDS))))}
     assert run.append(ask(), called("a"), entry)
-    [*_, found] = run.get(f"/entries?kind={kind}")["items"]
-    assert {name: found[name] for name in entry} == entry
+    [*_, newest] = run.get(f"/entries?kind={kind}")["items"]
+    assert {name: newest[name] for name in entry} == entry
 
 
 @APPENDED
@@ -39,8 +39,8 @@ def test_the_openapi_document_has_each_kind(kind: str) -> None:
 @pytest.mark.parametrize("kind", RARE_KINDS)
 def test_each_rare_kind_has_an_index(kind: str) -> None:
     with connection.cursor() as cursor:
-        found = connection.introspection.get_constraints(cursor, Entry._meta.db_table)
-    assert f"entry_{kind}" in found
+        constraints = connection.introspection.get_constraints(cursor, Entry._meta.db_table)
+    assert f"entry_{kind}" in constraints
 
 
 @INPUTS

@@ -43,15 +43,15 @@ def ready(run: Agent, loopback: Loopback) -> Agent:
 Event = tuple[str, dict[str, Any]]
 
 
-def events_of(answer: Any) -> list[Event]:
-    assert answer.status == 200, answer.body
-    assert answer.headers["Content-Type"] == "text/event-stream"
-    blocks = answer.body.decode().strip().split("\n\n")
-    found = []
+def events_of(response: Any) -> list[Event]:
+    assert response.status == 200, response.body
+    assert response.headers["Content-Type"] == "text/event-stream"
+    blocks = response.body.decode().strip().split("\n\n")
+    events = []
     for block in blocks:
         name, data = block.split("\n", 1)
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+        events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return events
 
 
 def call_model(run: Agent, model: str = "gpt-5", **fields: Any) -> list[Event]:
@@ -147,12 +147,12 @@ def test_a_failed_model_call_is_in_the_servers_log_with_its_cause(
     ready: Agent, loopback: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     loopback.default = lambda _: Raw(b"<html><h1>Bad Gateway</h1></html>", "text/html", status=502)
-    answer = ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000})
-    assert_problem(answer, 502)
+    response = ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000})
+    assert_problem(response, 502)
     address = loopback.environment["ANTHROPIC_BASE_URL"]
     cause = "OpenAI could not process the request (502)."
     cause += f" Model gpt-5 at {address}, 4 attempts. Provider message: Bad Gateway"
-    assert answer["detail"] == cause
+    assert response["detail"] == cause
     (message,) = [
         record.getMessage() for record in caplog.records if record.name == "historyapp.api.problems"
     ]
@@ -358,8 +358,8 @@ def test_model_calls_their_cost_and_their_failures_are_counted(ready: Agent, loo
     (_, appended) = call_model(ready)[-1]
     loopback.steps += [Refusal(400, "no")]
     assert ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000}).status == 502
-    found = {total.name: (total.label, total.value) for total in Total.objects.all()}
-    assert found == {
+    totals = {total.name: (total.label, total.value) for total in Total.objects.all()}
+    assert totals == {
         Total.Name.MODEL_CALLS: ("call openai", 2),
         Total.Name.FAILED_MODEL_CALLS: ("call openai", 1),
         Total.Name.COST: ("call openai", round(appended["money"] * 1_000_000)),

@@ -16,9 +16,9 @@ CALLS = [
 """Raw messages of OpenAI chat, Anthropic and OpenAI responses."""
 
 
-def unpaired(answer: Received) -> list[tuple[int, int, str | None, str, int | None]]:
-    assert answer.status == 201, answer.body
-    return [tuple(one.values()) for one in answer["unpaired"]]
+def unpaired(response: Received) -> list[tuple[int, int, str | None, str, int | None]]:
+    assert response.status == 201, response.body
+    return [tuple(one.values()) for one in response["unpaired"]]
 
 
 def read_by_a_model(run: Agent, text: str) -> int:
@@ -29,13 +29,13 @@ def read_by_a_model(run: Agent, text: str) -> int:
 
 
 def test_an_append_without_unpaired_results_reports_none(run: Agent) -> None:
-    answer = run.post("/entries", {"entries": [called("a", "b"), returned("b"), returned("a")]})
-    assert answer.body == {"positions": [1, 2, 3], "head": 3, "unpaired": []}
+    response = run.post("/entries", {"entries": [called("a", "b"), returned("b"), returned("a")]})
+    assert response.body == {"positions": [1, 2, 3], "head": 3, "unpaired": []}
 
 
 def test_a_result_of_an_unknown_tool_call_is_stored_and_reported(run: Agent) -> None:
-    answer = run.post("/entries", {"entries": [called("a"), returned("never", "what never was")]})
-    assert unpaired(answer) == [(2, 0, "never", "unknown", None)]
+    response = run.post("/entries", {"entries": [called("a"), returned("never", "what never was")]})
+    assert unpaired(response) == [(2, 0, "never", "unknown", None)]
     assert run.get("/entries/2")["results"][0]["outputs"] == "what never was"
     assert run.get("/episodes/1")["status"] == "in_flight"
     assert run.get("/episodes/1")["result"] is None
@@ -146,14 +146,14 @@ def test_a_thousand_parallel_calls_can_be_answered_in_reverse_order(run: Agent) 
     run.append(called(*ids))
     for start in range(0, 1000, 250):
         chunk = ids[::-1][start : start + 250]
-        answer = run.post("/entries", {"entries": [returned(id, f"<{id}>") for id in chunk]})
-        assert unpaired(answer) == []
+        response = run.post("/entries", {"entries": [returned(id, f"<{id}>") for id in chunk]})
+        assert unpaired(response) == []
     step = run.get("/episodes/1")
     assert step["status"] == "success"
     request = str(run.get("/contexts?policy=live&format=openai_chat&max_tokens=1000000")["request"])
     assert all(request.count(f"<{id}>") == 1 for id in ids)
-    answers = request.split("'role': 'tool'")[1:]
-    assert all(f"'{id}'" in part and f"<{id}>" in part for id, part in zip(ids, answers, strict=True))
+    results = request.split("'role': 'tool'")[1:]
+    assert all(f"'{id}'" in part and f"<{id}>" in part for id, part in zip(ids, results, strict=True))
 
 
 def test_empty_texts_are_recorded_and_keep_a_context_valid(run: Agent) -> None:

@@ -83,9 +83,9 @@ PATHS = {
 
 @pytest.fixture
 def document(db: None) -> dict[str, Any]:
-    answer = Agent(None).get("/openapi.json")
-    assert answer.status == 200
-    return dict(answer.body)
+    response = Agent(None).get("/openapi.json")
+    assert response.status == 200
+    return dict(response.body)
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_the_document_has_every_operation(document: dict[str, Any]) -> None:
-    found = {path.removeprefix("/api/v1"): set(methods) for path, methods in document["paths"].items()}
-    assert found == PATHS
+    documented = {path.removeprefix("/api/v1"): set(methods) for path, methods in document["paths"].items()}
+    assert documented == PATHS
 
 
 def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_every_json_body_and_response_has_an_example(
 ) -> None:
     for name, operation in operations.items():
         bodies = [operation["requestBody"]] if "requestBody" in operation else []
-        bodies += [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+        bodies += [response for status, response in operation["responses"].items() if status.startswith("2")]
         for content in (body.get("content", {}) for body in bodies):
             json = content.get("application/json") if not name.endswith("/export") else None
             assert json is None or resolved(document, json["schema"]).get("examples"), name
@@ -130,7 +130,7 @@ def test_every_endpoint_documents_its_errors(operations: dict[str, dict[str, Any
             ("/project", "/exports", "/{webhook_id}")
         )
         assert ("409" in statuses) == (writes or cancels), name
-        problems = [answer for status, answer in operation["responses"].items() if status >= "400"]
+        problems = [response for status, response in operation["responses"].items() if status >= "400"]
         assert all("application/problem+json" in problem["content"] for problem in problems)
 
 

@@ -26,8 +26,8 @@ def searched(run: Agent) -> Agent:
 
 
 def test_a_name_has_its_first_place(searched: Agent) -> None:
-    found = searched.get("/episodes/-1/origins").body
-    (name,) = found["names"]
+    origins = searched.get("/episodes/-1/origins").body
+    (name,) = origins["names"]
     place = {"position": 3, "step": 1, "role": "result", "line": 2, "text": "src/b.py"}
     assert (name["name"], name["origin"], name["match"], name["first"]) == (
         "src/b.py",
@@ -35,15 +35,15 @@ def test_a_name_has_its_first_place(searched: Agent) -> None:
         "whole",
         place,
     )
-    assert (found["complete"], found["result_used"]) == (True, None)
+    assert (origins["complete"], origins["result_used"]) == (True, None)
 
 
 def test_a_result_lists_the_steps_that_used_it(searched: Agent) -> None:
-    found = searched.get("/episodes/1/origins").body
-    assert found["used"] == [
+    origins = searched.get("/episodes/1/origins").body
+    assert origins["used"] == [
         {"result": 0, "line": 2, "text": "src/b.py", "names": [{"name": "src/b.py", "step": 2}]}
     ]
-    assert found["result_used"] is True
+    assert origins["result_used"] is True
     before = searched.get("/episodes/1/origins?as_of=3").body
     assert (before["used"], before["result_used"]) == ([], False)
 
@@ -54,8 +54,8 @@ def test_a_long_session_is_reported_as_not_indexed_yet(
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"limit": 4})
     index_requests: list[UUID] = []
     monkeypatch.setattr(enqueue, "request_name_index", index_requests.append)
-    found = searched.get("/episodes/2/origins").body
-    assert (found["complete"], found["names"][0]["origin"]) == (False, "unknown")
+    origins = searched.get("/episodes/2/origins").body
+    assert (origins["complete"], origins["names"][0]["origin"]) == (False, "unknown")
     assert not NameIndex.objects.exists()
     tasks.index_names(str(index_requests[0]))
     assert searched.get("/episodes/2/origins")["complete"] is True
@@ -101,8 +101,8 @@ def test_steps_are_filtered_by_names_and_counted_in_the_overview(searched: Agent
     before = searched.get("/overview")["names"]
     assert before == {"indexed": False, "unseen": 0, "unseen_steps": [], "gone": 0, "gone_steps": []}
     searched.append(reading("src/guess.py"), returned("none"))
-    found = searched.get("/episodes?names=unseen").body["items"]
-    assert [step["number"] for step in found] == [1, 3]
+    steps = searched.get("/episodes?names=unseen").body["items"]
+    assert [step["number"] for step in steps] == [1, 3]
     assert searched.get("/episodes?names=gone").body["items"] == []
     after = searched.get("/overview")["names"]
     assert after == {"indexed": True, "unseen": 2, "unseen_steps": [1, 3], "gone": 0, "gone_steps": []}
@@ -111,8 +111,8 @@ def test_steps_are_filtered_by_names_and_counted_in_the_overview(searched: Agent
 
 def test_every_place_of_a_name_is_listed_on_request(searched: Agent) -> None:
     assert searched.get("/episodes/2/origins")["places"] is None
-    found = searched.get("/episodes/2/origins?name=src/b.py")["places"]
-    assert [(one["position"], one["step"], one["role"]) for one in found] == [
+    places = searched.get("/episodes/2/origins?name=src/b.py")["places"]
+    assert [(one["position"], one["step"], one["role"]) for one in places] == [
         (3, 1, "result"),
         (4, 2, "action"),
     ]

@@ -147,10 +147,10 @@ def test_sub_agents_are_a_tree_with_rolled_up_figures(alice: Agent) -> None:
         )
     for child, parent in ((ids[1], ids[0]), (ids[2], ids[1])):
         Session.objects.filter(pk=child).update(spawned_by=parent)
-    found = alice.within(f"/sessions/{ids[0]}").get("/overview")["subagents"]
+    subagents = alice.within(f"/sessions/{ids[0]}").get("/overview")["subagents"]
     shown = [
         (one["session"], one["started_by"], one["level"], one["steps"], one["errors"], one["tokens"])
-        for one in found
+        for one in subagents
     ]
     assert shown == [(ids[1], ids[0], 1, 2, 2, 3200), (ids[2], ids[1], 2, 1, 1, 1600)]
 
@@ -175,5 +175,5 @@ def test_a_sub_agent_names_the_step_whose_call_started_it(alice: Agent) -> None:
     )
     Session.objects.filter(pk=child).update(spawned_by=parent, spawned_position=4)
     Session.objects.filter(pk=other).update(spawned_by=parent)
-    found = alice.within(f"/sessions/{parent}").get("/overview")["subagents"]
-    assert {one["session"]: one["started_at_step"] for one in found} == {child: 2, other: None}
+    subagents = alice.within(f"/sessions/{parent}").get("/overview")["subagents"]
+    assert {one["session"]: one["started_at_step"] for one in subagents} == {child: 2, other: None}

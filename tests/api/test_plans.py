@@ -67,11 +67,11 @@ def base_table(access: Access) -> str:
     return re.sub(r"_p\d+$", "", access.table)
 
 
-def wrong_accesses(found: Iterable[Statement]) -> list[str]:
+def wrong_accesses(issued_statements: Iterable[Statement]) -> list[str]:
     """The statements that read a growing table without the key of the rows that they need."""
     return [
         f"{access.table} by {access.by or 'nothing'}: {statement.sql}"
-        for statement in found
+        for statement in issued_statements
         for access in statement.accesses
         if base_table(access) not in SMALL
         and access.index not in WAITING
@@ -131,16 +131,16 @@ RARE = {"system_instruction": "text", "memory_notebook": "content"}
 
 
 def issued(calls: Iterable[Callable[[], Any]]) -> list[Statement]:
-    with statements() as found:
+    with statements() as issued_statements:
         for call in calls:
             response = call()
             status = getattr(response, "status", None) or getattr(response, "status_code", 200)
             assert status in (200, 201, 202, 302), response
-    return found
+    return issued_statements
 
 
 def test_the_api_finds_rows_by_session_or_project(alice: Agent, fork: Agent) -> None:
-    found = issued(
+    issued_statements = issued(
         [
             *[partial(alice.get, path) for path in LISTS],
             *[partial(fork.get, path) for path in READS],
@@ -148,9 +148,9 @@ def test_the_api_finds_rows_by_session_or_project(alice: Agent, fork: Agent) -> 
             lambda: fork.append(ask()) and fork.get(),
         ]
     )
-    tables = {base_table(access) for statement in found for access in statement.accesses}
+    tables = {base_table(access) for statement in issued_statements for access in statement.accesses}
     assert tables >= {*BY_SESSION, "historyapp_session", "historyapp_apikey"}
-    assert "\n".join(wrong_accesses(found)) == ""
+    assert "\n".join(wrong_accesses(issued_statements)) == ""
 
 
 def test_the_pages_find_rows_by_session_or_project(fork: Agent, project: Project) -> None:
@@ -167,14 +167,14 @@ def test_the_pages_find_rows_by_session_or_project(fork: Agent, project: Project
         "/compressions",
         *[f"/sessions/{session}{page}" for page in PAGES],
     ]
-    found = issued([partial(client.get, path) for path in addresses])
-    assert "\n".join(wrong_accesses(found)) == ""
+    issued_statements = issued([partial(client.get, path) for path in addresses])
+    assert "\n".join(wrong_accesses(issued_statements)) == ""
 
 
 def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> None:
     run = UUID(fork.post("/compressions", {"strategy": "simple_extract", "from_step": 1, "to_step": 8})["id"])
     owner = uuid7()
-    found = issued(
+    issued_statements = issued(
         [
             unclaimed_runs,
             projects_with_unclaimed_runs,
@@ -188,15 +188,17 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
             lambda: carry_out(run),
         ]
     )
-    assert any("compressionitem" in access.table for statement in found for access in statement.accesses)
-    assert "\n".join(wrong_accesses(found)) == ""
+    assert any(
+        "compressionitem" in access.table for statement in issued_statements for access in statement.accesses
+    )
+    assert "\n".join(wrong_accesses(issued_statements)) == ""
 
 
 def test_a_statement_without_a_session_is_noticed(fork: Agent) -> None:
     """The other tests could not fail if plans were read wrongly."""
-    with statements() as found:
+    with statements() as issued_statements:
         Entry.objects.filter(tokens=7).first()
         list(Entry.objects.filter(kind="model_input").order_by("position")[:1])
         Session.objects.filter(agent="nobody").first()
         Episode.objects.filter(session__project__name="x", number=3).first()
-    assert len(wrong_accesses(found)) >= 3
+    assert len(wrong_accesses(issued_statements)) >= 3

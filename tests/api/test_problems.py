@@ -22,13 +22,13 @@ from tests.examples import examples
 MISSING = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
 
-def assert_problem(answer: Received, status: int, *words: str) -> None:
-    assert answer.status == status, answer.body
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer["status"] == status
-    assert answer["type"].startswith("/docs/errors#")
-    assert answer["title"]
-    assert all(word in answer["detail"] for word in words), answer["detail"]
+def assert_problem(response: Received, status: int, *words: str) -> None:
+    assert response.status == status, response.body
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response["status"] == status
+    assert response["type"].startswith("/docs/errors#")
+    assert response["title"]
+    assert all(word in response["detail"] for word in words), response["detail"]
 
 
 def test_a_refused_body_does_not_wait_in_memory_for_the_garbage_collector(run: Agent) -> None:

@@ -15,9 +15,9 @@ def recorder(project: Project) -> Agent:
 
 
 def test_a_key_reads_its_own_project(alice: Agent, charlie: Agent, project: Project) -> None:
-    found = alice.get("/project")
-    assert (found["id"], found["name"]) == (str(project.pk), "Alice's")
-    assert found["paid_automatic_compression"] is False
+    response = alice.get("/project")
+    assert (response["id"], response["name"]) == (str(project.pk), "Alice's")
+    assert response["paid_automatic_compression"] is False
     assert charlie.get("/project")["name"] == "Charlie's"
 
 

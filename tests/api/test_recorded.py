@@ -24,21 +24,21 @@ def two(run: Agent) -> Agent:
 
 
 def request_of(run: Agent, step: int, query: str = "") -> Any:
-    answer = run.get(f"/episodes/{step}/request{query}")
-    assert answer.status == 200, answer.body
-    return answer.body
+    response = run.get(f"/episodes/{step}/request{query}")
+    assert response.status == 200, response.body
+    return response.body
 
 
 def test_a_request_has_its_parts_and_billed_tokens(two: Agent) -> None:
-    found = request_of(two, -1)
-    assert (found["step"], found["position"], found["source"]) == (2, 5, "log")
-    assert found["tokens"]["billed"] == {
+    recorded = request_of(two, -1)
+    assert (recorded["step"], recorded["position"], recorded["source"]) == (2, 5, "log")
+    assert recorded["tokens"]["billed"] == {
         "input": 12_490, "uncached": 490, "cache_read": 12_000, "cache_write": 0, "output": 20,
     }  # fmt: skip
-    parts = {each["part"]: each["tokens"] for each in found["tokens"]["parts"]}
+    parts = {each["part"]: each["tokens"] for each in recorded["tokens"]["parts"]}
     assert set(parts) == {"unseen", "instruction", "person", "results", "assistant"}
-    assert sum(parts.values()) == found["tokens"]["expected"] == 12_490 - found["tokens"]["difference"]
-    assert found["tokens"]["cost"] > 0
+    assert sum(parts.values()) == recorded["tokens"]["expected"] == 12_490 - recorded["tokens"]["difference"]
+    assert recorded["tokens"]["cost"] > 0
 
 
 def test_new_parts_and_the_first_difference_are_reported(two: Agent) -> None:
@@ -77,11 +77,11 @@ def test_a_served_context_is_the_request_with_its_hash(run: Agent) -> None:
     run.append(ask("find it"))
     served = run.post("/contexts", {"format": "openai_chat", "model": "gpt-5"})
     run.append({**called("call_1"), "metadata": {"snapshot": served["snapshot"], **reported(30)}})
-    found = request_of(run, 1)
-    assert (found["source"], found["snapshot"], found["sha256"]) == (
+    recorded = request_of(run, 1)
+    assert (recorded["source"], recorded["snapshot"], recorded["sha256"]) == (
         "snapshot", served["snapshot"], served["sha256"],
     )  # fmt: skip
-    assert found["messages"] == [{"role": "user", "position": None, "step": None, "tokens": None,
+    assert recorded["messages"] == [{"role": "user", "position": None, "step": None, "tokens": None,
                                   "content": served["request"]["messages"][0]}]  # fmt: skip
 
 

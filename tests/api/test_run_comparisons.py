@@ -26,15 +26,15 @@ def record_step(run: Agent, name: str, outputs: Any = "fine", **arguments: Any) 
 
 
 def compared(alice: Agent, a: object, b: object, more: str = "") -> Received:
-    found = alice.get(f"/compare?a={a}&b={b}{more}")
-    assert found.status == 200, found.body
-    return found
+    comparison = alice.get(f"/compare?a={a}&b={b}{more}")
+    assert comparison.status == 200, comparison.body
+    return comparison
 
 
-def kinds(answer: Any) -> list[tuple[int | None, int | None, str, list[str]]]:
+def kinds(response: Any) -> list[tuple[int | None, int | None, str, list[str]]]:
     return [
         (*[side and side["number"] for side in (pair["a"], pair["b"])], pair["change"], pair["differs"])
-        for pair in answer["items"]
+        for pair in response["items"]
     ]
 
 
@@ -52,17 +52,17 @@ def test_a_fork_and_its_parent_share_their_beginning_exactly(
 ) -> None:
     record_step(fork[0], "read", path="3.txt")
     record_step(fork[0], "write", path="4.txt")
-    found = compared(alice, session_id, fork[1])
-    assert found["common"] == {"position": 4, "steps": 2}
-    assert kinds(found["pairs"]) == [
+    comparison = compared(alice, session_id, fork[1])
+    assert comparison["common"] == {"position": 4, "steps": 2}
+    assert kinds(comparison["pairs"]) == [
         (3, 3, "same", []),
         (4, None, "only_a", []),
         (None, 4, "only_b", []),
     ]
-    assert found["first_difference"] == found["first_divergence"] == {"a": 4, "b": 4}
-    assert found["a"]["totals"]["steps"] == found["b"]["totals"]["steps"] == 4
-    assert found["a"]["apart"]["steps"] == found["b"]["apart"]["steps"] == 2
-    assert found["counts"] == {
+    assert comparison["first_difference"] == comparison["first_divergence"] == {"a": 4, "b": 4}
+    assert comparison["a"]["totals"]["steps"] == comparison["b"]["totals"]["steps"] == 4
+    assert comparison["a"]["apart"]["steps"] == comparison["b"]["apart"]["steps"] == 2
+    assert comparison["counts"] == {
         "same": 1, "different_call": 0, "different_result": 0, "only_a": 1, "only_b": 1, "complete": True,
     }  # fmt: skip
 
@@ -73,9 +73,9 @@ def test_the_duration_of_a_fork_excludes_the_pause_before_it(
     record_step(fork[0], "read", path="3.txt")
     ago = datetime.now(UTC) - timedelta(days=120)
     Episode.objects.filter(number__lte=2).update(started_at=ago, finished_at=ago)
-    found = compared(alice, session_id, fork[1])
-    assert found["a"]["totals"]["seconds"] > timedelta(days=119).total_seconds()
-    assert found["b"]["totals"]["seconds"] == found["b"]["apart"]["seconds"] < 100
+    comparison = compared(alice, session_id, fork[1])
+    assert comparison["a"]["totals"]["seconds"] > timedelta(days=119).total_seconds()
+    assert comparison["b"]["totals"]["seconds"] == comparison["b"]["apart"]["seconds"] < 100
 
 
 def test_a_fork_without_own_steps_only_lacks_steps(
@@ -102,17 +102,17 @@ def test_differences_of_a_pair_are_listed(alice: Agent) -> None:
     two.fail()
     for run, text in ((one, "Done."), (two, "Not done.")):
         run.append({"kind": "model_output", "text": text})
-    found = compared(alice, a, b)
-    assert found["common"] == {"position": 0, "steps": 0}
-    assert kinds(found["pairs"]) == [
+    comparison = compared(alice, a, b)
+    assert comparison["common"] == {"position": 0, "steps": 0}
+    assert kinds(comparison["pairs"]) == [
         (1, 1, "different", ["input"]),
         (2, 2, "different", ["result"]),
         (3, 3, "different", ["call"]),
         (4, 4, "different", ["result", "status"]),
         (5, 5, "different", ["answer"]),
     ]
-    assert found["first_difference"] == {"a": 1, "b": 1}
-    assert found["first_divergence"] == {"a": 3, "b": 3}
+    assert comparison["first_difference"] == {"a": 1, "b": 1}
+    assert comparison["first_divergence"] == {"a": 3, "b": 3}
 
 
 def test_differences_beyond_the_previews_are_found(alice: Agent) -> None:
@@ -121,14 +121,14 @@ def test_differences_beyond_the_previews_are_found(alice: Agent) -> None:
         record_step(run, "write", text="long " * 100)
         record_step(run, "write", text="long " * 100 + end)
         record_step(run, "read", "line\n" * 100 + end)
-    found = compared(alice, a, b)
-    assert kinds(found["pairs"]) == [
+    comparison = compared(alice, a, b)
+    assert kinds(comparison["pairs"]) == [
         (1, 1, "same", []),
         (2, 2, "different", ["call"]),
         (3, 3, "different", ["result"]),
     ]
-    assert found["first_difference"] == {"a": 2, "b": 2}
-    assert all(pair["exact"] for pair in found["pairs"]["items"])
+    assert comparison["first_difference"] == {"a": 2, "b": 2}
+    assert all(pair["exact"] for pair in comparison["pairs"]["items"])
 
 
 def test_large_steps_are_compared_by_their_previews(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,27 +159,27 @@ def test_a_take_is_compared_with_the_later_steps(alice: Agent, run: Agent, sessi
         record_step(run, "read", path=name)
     position = run.post("/rewinds", {"to_step": 1})["position"]
     record_step(run, "write", path="b")
-    found = compared(alice, f"{session_id}/takes/{position}", session_id)
-    assert found["common"]["steps"] == 1
-    assert found["a"]["as_of"] == position - 1
-    assert found["first_divergence"] == {"a": 2, "b": 2}
-    assert found["a"]["apart"]["steps"] == 2
+    comparison = compared(alice, f"{session_id}/takes/{position}", session_id)
+    assert comparison["common"]["steps"] == 1
+    assert comparison["a"]["as_of"] == position - 1
+    assert comparison["first_divergence"] == {"a": 2, "b": 2}
+    assert comparison["a"]["apart"]["steps"] == 2
 
 
 def test_a_session_is_compared_with_itself_as_it_was(alice: Agent, run: Agent, session_id: str) -> None:
     run.append(ask())
     record_step(run, "a")
     record_step(run, "b")
-    found = compared(alice, f"{session_id}@3", session_id)
-    assert found["common"] == {"position": 3, "steps": 1}
-    assert kinds(found["pairs"]) == [(None, 2, "only_b", [])]
+    comparison = compared(alice, f"{session_id}@3", session_id)
+    assert comparison["common"] == {"position": 3, "steps": 1}
+    assert kinds(comparison["pairs"]) == [(None, 2, "only_b", [])]
 
 
 def test_a_step_that_was_cut_in_the_middle_is_not_shared(alice: Agent, run: Agent, session_id: str) -> None:
     record_step(run, "a")
-    found = compared(alice, f"{session_id}@1", session_id)
-    assert found["common"] == {"position": 1, "steps": 0}
-    assert kinds(found["pairs"]) == [(1, 1, "different", ["result", "status"])]
+    comparison = compared(alice, f"{session_id}@1", session_id)
+    assert comparison["common"] == {"position": 1, "steps": 0}
+    assert kinds(comparison["pairs"]) == [(1, 1, "different", ["result", "status"])]
 
 
 def test_pages_show_every_step_once(alice: Agent) -> None:
@@ -229,9 +229,9 @@ def test_the_error_of_an_impossible_comparison_gives_the_reason(
 ) -> None:
     record_step(run, "a")
     names = [text.replace("SESSION", session_id) for text in (a, b)]
-    answer = alice.get(f"/compare?a={names[0]}&b={names[1]}")
-    assert answer.status == status
-    assert words in answer["detail"]
+    response = alice.get(f"/compare?a={names[0]}&b={names[1]}")
+    assert response.status == status
+    assert words in response["detail"]
 
 
 def test_a_restored_take_cannot_be_compared(alice: Agent, run: Agent, session_id: str) -> None:
@@ -239,9 +239,9 @@ def test_a_restored_take_cannot_be_compared(alice: Agent, run: Agent, session_id
     record_step(run, "b")
     position = run.post("/rewinds", {"to_step": 1})["position"]
     assert run.post(f"/rewinds/{position}/undo").status == 201
-    answer = alice.get(f"/compare?a={session_id}&b={session_id}/takes/{position}")
-    assert answer.status == 404
-    assert f"Compare {session_id}@{position - 1} instead" in answer["detail"]
+    response = alice.get(f"/compare?a={session_id}&b={session_id}/takes/{position}")
+    assert response.status == 404
+    assert f"Compare {session_id}@{position - 1} instead" in response["detail"]
 
 
 def test_a_stranger_cannot_compare_runs(alice: Agent, charlie: Agent, session_id: str) -> None:
@@ -260,7 +260,7 @@ def test_long_forks_take_as_many_queries_as_short_ones(alice: Agent) -> None:
         fork = run.post("/forks", {"at_step": steps - 20})["id"]
         alice.within(f"/sessions/{fork}").step()
         with CaptureQueriesContext(connection) as queries:
-            found = compared(alice, run.get()["id"], fork)
-        assert found["common"]["steps"] == steps - 20
+            comparison = compared(alice, run.get()["id"], fork)
+        assert comparison["common"]["steps"] == steps - 20
         costs.append(len(queries))
     assert costs[0] == costs[1] <= 32

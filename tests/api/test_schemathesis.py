@@ -146,13 +146,13 @@ def test_the_api_matches_its_openapi_document() -> None:
 
 def failures_of(event: events.ScenarioFinished) -> dict[str, str]:
     """Each kind of failure, with a request that causes it."""
-    found = {}
+    failures = {}
     for case_id, checks in event.recorder.checks.items():
         for check in checks:
             if check.failure_info is not None and not is_about_kept_data(check.failure_info.failure):
                 case = event.recorder.cases[case_id].value
-                found[f"{check.name}: {case.operation.label}"] = case.as_curl_command()[:1000]
-    return found
+                failures[f"{check.name}: {case.operation.label}"] = case.as_curl_command()[:1000]
+    return failures
 
 
 def is_about_kept_data(failure: Failure) -> bool:

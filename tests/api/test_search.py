@@ -311,9 +311,9 @@ def test_a_search_takes_the_same_number_of_queries_at_any_length(alice: Agent, r
 
 
 def suggested(alice: Agent, q: str) -> list[str]:
-    answer = alice.get(f"/search/suggestions?{urlencode({'q': q})}")
-    assert answer.status == 200, answer.body
-    return [q[: answer["start"]] + item["text"] for item in answer["items"]]
+    response = alice.get(f"/search/suggestions?{urlencode({'q': q})}")
+    assert response.status == 200, response.body
+    return [q[: response["start"]] + item["text"] for item in response["items"]]
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def listed(agent: Agent, query: str) -> str:
     ],
 )
 def test_filters_combine(alice: Agent, runs: dict[str, str], query: str, titles: str) -> None:
-    found = listed(alice, query)
-    assert found == titles if "sort=-model" not in query else sorted(found) == sorted(titles)
+    actual = listed(alice, query)
+    assert actual == titles if "sort=-model" not in query else sorted(actual) == sorted(titles)
 
 
 def test_undated_runs_belong_to_no_day(alice: Agent, runs: dict[str, str]) -> None:
@@ -111,12 +111,12 @@ def test_a_cursor_belongs_to_its_filters_and_its_order(alice: Agent, runs: dict[
 
 
 def facets(agent: Agent, query: str = "") -> dict[str, dict[str, int]]:
-    answer = agent.get(f"/facets?{query}").body
+    response = agent.get(f"/facets?{query}").body
     return {
-        name: {found["value"]: found["count"] for found in values}
-        for name, values in answer.items()
+        name: {choice["value"]: choice["count"] for choice in values}
+        for name, values in response.items()
         if name != "total"
-    } | {"total": {"": answer["total"]}}
+    } | {"total": {"": response["total"]}}
 
 
 def test_facets_count_the_sessions_of_the_list(alice: Agent, runs: dict[str, str]) -> None:
@@ -134,12 +134,12 @@ def test_facets_count_the_sessions_of_the_list(alice: Agent, runs: dict[str, str
 
 
 def test_a_facet_counts_the_sessions_of_each_other_choice(alice: Agent, runs: dict[str, str]) -> None:
-    found = facets(alice, "agent=fixer&model=m2")
-    assert found["total"] == {"": 1}
-    assert found["agent"] == {"fixer": 1, "writer": 1}
-    assert found["model"] == {"m1": 1, "m2": 1}
-    assert found["folder"] == {"/srv/app": 1}
-    assert found["errors"] == {"false": 1}
+    counts = facets(alice, "agent=fixer&model=m2")
+    assert counts["total"] == {"": 1}
+    assert counts["agent"] == {"fixer": 1, "writer": 1}
+    assert counts["model"] == {"m1": 1, "m2": 1}
+    assert counts["folder"] == {"/srv/app": 1}
+    assert counts["errors"] == {"false": 1}
     assert facets(alice, "tag=bug")["tag"] == {"bug": 2, "red": 1}
     assert facets(alice, "tag=bug&tag=red")["tag"] == {"bug": 1, "red": 1}
     assert facets(alice, "errors=true")["errors"] == {"true": 1, "false": 2}

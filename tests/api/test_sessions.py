@@ -45,7 +45,7 @@ def test_the_parent_of_a_sub_agent_must_exist(alice: Agent, charlie: Agent) -> N
 
 
 def test_a_session_is_read_as_it_was_created(alice: Agent) -> None:
-    wanted = {
+    expected = {
         "id": GIVEN,
         "title": "Größe 🚀",
         "agent": "fixer",
@@ -54,12 +54,12 @@ def test_a_session_is_read_as_it_was_created(alice: Agent) -> None:
         "settings": {"max_tokens": None, "window_size": 2},
         "metadata": {"folder": "/tmp", "odd": "\ud800\x00"},
     }
-    made = alice.post("/sessions", wanted)
+    made = alice.post("/sessions", expected)
     assert made.status == 201, made.body
     read = alice.get(f"/sessions/{GIVEN}")
     assert read.body == made.body
     assert read["tags"] == ["b", "a"]
-    assert read["metadata"] == wanted["metadata"]
+    assert read["metadata"] == expected["metadata"]
     assert read["settings"]["max_tokens"] is None
     assert (read["settings"]["window_size"], read["settings"]["full_message_count"]) == (2, 4)
 

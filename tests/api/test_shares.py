@@ -33,9 +33,9 @@ def test_by_default_a_link_shows_no_takes_and_no_inputs_and_expires_in_30_days(
 ) -> None:
     made = run.post("/shares")
     assert made.status == 201
-    found = find_share(token_in(made["url"]))
-    assert (found.as_of, found.with_takes, found.with_inputs) == (None, False, False)
-    assert timedelta(days=29) < found.expires_at - timezone.now() <= timedelta(days=30)
+    share = find_share(token_in(made["url"]))
+    assert (share.as_of, share.with_takes, share.with_inputs) == (None, False, False)
+    assert timedelta(days=29) < share.expires_at - timezone.now() <= timedelta(days=30)
     assert made["url"].startswith("http://testserver/s/")
 
 

@@ -26,9 +26,9 @@ def three(run: Agent) -> Agent:
 
 
 def new_snapshot(run: Agent, **choice: Any) -> str:
-    answer = run.post("/contexts", {"max_tokens": 5000, "policy": "live", **choice})
-    assert answer.status == 201, answer.body
-    return str(answer["snapshot"])
+    response = run.post("/contexts", {"max_tokens": 5000, "policy": "live", **choice})
+    assert response.status == 201, response.body
+    return str(response["snapshot"])
 
 
 def test_snapshots_are_listed_newest_first_in_pages(three: Agent) -> None:

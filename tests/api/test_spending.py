@@ -20,10 +20,10 @@ def recorder(project: Project, run: Agent, loopback: Loopback) -> Agent:
     return Agent(key_for(project, "recorder", ("read", "write"))).within(f"/sessions/{session}")
 
 
-def assert_refused(answer: Received) -> None:
-    assert_problem(answer, 403, "spend", "playhead keys grant")
-    assert answer["scope"] == "spend"
-    assert answer["type"] == "/docs/errors#spend-forbidden"
+def assert_refused(response: Received) -> None:
+    assert_problem(response, 403, "spend", "playhead keys grant")
+    assert response["scope"] == "spend"
+    assert response["type"] == "/docs/errors#spend-forbidden"
 
 
 def test_a_model_call_needs_the_scope(recorder: Agent, loopback: Loopback) -> None:

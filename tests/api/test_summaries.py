@@ -48,8 +48,8 @@ def test_the_newest_summary_of_a_step_is_shown_with_it(three: Agent) -> None:
 def test_the_summary_of_a_range_does_not_hide_summaries_of_its_steps(three: Agent) -> None:
     summarise(three, 2, 2, "its own")
     summarise(three, 1, 3, "of all")
-    for wanted in ("from=2&to=2", "from=1&to=3"):
-        episodes = three.get(f"/episodes?full=true&{wanted}")["items"]
+    for query in ("from=2&to=2", "from=1&to=3"):
+        episodes = three.get(f"/episodes?full=true&{query}")["items"]
         assert [e["summary"] for e in episodes if e["number"] == 2] == ["its own"]
 
 
@@ -73,8 +73,8 @@ def test_an_invalid_summary_is_refused(three: Agent, body: dict[str, Any], words
 def test_a_step_in_flight_can_be_summarised_once_it_has_a_result(three: Agent) -> None:
     three.act()
     for steps in ({"from_step": 4, "to_step": 4}, {"from_step": 1, "to_step": -1}):
-        answer = three.post("/summaries", {**steps, "text": "is being looked at"})
-        assert_problem(answer, 409, "Step 4 is still in flight")
+        response = three.post("/summaries", {**steps, "text": "is being looked at"})
+        assert_problem(response, 409, "Step 4 is still in flight")
     three.fail()
     assert three.post("/summaries", {"from_step": 4, "to_step": 4, "text": "failed"}).status == 201
 

@@ -37,9 +37,9 @@ def imported(agent: Agent, *files: SimpleUploadedFile, **fields: Any) -> Any:
 
 
 def test_a_transcript_becomes_a_session(alice: Agent) -> None:
-    answer = imported(alice, file())
-    assert answer.status == 201
-    (report,) = answer["files"]
+    response = imported(alice, file())
+    assert response.status == 201
+    (report,) = response["files"]
     assert (report["name"], report["format"], report["error"]) == ("chat.json", "openai_chat", "")
     (session,) = report["sessions"]
     assert (session["new"], session["entries"], session["steps"], session["added"]) == (True, 2, 1, 2)
@@ -56,9 +56,9 @@ def test_importing_again_adds_nothing(alice: Agent) -> None:
 
 
 def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
-    answer = imported(alice, file(name="a.json"), file("junk", "b.txt"))
-    assert answer.status == 201
-    good, bad = answer["files"]
+    response = imported(alice, file(name="a.json"), file("junk", "b.txt"))
+    assert response.status == 201
+    good, bad = response["files"]
     assert len(good["sessions"]) == 1
     assert "b.txt is in no format" in bad["error"]
 
@@ -73,11 +73,11 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
     monkeypatch.setattr(transfers, "PARSER_POOL", parsers.ParserPool())
     monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.5)  # for the message; the process has its own
     started = time.process_time()
-    answer = imported(
+    response = imported(
         alice, file(name="a.json"), file(CHAT.replace("go", text), "b.json"), file(OTHER, "c.json")
     )
-    assert answer.status == 201
-    first, stopped, last = answer["files"]
+    assert response.status == 201
+    first, stopped, last = response["files"]
     assert [len(report["sessions"]) for report in (first, stopped, last)] == [1, 0, 1]
     assert "took more than 1 s of processor time and was stopped" in stopped["error"]
     assert any("b.json" in line and "processor time" in line for line in caplog.messages)
@@ -88,8 +88,8 @@ def test_a_damaged_line_is_named_and_the_others_imported(alice: Agent, run: Agen
     run.append(ask("1"), ask("2"))
     lines = alice.get(f"{run.get()['id'].join(['/sessions/', '/export'])}").body.decode().splitlines()
     lines.insert(2, '{"torn": ')
-    answer = imported(alice, file("\n".join(lines), "run.jsonl"))
-    (report,) = answer["files"]
+    response = imported(alice, file("\n".join(lines), "run.jsonl"))
+    (report,) = response["files"]
     assert report["format"] == "playhead_jsonl"
     assert [(skipped["line"], skipped["damaged"]) for skipped in report["skipped"]] == [(3, True)]
     assert report["damaged_count"] == 1
@@ -134,10 +134,10 @@ def test_the_report_has_imported_and_waiting_files(alice: Agent) -> None:
     grown = json.dumps({"messages": [*json.loads(CHAT)["messages"], {"role": "user", "content": "more"}]})
     other = json.dumps({"messages": [{"role": "user", "content": "something else"}]})
     fields = {"files": [file(grown), file(other, "other.json")]}
-    answer = alice.upload("/imports", fields, headers={"Idempotency-Key": "both"})
-    assert answer.status == 201
-    assert "archived" in answer["files"][0]["error"]
-    assert answer["files"][1]["error"] == ""
+    response = alice.upload("/imports", fields, headers={"Idempotency-Key": "both"})
+    assert response.status == 201
+    assert "archived" in response["files"][0]["error"]
+    assert response["files"][1]["error"] == ""
     fields = {"files": [file(grown), file(other, "other.json")]}
     assert_problem(alice.upload("/imports", fields, headers={"Idempotency-Key": "both"}), 409, "archived")
 
@@ -184,13 +184,13 @@ def test_a_stranger_does_not_see_the_imported_session(alice: Agent, charlie: Age
 def test_a_session_is_exported_in_every_format(run: Agent, format: str) -> None:
     run.append(ask("<script>\ud800"))
     run.step("ls", ["a"])
-    answer = run.get(f"/export?format={format}")
+    response = run.get(f"/export?format={format}")
     exporter = EXPORTERS[format]
-    assert answer.status == 200
-    assert answer.headers["Content-Type"] == exporter.media_type
-    assert answer.headers["Content-Disposition"].startswith('attachment; filename="a-run-')
-    assert answer.headers["Content-Disposition"].endswith(f'{exporter.suffix}"')
-    text = json.dumps(answer.body) if exporter.media_type == "application/json" else answer.body.decode()
+    assert response.status == 200
+    assert response.headers["Content-Type"] == exporter.media_type
+    assert response.headers["Content-Disposition"].startswith('attachment; filename="a-run-')
+    assert response.headers["Content-Disposition"].endswith(f'{exporter.suffix}"')
+    text = json.dumps(response.body) if exporter.media_type == "application/json" else response.body.decode()
     assert "ls" in text
 
 

@@ -23,9 +23,9 @@ MISSING = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
 
 def new_webhook(alice: Agent, **fields: Any) -> Received:
-    answer = alice.post("/webhooks", {"url": URL, **fields})
-    assert answer.status == 201, answer.body
-    return answer
+    response = alice.post("/webhooks", {"url": URL, **fields})
+    assert response.status == 201, response.body
+    return response
 
 
 def agent_at_webhook(alice: Agent, **fields: Any) -> Agent:
@@ -236,8 +236,8 @@ def test_the_webhook_of_another_project_is_not_found(
     id = new_webhook(alice)["id"]
     sent = b"" if body is None else json.dumps(body).encode()
     for missing in (id, MISSING, "x", id[:-1]):
-        answer = charlie.send(method, f"/webhooks/{missing}{path}", sent)
-        assert_problem(answer, 404, f"There is no webhook {missing}.")
+        response = charlie.send(method, f"/webhooks/{missing}{path}", sent)
+        assert_problem(response, 404, f"There is no webhook {missing}.")
     assert charlie.get("/webhooks")["items"] == []
 
 

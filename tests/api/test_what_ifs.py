@@ -14,9 +14,9 @@ SMALL = {"name": "small", "policy": "masked", "max_tokens": 4096}
 
 
 def save(agent: Agent, **fields: Any) -> dict[str, Any]:
-    answer = agent.put("/what-ifs", fields)
-    assert answer.status == 200, answer.body
-    return dict(answer.body)
+    response = agent.put("/what-ifs", fields)
+    assert response.status == 200, response.body
+    return dict(response.body)
 
 
 def names(agent: Agent, query: str = "") -> list[str]:
