@@ -39,8 +39,8 @@ def look(page: Page, scheme: Scheme, address: str) -> None:
 
 
 def barriers(page: Page, scheme: Scheme) -> list[tuple[str, list[str]]]:
-    found = Axe().run(page, options={**OPTIONS, **RULES[scheme]}).response["violations"]
-    return [(barrier["id"], [node["html"][:200] for node in barrier["nodes"]]) for barrier in found]
+    violations = Axe().run(page, options={**OPTIONS, **RULES[scheme]}).response["violations"]
+    return [(barrier["id"], [node["html"][:200] for node in barrier["nodes"]]) for barrier in violations]
 
 
 def test_a_session_is_rewound_in_the_dashboards_colours_without_another_host(

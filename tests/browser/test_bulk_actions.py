@@ -28,10 +28,10 @@ def _a_slow_machine_leaves_nothing_to_a_worker(monkeypatch: pytest.MonkeyPatch) 
 
 
 def boxes(page: Page) -> list[bool]:
-    found: list[bool] = page.locator("input[name=session]").evaluate_all(
+    checked: list[bool] = page.locator("input[name=session]").evaluate_all(
         "(all) => all.map((box) => box.checked)"
     )
-    return found
+    return checked
 
 
 def test_sessions_are_chosen_by_range_compared_and_exported_as_one_file(page: Page, project: Project) -> None:
@@ -41,14 +41,14 @@ def test_sessions_are_chosen_by_range_compared_and_exported_as_one_file(page: Pa
     bar = page.get_by_role("form", name="Selected sessions")
     compare = page.get_by_role("button", name="Compare")
     expect(bar).to_be_hidden()
-    found = page.locator("input[name=session]")
-    found.nth(1).check()
+    boxes_of_sessions = page.locator("input[name=session]")
+    boxes_of_sessions.nth(1).check()
     expect(bar).to_contain_text("1 selected")
     expect(compare).to_be_hidden()
-    found.nth(3).click(modifiers=["Shift"])
+    boxes_of_sessions.nth(3).click(modifiers=["Shift"])
     assert boxes(page) == [False, True, True, True, False]
     expect(compare).to_be_hidden()
-    found.nth(2).click(modifiers=["Shift"])
+    boxes_of_sessions.nth(2).click(modifiers=["Shift"])
     assert boxes(page) == [False, True, False, False, False]
     page.get_by_label("Select all sessions on this page").check()
     assert all(boxes(page))

@@ -84,8 +84,8 @@ LONG = "An unbroken name of 300 characters: " + "x" * 264
 def _bulk_action(project: Project, *sessions: Session) -> UUID:
     """An action with a session that it changed, one that has a tag already, and one that is not there."""
     change_session(project, sessions[0].pk, {"tags": ["x"]})
-    wanted = BulkRequest("add_tag", [*(session.pk for session in sessions), uuid4()], tag="x")
-    action = start_bulk_action(project, wanted)
+    bulk_request = BulkRequest("add_tag", [*(session.pk for session in sessions), uuid4()], tag="x")
+    action = start_bulk_action(project, bulk_request)
     process_bulk_action(action.pk, lambda: False, lambda _: None)
     return action.pk
 
@@ -289,14 +289,14 @@ def _note_console(faults: Faults, message: ConsoleMessage) -> None:
 
 
 def _note_what_is_seen(page: Page, faults: Faults, look: Look, parts: Parts) -> None:
-    found = page.evaluate(LOOK, [parts, OPTIONS])
-    for rule, places in found["violations"]:
+    seen_on_page = page.evaluate(LOOK, [parts, OPTIONS])
+    for rule, places in seen_on_page["violations"]:
         faults[rule].add(f"{page.url}: {look}: {places}")
-    if found["headings"] != 1:
+    if seen_on_page["headings"] != 1:
         faults["every page has one heading"].add(page.url)
     faults_of_elements = {
-        "every id is its own": found["repeated"],
-        "no text outside of charts is smaller than 12 px": found["small"],
+        "every id is its own": seen_on_page["repeated"],
+        "no text outside of charts is smaller than 12 px": seen_on_page["small"],
     }
     for rule, places in faults_of_elements.items():
         if places:

@@ -64,17 +64,17 @@ def pass_three_seconds(page: Page) -> Iterator[Callable[[], None]]:
 
 def expect_no_polls(page: Page, pass_three_seconds: Callable[[], None]) -> None:
     """Checks that the page asks for no changes, by a stream or a request, when the next poll is due."""
-    found: list[str] = []
+    polls: list[str] = []
 
     def note(request: Request) -> None:
         if re.search(r"/(events|news\?.*)$", request.url):
-            found.append(request.url)
+            polls.append(request.url)
 
     page.on("request", note)
     pass_three_seconds()
     page.evaluate("fetch('/healthz').then((response) => response.text())")  # requests come in their order
     page.remove_listener("request", note)
-    assert found == []
+    assert polls == []
 
 
 def test_a_playhead_at_the_newest_step_follows_except_under_an_open_dialog(

@@ -146,11 +146,11 @@ RUN_AXE = """async (options) => {
 
 def _barriers(page: Page) -> list[Any]:
     """What axe finds in the light scheme; in the dark one it only measures contrast."""
-    found: list[Any] = page.evaluate(RUN_AXE, {})
+    violations: list[Any] = page.evaluate(RUN_AXE, {})
     page.emulate_media(color_scheme="dark")
-    found += page.evaluate(RUN_AXE, {"runOnly": ["color-contrast"]})
+    violations += page.evaluate(RUN_AXE, {"runOnly": ["color-contrast"]})
     page.emulate_media(color_scheme="light")
-    return found
+    return violations
 
 
 @pytest.mark.thorough

@@ -76,15 +76,15 @@ def addresses(session: Session) -> dict[str, str]:
         "run_id": run.pk if run else uuid4(),
         "comparison_id": side.comparison if side else uuid4(),
     }
-    found = {}
+    names = {}
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
         assert pattern.name
         values = {**VALUES, **ids, **OTHER_VALUES.get(pattern.name, {})}
-        found[pattern.name] = reverse(
+        names[pattern.name] = reverse(
             pattern.name, kwargs={name: values[name] for name in pattern.pattern.converters}
         )
-    return found
+    return names
 
 
 def ask(client: Client, name: str, address: str) -> int:

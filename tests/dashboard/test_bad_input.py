@@ -35,10 +35,12 @@ def called(name: str, arguments: Any, outputs: Any, **more: Any) -> list[EntryDr
 
 def pages(client: Client, session: Session) -> dict[str, str]:
     """Each page and the panel of the first step as text. All of them must load."""
-    found = {name: client.get(reverse(name, args=[session.pk])) for name in ("session", "overview", "ledger")}
-    found["step"] = fragment(client, reverse("step", args=[session.pk, 1]))
-    assert {name: page.status_code for name, page in found.items()} == dict.fromkeys(found, 200)
-    return {name: text(page) for name, page in found.items()}
+    responses = {
+        name: client.get(reverse(name, args=[session.pk])) for name in ("session", "overview", "ledger")
+    }
+    responses["step"] = fragment(client, reverse("step", args=[session.pk, 1]))
+    assert {name: page.status_code for name, page in responses.items()} == dict.fromkeys(responses, 200)
+    return {name: text(page) for name, page in responses.items()}
 
 
 def test_a_run_without_times_is_undated(alice: Client, project: Project) -> None:

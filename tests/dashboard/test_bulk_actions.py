@@ -148,10 +148,10 @@ def test_two_chosen_sessions_are_compared(alice: Client, sessions: list[Session]
 def test_chosen_sessions_are_exported_as_one_zip(alice: Client, sessions: list[Session]) -> None:
     chosen = {"session": [session.pk for session in sessions[:2]], "format": "markdown"}
     response: Any = alice.post("/exports", chosen)
-    with zipfile.ZipFile(BytesIO(b"".join(response.streaming_content))) as found:
-        index = json.loads(found.read("index.json"))
+    with zipfile.ZipFile(BytesIO(b"".join(response.streaming_content))) as archive:
+        index = json.loads(archive.read("index.json"))
         assert [file["title"] for file in index["files"]] == ["run 0", "run 1"]
-        assert all("run" in found.read(file["file"]).decode() for file in index["files"])
+        assert all("run" in archive.read(file["file"]).decode() for file in index["files"])
 
 
 def test_an_invalid_form_is_refused_with_the_reason(alice: Client, sessions: list[Session]) -> None:

@@ -23,9 +23,9 @@ from tests.services.drafts import act
 @pytest.fixture
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     """The runs for which workers were woken."""
-    found: list[UUID] = []
-    monkeypatch.setattr(enqueue, "wake", found.append)
-    return found
+    runs: list[UUID] = []
+    monkeypatch.setattr(enqueue, "wake", runs.append)
+    return runs
 
 
 def form(session: Session, query: str = "") -> str:

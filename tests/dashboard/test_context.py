@@ -116,11 +116,11 @@ def test_a_what_if_records_nothing(alice: Client, session: Session) -> None:
 
 def test_a_budget_that_is_too_small_offers_the_smallest_that_works(alice: Client, session: Session) -> None:
     response = fragment(alice, address(session, "?step=5&policy=masked&max_tokens=3"))
-    found = re.search(r'name="max_tokens" value="(\d+)"', html(response))
-    assert found
-    assert f"take {found[1]}" in text(response)
-    works = panel(alice, session, f"?step=5&policy=masked&max_tokens={found[1]}")
-    assert f"/ {found[1]} tokens" in works
+    offered = re.search(r'name="max_tokens" value="(\d+)"', html(response))
+    assert offered
+    assert f"take {offered[1]}" in text(response)
+    works = panel(alice, session, f"?step=5&policy=masked&max_tokens={offered[1]}")
+    assert f"/ {offered[1]} tokens" in works
 
 
 def test_the_page_of_a_refused_budget_is_a_422(alice: Client, session: Session) -> None:

@@ -25,10 +25,10 @@ def continued(
 ) -> Session:
     """The session that continues, after its page with the lines was opened."""
     response = client.post(form(session, query), {"way": way, "step": step, **fields})
-    *_, found, page = response["Location"].split("/")
+    *_, session_id, page = response["Location"].split("/")
     assert page == "connect"
     assert client.get(response["Location"]).status_code == 200
-    return Session.objects.get(pk=UUID(found))
+    return Session.objects.get(pk=UUID(session_id))
 
 
 def test_each_way_to_continue_says_what_it_keeps_and_cuts_off(alice: Client, session: Session) -> None:

@@ -20,23 +20,23 @@ from tests.services.drafts import act
 def copyable(page: str) -> dict[str, str]:
     """What can be copied, by the title of its button."""
     button = r'class="copyable"><code>(.*?)</code><button [^>]*data-copy title="Copy the (.*?)"'
-    found = re.findall(button, page)
-    return {name: value for value, name in found}
+    buttons = re.findall(button, page)
+    return {name: value for value, name in buttons}
 
 
 def test_a_step_has_its_link_number_and_position(alice: Client, session: Session) -> None:
-    found = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/2")))
-    assert found["link to this step"] == f"http://testserver/sessions/{session.pk}?step=2"
-    assert (found["number of the step"], found["session ID"]) == ("2", str(session.pk))
-    assert found["position of the output"] == str(4)
+    values = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/2")))
+    assert values["link to this step"] == f"http://testserver/sessions/{session.pk}?step=2"
+    assert (values["number of the step"], values["session ID"]) == ("2", str(session.pk))
+    assert values["position of the output"] == str(4)
 
 
 def test_the_link_keeps_the_position_and_uses_the_servers_own_address(
     alice: Client, session: Session
 ) -> None:
     with override_settings(PLAYHEAD_BASE_URL="https://playhead.example"):
-        found = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/2?as_of=7")))
-    assert found["link to this step"] == (
+        values = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/2?as_of=7")))
+    assert values["link to this step"] == (
         f"https://playhead.example/sessions/{session.pk}?step=2&amp;as_of=7"
     )
 
@@ -48,17 +48,17 @@ def test_the_page_of_a_session_has_its_id(alice: Client, session: Session) -> No
 def test_a_snapshot_has_its_id_and_hash(alice: Client, project: Project, session: Session) -> None:
     snapshot = record_snapshot(serve_context(session, RequestedContext()))
     append(project, session.pk, [act("ls")])
-    found = copyable(html(fragment(alice, f"/sessions/{session.pk}/context?step=-1")))
-    assert found == {"snapshot ID": str(snapshot.pk), "hash": snapshot.sha256}
+    values = copyable(html(fragment(alice, f"/sessions/{session.pk}/context?step=-1")))
+    assert values == {"snapshot ID": str(snapshot.pk), "hash": snapshot.sha256}
 
 
 def test_a_run_and_a_summary_have_their_ids(alice: Client, project: Project, session: Session) -> None:
     run = start_run(project, session.pk, RunRequest("simple_extract", 1, 2)).run
-    found = copyable(html(alice.get(f"/sessions/{session.pk}/compressions/{run.pk}")))
-    assert found["run ID"] == str(run.pk)
+    values = copyable(html(alice.get(f"/sessions/{session.pk}/compressions/{run.pk}")))
+    assert values["run ID"] == str(run.pk)
     summary = add_summary(project, session.pk, (1, 2), SummaryText("Both went well."))
-    found = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/1")))
-    assert found["summary ID"] == str(summary.pk)
+    values = copyable(html(fragment(alice, f"/sessions/{session.pk}/steps/1")))
+    assert values["summary ID"] == str(summary.pk)
 
 
 def test_a_key_has_its_prefix(alice: Client, project: Project) -> None:

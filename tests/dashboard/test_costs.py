@@ -67,10 +67,10 @@ def long(shared: SharedSessions) -> Session:
 @contextmanager
 def queries() -> Iterator[list[str]]:
     """The queries that the block issues."""
-    found: list[str] = []
+    issued: list[str] = []
     with CaptureQueriesContext(connection) as captured:
-        yield found
-    found += [query["sql"] for query in captured]
+        yield issued
+    issued += [query["sql"] for query in captured]
 
 
 def compressed(response: Any) -> int:

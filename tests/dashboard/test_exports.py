@@ -37,8 +37,8 @@ def test_an_export_is_as_of_the_position(alice: Client, session: Session) -> Non
 
 def test_exporting_is_recorded(alice: Client, session: Session) -> None:
     exported(alice, session, "markdown")
-    found = AuditRecord.objects.get(action="export")
-    assert (found.actor, found.session) == ("user:alice", session.pk)
+    record = AuditRecord.objects.get(action="export")
+    assert (record.actor, record.session) == ("user:alice", session.pk)
 
 
 def test_a_format_that_does_not_exist_is_a_422(alice: Client, session: Session) -> None:

@@ -104,8 +104,8 @@ def test_hostile_text_stays_inert(alice: Client, project: Project, hostile: str)
 
 
 def test_the_fragment_has_only_the_result(alice: Client, session: Session) -> None:
-    answer = fragment(alice, f"/sessions/{session.pk}/find?step=3&find=file-", target="found")
-    assert html(answer).startswith('<p role="status" data-found="1,2,3,4,5"')
+    response = fragment(alice, f"/sessions/{session.pk}/find?step=3&find=file-", target="found")
+    assert html(response).startswith('<p role="status" data-found="1,2,3,4,5"')
     page = alice.get(f"/sessions/{session.pk}/find?step=3&find=file-")
     assert page.status_code == 302
     assert page["Location"] == f"/sessions/{session.pk}?step=3&find=file-"

@@ -16,14 +16,14 @@ def address(session: Session, query: str) -> str:
 
 
 def test_a_jump_redirects_and_keeps_the_other_parts_of_the_address(alice: Client, session: Session) -> None:
-    answer = alice.get(address(session, "step=1&to=next-error&find=text&as_of=11"))
-    assert answer.status_code == 302
-    assert answer["Location"] == f"/sessions/{session.pk}?step=3&as_of=11&find=text"
+    response = alice.get(address(session, "step=1&to=next-error&find=text&as_of=11"))
+    assert response.status_code == 302
+    assert response["Location"] == f"/sessions/{session.pk}?step=3&as_of=11&find=text"
 
 
 def test_scripts_get_only_the_number(alice: Client, session: Session) -> None:
-    found = fragment(alice, address(session, "step=5&to=previous-error"))
-    assert found.json() == {"step": 3, "searched_to": None, "reason": ""}
+    response = fragment(alice, address(session, "step=5&to=previous-error"))
+    assert response.json() == {"step": 3, "searched_to": None, "reason": ""}
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def test_a_jump_to_errors_includes_likely_ones_unless_only_reported_ones_are_lis
     drafts = [act("ls"), ok(), act("bash", command="make"), ok(outputs="make: *** [all] Error 2"), answer()]
     append(project, session.pk, drafts)
     for start, direction in ((1, "next"), (3, "previous")):
-        found = address(session, f"step={start}&to={direction}-error")
-        assert fragment(alice, found).json()["step"] == 2
-        assert fragment(alice, f"{found}&status=error").json()["step"] is None
+        jump = address(session, f"step={start}&to={direction}-error")
+        assert fragment(alice, jump).json()["step"] == 2
+        assert fragment(alice, f"{jump}&status=error").json()["step"] is None
 
 
 def test_scripts_learn_when_the_turn_ended(alice: Client, session: Session) -> None:
     newest = session.last_entry_at
     assert newest is not None
-    found = fragment(alice, address(session, "step=1&to=next-turn")).json()
-    assert found["ended"] == round(newest.timestamp() * 1000)
+    jump = fragment(alice, address(session, "step=1&to=next-turn")).json()
+    assert jump["ended"] == round(newest.timestamp() * 1000)
 
 
 def test_an_unknown_jump_names_the_known_ones(alice: Client, session: Session) -> None:
@@ -73,8 +73,8 @@ def test_an_unknown_jump_names_the_known_ones(alice: Client, session: Session) -
 
 def test_a_session_without_steps_has_no_jumps(alice: Client, project: Project) -> None:
     session = create_session(project)
-    found = fragment(alice, address(session, "to=next-error")).json()
-    assert found["reason"] == "The session has no steps yet."
+    jump = fragment(alice, address(session, "to=next-error")).json()
+    assert jump["reason"] == "The session has no steps yet."
 
 
 def test_a_stranger_gets_404(charlie: Client, session: Session) -> None:

@@ -38,21 +38,21 @@ def pace(
     writing: Writing = NOTHING,
 ) -> Pace:
     span = StepTimes(after(started), None if finished is None else after(finished))
-    found = pace_of(span, before, None if input_at is None else after(input_at), writing)
-    assert found is not None
-    return found
+    timing = pace_of(span, before, None if input_at is None else after(input_at), writing)
+    assert timing is not None
+    return timing
 
 
 def test_the_time_of_a_step_begins_at_the_end_of_the_previous_one() -> None:
-    found = pace(4, 5.5)
-    assert found.begins_at == START
-    assert (found.pause.took, found.model.took, found.tools.took) == (0, 4_000, 1_500)
-    assert found.shown == 5_500
+    timing = pace(4, 5.5)
+    assert timing.begins_at == START
+    assert (timing.pause.took, timing.model.took, timing.tools.took) == (0, 4_000, 1_500)
+    assert timing.shown == 5_500
 
 
 def test_the_time_until_an_input_of_a_person_is_a_pause() -> None:
-    found = pace(24, 25, input_at=20)
-    assert (found.pause.took, found.model.took, found.tools.took) == (20_000, 4_000, 1_000)
+    timing = pace(24, 25, input_at=20)
+    assert (timing.pause.took, timing.model.took, timing.tools.took) == (20_000, 4_000, 1_000)
 
 
 def test_an_input_while_tools_run_makes_no_pause() -> None:
@@ -60,22 +60,22 @@ def test_an_input_while_tools_run_makes_no_pause() -> None:
 
 
 def test_the_first_step_begins_with_the_input() -> None:
-    found = pace(4, 5, input_at=1, before=None)
-    assert found.begins_at == after(1)
-    assert (found.pause.took, found.model.took) == (0, 3_000)
+    timing = pace(4, 5, input_at=1, before=None)
+    assert timing.begins_at == after(1)
+    assert (timing.pause.took, timing.model.took) == (0, 3_000)
 
 
 def test_the_first_step_without_an_input_begins_with_its_output() -> None:
-    found = pace(4, 5, before=None)
-    assert found.begins_at == after(4)
-    assert (found.pause.took, found.model.took, found.tools.took) == (0, 0, 1_000)
+    timing = pace(4, 5, before=None)
+    assert timing.begins_at == after(4)
+    assert (timing.pause.took, timing.model.took, timing.tools.took) == (0, 0, 1_000)
 
 
 @pytest.mark.parametrize("seconds", [31, 12 * 60, 3 * 24 * 3600])
 def test_long_stretches_are_shortened(seconds: int) -> None:
-    found = pace(seconds + 40, 2 * seconds + 40, input_at=seconds)
-    assert [stretch.shown for stretch in (found.pause, found.model, found.tools)] == [SHORTENED] * 3
-    assert (found.pause.took, found.tools.took) == (seconds * 1000, seconds * 1000)
+    timing = pace(seconds + 40, 2 * seconds + 40, input_at=seconds)
+    assert [stretch.shown for stretch in (timing.pause, timing.model, timing.tools)] == [SHORTENED] * 3
+    assert (timing.pause.took, timing.tools.took) == (seconds * 1000, seconds * 1000)
 
 
 def test_stretches_up_to_thirty_seconds_keep_their_time() -> None:
@@ -83,8 +83,8 @@ def test_stretches_up_to_thirty_seconds_keep_their_time() -> None:
 
 
 def test_a_step_without_a_result_ends_with_its_output() -> None:
-    found = pace(4)
-    assert (found.model.took, found.tools.took) == (4_000, 0)
+    timing = pace(4)
+    assert (timing.model.took, timing.tools.took) == (4_000, 0)
 
 
 def test_a_step_without_a_duration_is_shown_briefly() -> None:
@@ -93,10 +93,10 @@ def test_a_step_without_a_duration_is_shown_briefly() -> None:
 
 @pytest.mark.parametrize(("started", "finished"), [(-10, 2), (3, 1), (-10, -20)])
 def test_a_clock_that_was_set_back_takes_no_time(started: float, finished: float) -> None:
-    found = pace(started, finished, input_at=-30)
-    assert all(stretch.took >= 0 for stretch in (found.pause, found.model, found.tools))
-    assert found.begins_at <= after(started)
-    assert found.shown >= MIN
+    timing = pace(started, finished, input_at=-30)
+    assert all(stretch.took >= 0 for stretch in (timing.pause, timing.model, timing.tools))
+    assert timing.begins_at <= after(started)
+    assert timing.shown >= MIN
 
 
 @pytest.mark.parametrize("before", [None, StepTimes(UNDATED, UNDATED), BEFORE])
@@ -105,41 +105,41 @@ def test_an_undated_step_has_no_pace(before: StepTimes | None) -> None:
 
 
 def test_undated_neighbours_count_as_absent() -> None:
-    found = pace_of(StepTimes(after(4), UNDATED), StepTimes(UNDATED, UNDATED), UNDATED, NOTHING)
-    assert found is not None
-    assert (found.begins_at, found.shown) == (after(4), MIN)
+    timing = pace_of(StepTimes(after(4), UNDATED), StepTimes(UNDATED, UNDATED), UNDATED, NOTHING)
+    assert timing is not None
+    assert (timing.begins_at, timing.shown) == (after(4), MIN)
 
 
 def test_text_without_reported_tokens_ends_with_the_model_call() -> None:
-    found = pace(4, writing=Writing(characters=400))
-    assert (found.text_from, found.text_for) == (0, 4_000)
+    timing = pace(4, writing=Writing(characters=400))
+    assert (timing.text_from, timing.text_for) == (0, 4_000)
 
 
 def test_the_text_takes_its_share_of_the_output_before_the_arguments() -> None:
-    found = pace(4, writing=Writing(characters=400, tokens=400))  # 100 tokens are text, the rest is a call
-    assert (found.text_from, found.text_for) == (0, 1_000)
+    timing = pace(4, writing=Writing(characters=400, tokens=400))  # 100 tokens are text, the rest is a call
+    assert (timing.text_from, timing.text_for) == (0, 1_000)
 
 
 def test_hidden_reasoning_comes_before_the_text() -> None:
-    found = pace(4, writing=Writing(characters=400, tokens=400, hidden=200))
-    assert (found.text_from, found.text_for) == (2_000, 1_000)
+    timing = pace(4, writing=Writing(characters=400, tokens=400, hidden=200))
+    assert (timing.text_from, timing.text_for) == (2_000, 1_000)
 
 
 def test_a_short_text_does_not_fill_a_long_call() -> None:
-    found = pace(20, writing=Writing(characters=40))
-    assert (found.text_from, found.text_for) == (18_000, 2_000)
+    timing = pace(20, writing=Writing(characters=40))
+    assert (timing.text_from, timing.text_for) == (18_000, 2_000)
 
 
 def test_the_text_of_a_shortened_call_is_shortened_too() -> None:
-    found = pace(600, writing=Writing(characters=4_000, tokens=2_000))
-    assert (found.text_from, found.text_for) == (0, 1_000)
+    timing = pace(600, writing=Writing(characters=4_000, tokens=2_000))
+    assert (timing.text_from, timing.text_for) == (0, 1_000)
 
 
 @pytest.mark.parametrize("tokens", [1, 99, 5_000])
 def test_the_text_stays_within_its_model_call_for_any_reported_times(tokens: int) -> None:
-    found = pace(4, writing=Writing(characters=400, tokens=tokens, hidden=50))
-    assert found.text_from >= 0
-    assert found.text_from + found.text_for <= found.model.shown
+    timing = pace(4, writing=Writing(characters=400, tokens=tokens, hidden=50))
+    assert timing.text_from >= 0
+    assert timing.text_from + timing.text_for <= timing.model.shown
 
 
 def test_a_step_without_text_has_nothing_to_reveal() -> None:
@@ -181,6 +181,6 @@ def test_a_run_without_times_has_no_replay_time_and_plays_one_step_a_beat(
 
 
 def test_the_replay_time_of_a_long_session_is_estimated_from_some_steps(project: Project) -> None:
-    found = replay_time(History(long_session(project, 1_003)))
-    assert found.size == 6
-    assert found.times == [6 * MIN * n for n in range(169)]
+    timing = replay_time(History(long_session(project, 1_003)))
+    assert timing.size == 6
+    assert timing.times == [6 * MIN * n for n in range(169)]

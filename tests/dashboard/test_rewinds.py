@@ -89,8 +89,8 @@ def test_entries_appended_meanwhile_are_not_cut_off_unseen(
 
 
 def test_the_dialog_gets_only_the_form(alice: Client, session: Session) -> None:
-    found = html(fragment(alice, form(session, "?step=2")))
-    assert found.startswith('<div class="rewind">')
+    dialog = html(fragment(alice, form(session, "?step=2")))
+    assert dialog.startswith('<div class="rewind">')
 
 
 def test_undo_restores_at_once(alice: Client, project: Project, session: Session) -> None:

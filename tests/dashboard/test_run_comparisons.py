@@ -153,8 +153,8 @@ def test_pairs_show_how_much_more_b_took(alice: Client, project: Project) -> Non
     a, b = recorded_run(project, "look"), create_session(project)
     append(project, b.pk, [act("look"), ok(outputs="word " * 90)])
     page = text(alice.get(page_of(a.pk, b.pk)))
-    found = Episode.objects.filter(session__in=(a, b)).values_list("session_id", "tokens")
-    tokens = dict(found)
+    rows = Episode.objects.filter(session__in=(a, b)).values_list("session_id", "tokens")
+    tokens = dict(rows)
     assert f"result +{tokens[b.pk] - tokens[a.pk]} tokens" in page
 
 

@@ -47,14 +47,14 @@ def figures_of_list(client: Client, session: Session) -> tuple[int, str]:
 
 
 def _number(pattern: str, page: str) -> int:
-    found = re.search(pattern, page)
-    assert found, page[:2000]
-    return int(found[1].replace(",", ""))
+    match = re.search(pattern, page)
+    assert match, page[:2000]
+    return int(match[1].replace(",", ""))
 
 
 def _words(pattern: str, page: str) -> str:
-    found = re.search(pattern, page, re.DOTALL)
-    return " ".join(found[1].split()) if found else ""
+    match = re.search(pattern, page, re.DOTALL)
+    return " ".join(match[1].split()) if match else ""
 
 
 @needs("corpus")

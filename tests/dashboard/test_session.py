@@ -23,9 +23,9 @@ def page_of(session: Session, query: str = "") -> str:
 
 def playhead_step(client: Client, address: str) -> int:
     """The step under the playhead."""
-    found = re.search(r'class="step-view" data-at="(\d+)"', html(client.get(address)))
-    assert found
-    return int(found[1])
+    match = re.search(r'class="step-view" data-at="(\d+)"', html(client.get(address)))
+    assert match
+    return int(match[1])
 
 
 def test_a_session_opens_at_its_first_step(alice: Client, session: Session) -> None:

@@ -23,8 +23,8 @@ FACET = re.compile(r'<li><a href="([^"]*)"( aria-current="true")?[^>]*>\s*<bdi>(
 
 def facets(client: Client, address: str) -> dict[str, tuple[str, str]]:
     """Address and count by label."""
-    found = FACET.findall(html(client.get(address)))
-    return {unescape(label): (unescape(url), count) for url, _, label, count in found}
+    matches = FACET.findall(html(client.get(address)))
+    return {unescape(label): (unescape(url), count) for url, _, label, count in matches}
 
 
 @pytest.fixture
@@ -44,24 +44,24 @@ def runs(project: Project) -> None:
 
 @pytest.mark.usefixtures("runs")
 def test_facets_have_counts_and_link_to_the_counted_sessions(alice: Client) -> None:
-    found = facets(alice, "/")
-    counts = {label: count for label, (_, count) in found.items()}
+    shown = facets(alice, "/")
+    counts = {label: count for label, (_, count) in shown.items()}
     assert counts == {
         "live": "4", "with errors": "2", "without errors": "2", "today": "1", "last 7 days": "2",
         "last 30 days": "3", "fixer": "3", "<b>writer": "1", "/srv/app": "3", "/srv/docs": "1",
         "red & blue": "1",
     }  # fmt: skip
-    for url, count in found.values():
+    for url, count in shown.values():
         assert len(titles(alice, url[1:])) == int(count)
 
 
 @pytest.mark.usefixtures("runs")
 def test_counts_follow_the_other_filters(alice: Client) -> None:
-    found = facets(alice, "/?agent=fixer&date=7-days")
-    assert "<b>writer" not in found
-    assert found["fixer"] == ("/?date=7-days", "2")
-    assert found["/srv/app"] == ("/?date=7-days&agent=fixer&folder=%2Fsrv%2Fapp", "1")
-    assert found["last 30 days"][1] == "2"
+    shown = facets(alice, "/?agent=fixer&date=7-days")
+    assert "<b>writer" not in shown
+    assert shown["fixer"] == ("/?date=7-days", "2")
+    assert shown["/srv/app"] == ("/?date=7-days&agent=fixer&folder=%2Fsrv%2Fapp", "1")
+    assert shown["last 30 days"][1] == "2"
     assert facets(alice, "/?q=week")["fixer"][1] == "1"
 
 

@@ -54,9 +54,9 @@ def test_a_search_without_matches_says_so_and_links_back(alice: Client, session:
 
 @pytest.mark.parametrize("q", ["invoice", "INVOICE", "claude", "urgent", "invoice urgent"])
 def test_sessions_are_found_by_title_agent_and_tag(alice: Client, project: Project, q: str) -> None:
-    found = make(project, "Repair the invoices", agent="claude-code")
+    matching = make(project, "Repair the invoices", agent="claude-code")
     make(project, "Something else", agent="codex")
-    change_session(project, found.pk, {"tags": ["urgent"]})
+    change_session(project, matching.pk, {"tags": ["urgent"]})
     assert titles(alice, f"?q={quote(q)}") == ["Repair the invoices"]
 
 
@@ -120,16 +120,16 @@ def test_older_sessions_are_loaded_by_a_link_that_needs_no_script(alice: Client,
 
 
 def test_a_search_by_htmx_gets_only_the_results(alice: Client, session: Session) -> None:
-    found = html(fragment(alice, "/?q=totals", target="results"))
-    assert found.startswith('<div id="results"')
-    assert "<html" not in found
-    assert "Repair the totals" in found
+    part = html(fragment(alice, "/?q=totals", target="results"))
+    assert part.startswith('<div id="results"')
+    assert "<html" not in part
+    assert "Repair the totals" in part
 
 
 def test_older_sessions_by_htmx_are_only_rows(alice: Client, session: Session) -> None:
-    found = html(fragment(alice, "/", target="more"))
-    assert found.startswith("<tr>")
-    assert "<table" not in found
+    part = html(fragment(alice, "/", target="more"))
+    assert part.startswith("<tr>")
+    assert "<table" not in part
 
 
 def test_a_session_without_a_title_has_the_same_name_everywhere(alice: Client, project: Project) -> None:

@@ -64,9 +64,9 @@ def linked(session: Session, **options: Any) -> str:
 
 
 def addresses(page: str) -> Iterator[tuple[str, str]]:
-    for found in re.finditer(r"""([a-z-]+)=(?:"([^"]*)"|'([^']*)')""", page):
-        if found[1] in READS or found[1].startswith("hx-"):
-            yield found[1], unescape(found[2] if found[2] is not None else found[3])
+    for match in re.finditer(r"""([a-z-]+)=(?:"([^"]*)"|'([^']*)')""", page):
+        if match[1] in READS or match[1].startswith("hx-"):
+            yield match[1], unescape(match[2] if match[2] is not None else match[3])
 
 
 def walk(link: str, limit: int = 1) -> dict[str, str]:
@@ -84,18 +84,18 @@ def walk(link: str, limit: int = 1) -> dict[str, str]:
         alike.update(sorts)
         seen[address] = ""
         for headers in ({}, {"hx-request": "true"}):
-            answer = client.get(address, headers=headers)
-            is_end = "/jump?" in address and answer.status_code == 404
-            assert answer.status_code in (200, 204, 302) or is_end, address
-            assert "no-store" in answer["Cache-Control"]
-            assert "noindex" in answer["X-Robots-Tag"]
-            found = [("href", answer["Location"])] if answer.status_code == 302 else []
-            if answer["Content-Type"].startswith(("text/", "application/json")):
-                page = html(answer)
+            response = client.get(address, headers=headers)
+            is_end = "/jump?" in address and response.status_code == 404
+            assert response.status_code in (200, 204, 302) or is_end, address
+            assert "no-store" in response["Cache-Control"]
+            assert "noindex" in response["X-Robots-Tag"]
+            links = [("href", response["Location"])] if response.status_code == 302 else []
+            if response["Content-Type"].startswith(("text/", "application/json")):
+                page = html(response)
                 seen[address] += page
                 assert not re.search(r"""method=["']?post""", page, re.IGNORECASE), address
-                found += addresses(page)
-            for name, value in found:
+                links += addresses(page)
+            for name, value in links:
                 if name in OTHERS or value.startswith(("#", "/static/", "data:")):
                     continue
                 assert name in READS, (address, name)
@@ -135,9 +135,9 @@ def test_no_page_of_a_link_leads_outside_or_shows_what_the_link_leaves_out(
     }
     for rest in FRAGMENTS:
         address = f"{link}sessions/{full.pk}{rest}"
-        answer = fragment(Client(), address) if rest[0] == "/" else Client().get(address)
-        assert answer.status_code == 200, rest
-        pages[rest] = html(answer)
+        response = fragment(Client(), address) if rest[0] == "/" else Client().get(address)
+        assert response.status_code == 200, rest
+        pages[rest] = html(response)
     everything = ECHOES.sub("", "\n".join(pages.values()))
     shown = sorted(set(re.findall(f"{PERSONS}[ a-z]*", everything)))
     assert bool(shown) == with_inputs, shown
@@ -198,10 +198,10 @@ def test_unknown_changed_expired_and_revoked_links_get_the_same_response(session
     ShareLink.objects.filter(pk=one.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     ShareLink.objects.filter(pk=two.pk).update(revoked_at=timezone.now())
     changed = f"{good[:-3]}{'A' if good[-3] != 'A' else 'B'}{good[-2:]}"
-    answers = [Client().get(f"{link}{rest}") for link in (expired, revoked, changed, "/s/x/")]
-    assert {answer.status_code for answer in answers} == {404}
-    assert len({html(answer) for answer in answers}) == 1
-    assert "not valid, has expired or was revoked" in text(answers[0])
+    responses = [Client().get(f"{link}{rest}") for link in (expired, revoked, changed, "/s/x/")]
+    assert {response.status_code for response in responses} == {404}
+    assert len({html(response) for response in responses}) == 1
+    assert "not valid, has expired or was revoked" in text(responses[0])
 
 
 @pytest.mark.parametrize("rest", ["", "sessions/x/steps/1"])
@@ -221,10 +221,10 @@ def test_unknown_changed_expired_and_revoked_links_get_the_same_response(session
 )
 def test_edited_links_get_a_clear_response_immediately(db: None, token: str, rest: str) -> None:
     began = perf_counter()
-    answer = Client().get(f"/s/{token}/{rest}")
+    response = Client().get(f"/s/{token}/{rest}")
     assert perf_counter() - began < 1
-    assert answer.status_code == 404
-    assert "Ask the person who sent it for a new one" in text(answer)
+    assert response.status_code == 404
+    assert "Ask the person who sent it for a new one" in text(response)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_edited_links_get_a_clear_response_immediately(db: None, token: str, res
     ["settings", "shares", "overview", "context", "exports/markdown", "ledger", "continue", "annotation"],
 )
 def test_other_pages_of_the_session_are_not_found(alice: Client, session: Session, name: str) -> None:
-    answer = alice.get(f"{linked(session)}sessions/{session.pk}/{name}")
-    assert answer.status_code == 404
-    assert 'href="/"' not in html(answer)
+    response = alice.get(f"{linked(session)}sessions/{session.pk}/{name}")
+    assert response.status_code == 404
+    assert 'href="/"' not in html(response)
 
 
 def test_a_link_shows_no_tags_note_or_score(project: Project, session: Session) -> None:

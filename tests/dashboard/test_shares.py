@@ -24,9 +24,9 @@ def form(session: Session) -> str:
 
 def make(client: Client, session: Session, **fields: str) -> str:
     """The page after a link was made."""
-    answer = client.post(form(session), {"what": "session", "days": "30", **fields}, follow=True)
-    assert answer.status_code == 200
-    return html(answer)
+    response = client.post(form(session), {"what": "session", "days": "30", **fields}, follow=True)
+    assert response.status_code == 200
+    return html(response)
 
 
 def test_the_session_page_links_to_the_form(alice: Client, session: Session) -> None:
@@ -70,11 +70,11 @@ def test_a_link_to_a_position_ends_with_the_step_in_view_and_opens_there(
 ) -> None:
     (path,) = set(LINK.findall(make(alice, session, what="moment", step="2")))
     append(project, session.pk, [act("read", path="later.txt")])
-    answer = Client().get(path, follow=True)
-    assert answer.request["QUERY_STRING"] == "step=-1"
-    assert "file-2.txt" in html(answer)
-    assert "file-3.txt" not in html(answer)
-    assert "2 steps" in text(answer)
+    response = Client().get(path, follow=True)
+    assert response.request["QUERY_STRING"] == "step=-1"
+    assert "file-2.txt" in html(response)
+    assert "file-3.txt" not in html(response)
+    assert "2 steps" in text(response)
 
 
 def test_a_link_to_a_position_in_a_take_shows_the_take(
@@ -92,8 +92,8 @@ def test_a_link_to_a_position_in_a_take_shows_the_take(
 
 @pytest.mark.parametrize("days", ["0", "366", "-1", "soon", "1e9", "9" * 400])
 def test_an_invalid_number_of_days_is_refused(alice: Client, session: Session, days: str) -> None:
-    answer = alice.post(form(session), {"days": days})
-    assert answer.status_code == 422
+    response = alice.post(form(session), {"days": days})
+    assert response.status_code == 422
     assert not ShareLink.objects.exists()
 
 
@@ -102,9 +102,9 @@ def test_a_revoked_link_stops_working_and_stays_listed(alice: Client, session: S
     share = ShareLink.objects.get()
     Client().get(path, follow=True)
     assert "opened 1 time" in text(alice.get(form(session)))
-    answer = alice.post(f"{form(session)}/{share.pk}/revoke", follow=True)
-    assert "revoked" in text(answer)
-    assert f"{share.pk}/revoke" not in html(answer)
+    response = alice.post(f"{form(session)}/{share.pk}/revoke", follow=True)
+    assert "revoked" in text(response)
+    assert f"{share.pk}/revoke" not in html(response)
     assert Client().get(path, follow=True).status_code == 404
 
 
@@ -120,8 +120,8 @@ def test_the_project_lists_the_usable_links_of_its_sessions(
     assert "by key ph_abc" in text(page)
     assert "Other &lt;b&gt;" in html(page)
     assert html(page).count("/revoke") == 2
-    answer = alice.post(f"{form(other)}/{kept.pk}/revoke", {"list": "project"})
-    assert answer["Location"] == "/project#share-links"
+    response = alice.post(f"{form(other)}/{kept.pk}/revoke", {"list": "project"})
+    assert response["Location"] == "/project#share-links"
     assert html(alice.get("/project")).count("/revoke") == 1
     assert "/revoke" not in html(charlie.get("/project"))
 

@@ -61,9 +61,9 @@ def shown(client: Client, session: Session, number: int = 1) -> str:
 
 def pace(client: Client, session: Session, number: int) -> dict[str, Any] | None:
     """The data for a replay in the panel of a step."""
-    found = re.search(r'data-pace="([^"]*)"', panel(client, session, number))
-    assert found is not None
-    return json.loads(unescape(found[1])) if found[1] else None
+    match = re.search(r'data-pace="([^"]*)"', panel(client, session, number))
+    assert match is not None
+    return json.loads(unescape(match[1])) if match[1] else None
 
 
 def called(name: str, **arguments: object) -> ModelOutput:
@@ -331,11 +331,11 @@ def test_a_step_shows_the_duration_of_each_part(alice: Client, project: Project,
         draft(each.body, start + timedelta(seconds=at)) for each, at in zip(bodies, seconds, strict=True)
     ]
     append(project, empty.pk, drafts)
-    found = pace(alice, empty, 2)
-    assert found is not None
-    assert found["begins"] == 1000 * (start.timestamp() + 1)
-    assert found["stretches"] == [["pause", 60_000, 2_000], ["model", 4_000, 4_000], ["tools", 500, 500]]
-    assert found["shown"] == 6_500
+    shown = pace(alice, empty, 2)
+    assert shown is not None
+    assert shown["begins"] == 1000 * (start.timestamp() + 1)
+    assert shown["stretches"] == [["pause", 60_000, 2_000], ["model", 4_000, 4_000], ["tools", 500, 500]]
+    assert shown["shown"] == 6_500
 
 
 def test_a_step_without_a_time_has_no_pace(alice: Client, project: Project, empty: Session) -> None:

@@ -38,17 +38,17 @@ def marks(client: Client, address: str) -> dict[str, str]:
 
 def test_rows_show_which_steps_are_summarised(alice: Client, session: Session) -> None:
     own, range_ = summary_of(session, 1, 1), summary_of(session, 1, 3)
-    found = marks(alice, reverse("session", args=[session.pk]))
-    assert sorted(found) == ["1", "2", "3"]
-    assert found["1"] == f"Summarised: step 1, {own.tokens_before} → {own.tokens_after} tokens"
-    assert found["3"].startswith(f"Summarised: steps 1–3, {range_.tokens_before} →")
+    marked = marks(alice, reverse("session", args=[session.pk]))
+    assert sorted(marked) == ["1", "2", "3"]
+    assert marked["1"] == f"Summarised: step 1, {own.tokens_before} → {own.tokens_after} tokens"
+    assert marked["3"].startswith(f"Summarised: steps 1–3, {range_.tokens_before} →")
 
 
 def test_a_range_that_ends_beyond_the_rows_marks_them_too(alice: Client, project: Project) -> None:
     long = long_session(project, 200)
     summary_of(long, 40, 150)
-    found = marks(alice, reverse("session", args=[long.pk]) + "?step=60")
-    assert sorted(map(int, found)) == list(range(40, 86))
+    marked = marks(alice, reverse("session", args=[long.pk]) + "?step=60")
+    assert sorted(map(int, marked)) == list(range(40, 86))
 
 
 def test_rows_read_no_texts_of_summaries(alice: Client, session: Session) -> None:
@@ -161,8 +161,8 @@ def test_summaries_at_an_earlier_position_cannot_be_edited(alice: Client, sessio
 
 
 def test_the_dialog_gets_only_the_form(alice: Client, session: Session) -> None:
-    found = html(fragment(alice, form(session, "?first=1&last=2")))
-    assert found.startswith('<div class="compress">')
+    dialog = html(fragment(alice, form(session, "?first=1&last=2")))
+    assert dialog.startswith('<div class="compress">')
     assert "Summary of steps 1–2" in text(fragment(alice, form(session, "?first=1&last=2")))
 
 

@@ -49,9 +49,9 @@ def panel(client: Client, session: Session, number: int = 1) -> str:
 
 
 def heading(client: Client, session: Session) -> str:
-    found = re.search(r"<header.*?</header>", panel(client, session), re.DOTALL)
-    assert found
-    return " ".join(re.sub(r"<[^>]*>", " ", found[0]).split())
+    match = re.search(r"<header.*?</header>", panel(client, session), re.DOTALL)
+    assert match
+    return " ".join(re.sub(r"<[^>]*>", " ", match[0]).split())
 
 
 @pytest.mark.parametrize(

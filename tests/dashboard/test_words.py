@@ -169,7 +169,7 @@ DOCS_ONLY = re.compile(r"\b(so many|told|(go|goes|going|gone|went) on|look at it
 )
 def test_pages_of_the_documentation_have_no_unclear_words(path: Path) -> None:
     text = " ".join(path.read_text().split())
-    assert [found[0] for found in (*RIDDLES.finditer(text), *DOCS_ONLY.finditer(text))] == []
+    assert [match[0] for match in (*RIDDLES.finditer(text), *DOCS_ONLY.finditer(text))] == []
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
@@ -183,9 +183,9 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 def test_docstrings_and_messages_have_no_unclear_words(folder: str) -> None:
     paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if "migrations" not in path.parts]
     riddles = [
-        f"{path.relative_to(ROOT)}:{line} {found[0]}"
+        f"{path.relative_to(ROOT)}:{line} {match[0]}"
         for path in paths
         for line, text in sentences(path)
-        for found in RIDDLES.finditer(text)
+        for match in RIDDLES.finditer(text)
     ]
     assert riddles == []

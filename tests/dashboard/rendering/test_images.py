@@ -24,23 +24,23 @@ def block(**part: Any) -> Block | None:
     ],
 )
 def test_every_providers_image_is_shown(part: dict[str, Any]) -> None:
-    found = block(**part)
-    assert found
-    assert (found.language, found.text, found.label) == (IMAGE, GIF, "image/gif, 0.0 KB")
+    image = block(**part)
+    assert image
+    assert (image.language, image.text, image.label) == (IMAGE, GIF, "image/gif, 0.0 KB")
 
 
 @pytest.mark.parametrize("data", ["broken", "", "PHN2Zz4=", "PHNjcmlwdD4=", None, 5])
 def test_a_part_that_is_not_an_image_is_named_and_not_shown(data: Any) -> None:
-    found = block(type="image", media_type="image/png", data=data)
-    assert found
-    assert found.language == TERMINAL
-    assert "cannot be shown" in found.text
+    image = block(type="image", media_type="image/png", data=data)
+    assert image
+    assert image.language == TERMINAL
+    assert "cannot be shown" in image.text
 
 
 def test_an_address_is_never_loaded() -> None:
-    found = block(type="image", url="https://spy.example/i.png")
-    assert found
-    assert found.text == "Image at https://spy.example/i.png (not loaded)"
+    image = block(type="image", url="https://spy.example/i.png")
+    assert image
+    assert image.text == "Image at https://spy.example/i.png (not loaded)"
 
 
 def test_other_parts_are_not_images() -> None:
@@ -49,8 +49,8 @@ def test_other_parts_are_not_images() -> None:
 
 
 def test_the_bytes_determine_the_type() -> None:
-    found = image_bytes(GIF)
-    assert found
-    assert found[0] == "image/gif"
+    image = image_bytes(GIF)
+    assert image
+    assert image[0] == "image/gif"
     assert image_bytes("PHN2Zz4=") is None
     assert image_bytes("é") is None

@@ -20,8 +20,8 @@ def whole(text: str) -> tuple[int, int]:
 
 def rows(html: str) -> list[tuple[str, str, str]]:
     """Tag, numbers and text of each line."""
-    found = re.findall(r'<(\w+) data-n="([^"]*)"><code>(.*?)\n</code></\1>', html, re.DOTALL)
-    return [(tag, numbers, unescape(re.sub(r"<[^>]*>", "", text))) for tag, numbers, text in found]
+    cells = re.findall(r'<(\w+) data-n="([^"]*)"><code>(.*?)\n</code></\1>', html, re.DOTALL)
+    return [(tag, numbers, unescape(re.sub(r"<[^>]*>", "", text))) for tag, numbers, text in cells]
 
 
 def test_lines_of_code_have_their_numbers() -> None:

@@ -46,7 +46,7 @@ def test_parts_follow_each_other_without_a_gap() -> None:
         start = WholeText(LONG, start=start).next_start
     assert all(first < second <= first + PAGE_CHARACTERS for first, second in pairwise(starts))
     pages = [WholeText(LONG, start=start).html for start in starts]
-    numbers = [int(found) for page in pages for found in re.findall(r'data-n=" *(\d+)"', page)]
+    numbers = [int(number) for page in pages for number in re.findall(r'data-n=" *(\d+)"', page)]
     assert numbers == list(range(1, 5_001))
     assert WholeText(LONG, start=starts[1]).previous_start is not None
     assert WholeText(LONG).previous_start is None

@@ -145,7 +145,7 @@ def shown(response: object) -> list[str]:
     """The rows of the list: heads of turns, steps and sub-agents."""
     rows = html(response).partition('id="rows"')[2].partition('<p class="visually-hidden" role="status"')[0]
     pattern = r'<b class="turn-number" title="(Turn \d+)|data-step="(\d+)"|/sessions/[^/]*/(subagent)-steps'
-    return ["".join(found) for found in re.findall(pattern, rows)]
+    return ["".join(groups) for groups in re.findall(pattern, rows)]
 
 
 def test_a_filtered_list_has_headers_of_turns_and_sub_agents(alice: Client, project: Project) -> None:

@@ -35,18 +35,18 @@ def test_figures_of_a_turn_include_all_its_steps(run: Session, window: tuple[int
     history = History(run)
     rows = history.rows(window[0] - 1, window[1])
     before = rows.pop(0) if rows[0].number < window[0] else None
-    found = turns_in(history, before, rows)
+    turns = turns_in(history, before, rows)
     expected = {1: (1, 1, 2, 0, 0, 90), 3: (2, 3, 5, 1, 1, 150), 6: (3, 6, 6, 0, 0, 30)}
     shown = {
         step: (turn.number, turn.first, turn.last, turn.errors, turn.likely_failures, turn.took)
-        for step, turn in found.items()
+        for step, turn in turns.items()
     }
     assert shown == {
         step: (*values[:5], timedelta(seconds=values[5]))
         for step, values in expected.items()
         if window[0] <= step <= window[1]
     }
-    for turn in found.values():
+    for turn in turns.values():
         entries = history.entries(after=0)
         first = history.row(turn.first - 1).last_position if turn.first > 1 else 0
         last = history.row(turn.last).last_position
@@ -55,9 +55,9 @@ def test_figures_of_a_turn_include_all_its_steps(run: Session, window: tuple[int
 
 def test_the_turn_of_a_step_is_the_one_in_the_list(run: Session) -> None:
     history = History(run)
-    found = turn_around(history, 4)
-    assert found is not None
-    row, turn = found
+    around = turn_around(history, 4)
+    assert around is not None
+    row, turn = around
     assert row.number == 3
     assert turn == turns_in(history, history.row(2), [row])[3]
 

@@ -57,9 +57,9 @@ def test_all_compactions_of_a_long_run_are_counted(project: Project) -> None:
     session = long_session(project, 1_000)
     summary = draft(ModelInput(channel="compaction", content="So far: all well."))
     append(project, session.pk, [one for _ in range(300) for one in (summary, act(), ok())])
-    found = marks(session, "compaction")
-    assert sum(mark.count for mark in found) == 300
-    assert found[0].label == "8 compactions, steps 997–1,003"
+    drawn = marks(session, "compaction")
+    assert sum(mark.count for mark in drawn) == 300
+    assert drawn[0].label == "8 compactions, steps 997–1,003"
 
 
 def test_inputs_of_a_share_are_counted(project: Project) -> None:
@@ -72,11 +72,11 @@ def test_inputs_of_a_share_are_counted(project: Project) -> None:
 def test_marks_that_would_cover_each_other_are_joined_with_a_count(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [one for _ in range(300) for one in (ask("next"), act(), ok())])
-    found = marks(session, "input")
-    assert len(found) == SLOTS
-    assert sum(mark.count for mark in found) == 300
-    assert found[0].label == "8 inputs, steps 1–8"
-    assert found[0].step == 1
+    drawn = marks(session, "input")
+    assert len(drawn) == SLOTS
+    assert sum(mark.count for mark in drawn) == 300
+    assert drawn[0].label == "8 inputs, steps 1–8"
+    assert drawn[0].step == 1
 
 
 def test_bookmarks_have_the_start_of_their_note(project: Project, session: Session) -> None:

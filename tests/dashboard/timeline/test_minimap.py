@@ -28,9 +28,9 @@ def timeline(session: Session, step: int = 1, form: TimelineForm | None = None) 
 
 
 def minimap(session: Session, step: int = 1, form: TimelineForm | None = None) -> Minimap:
-    found = timeline(session, step, form).minimap
-    assert found is not None
-    return found
+    drawn = timeline(session, step, form).minimap
+    assert drawn is not None
+    return drawn
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(MAX_SINGLE, False), (MAX_SINGLE + 1, True)])
@@ -39,8 +39,8 @@ def test_long_sessions_have_a_minimap(project: Project, steps: int, *, expected:
 
 
 def test_without_a_zoom_its_window_is_the_whole_run(project: Project) -> None:
-    found = minimap(long_session(project, 1_000))
-    assert (found.first, found.last, found.x, found.width) == (1, 1_000, "0.00%", "100.00%")
+    drawn = minimap(long_session(project, 1_000))
+    assert (drawn.first, drawn.last, drawn.x, drawn.width) == (1, 1_000, "0.00%", "100.00%")
 
 
 def test_a_zoom_leaves_the_picture_and_moves_the_window(project: Project) -> None:
@@ -76,10 +76,10 @@ def test_compactions_are_drawn_longer_where_they_are_dense(project: Project) -> 
 
 def test_steps_that_match_the_search_are_drawn(project: Project) -> None:
     location = Location(History(long_session(project, 5_000)), 1)
-    found = draw_timeline(location, [], [3, 4, 2_500]).minimap
-    assert found is not None
-    assert found.hits == "M0 6v6M1 6v6M500 6v6"
-    assert "map-hits" in render_to_string("timeline/_map.html", {"map": found})
+    drawn = draw_timeline(location, [], [3, 4, 2_500]).minimap
+    assert drawn is not None
+    assert drawn.hits == "M0 6v6M1 6v6M500 6v6"
+    assert "map-hits" in render_to_string("timeline/_map.html", {"map": drawn})
 
 
 def test_links_of_the_minimap_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
@@ -131,8 +131,8 @@ def test_the_timeline_is_redrawn_without_loading_the_page(alice: Client, project
 
 
 def test_without_scripts_the_fragment_redirects_to_the_page(alice: Client, session: Session) -> None:
-    answer = alice.get(f"/sessions/{session.pk}/timeline?step=2&axis=time")
-    assert answer.headers["Location"] == f"/sessions/{session.pk}?step=2&axis=time"
+    response = alice.get(f"/sessions/{session.pk}/timeline?step=2&axis=time")
+    assert response.headers["Location"] == f"/sessions/{session.pk}?step=2&axis=time"
 
 
 def test_a_stranger_sees_no_timeline(charlie: Client, session: Session) -> None:
