@@ -40,15 +40,15 @@ def attacks(pattern: "re.Pattern[Any]", characters: str = CHARACTERS) -> set[Att
     source = pattern.pattern
     written = source if isinstance(source, str) else source.decode("latin-1")
     parsed = parser.parse(written, pattern.flags & ~re.UNICODE)
-    found = {Attack("", pump, end) for pump in FIXED for end in ("", _NEVER)}
+    all_attacks = {Attack("", pump, end) for pump in FIXED for end in ("", _NEVER)}
     for preferred in characters:
         for alternative in range(3):
             sampler = _Sampler(parsed.state, preferred, alternative)
             for before, pump in _places(sampler, list(parsed), ""):
                 for beginning, repeated in (("", before), ("", before + pump), (before, pump)):
                     if repeated:
-                        found |= {Attack(beginning, repeated, ""), Attack(beginning, repeated, _NEVER)}
-    return found
+                        all_attacks |= {Attack(beginning, repeated, ""), Attack(beginning, repeated, _NEVER)}
+    return all_attacks
 
 
 class _Sampler:

@@ -66,14 +66,14 @@ def _tables_are_emptied_fast() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _static_files_are_read_once() -> Iterator[None]:
     """Reads and hashes static files once. Otherwise the middleware of every test client does it again."""
-    found: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
     read = StaticFilesMiddleware.add_files_from_finders
 
     def add_files_from_finders(self: StaticFilesMiddleware) -> None:
-        if not found:
+        if not paths:
             read(self)
-            found.update(self.files)
-        self.files = found
+            paths.update(self.files)
+        self.files = paths
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StaticFilesMiddleware, "add_files_from_finders", add_files_from_finders)

@@ -89,13 +89,13 @@ class Example:
 
 def examples(markdown: str) -> list[Example]:
     """All of a file's commands, in order. A command continues until its quotes are closed."""
-    found: list[Example] = []
+    parsed: list[Example] = []
     for block in _BLOCK.findall(markdown):
         for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             lines = text.splitlines(keepends=True)
             end = next(n for n in range(1, len(lines) + 1) if _is_whole("".join(lines[:n])))
-            found.append(Example("".join(lines[:end]).removesuffix("\n"), "".join(lines[end:])))
-    return found
+            parsed.append(Example("".join(lines[:end]).removesuffix("\n"), "".join(lines[end:])))
+    return parsed
 
 
 def _is_whole(command: str) -> bool:
@@ -278,11 +278,11 @@ def record(path: Path, reader: NewReader) -> int:
     """Writes the real output of a file's commands into it. Returns how many outputs changed."""
     markdown = path.read_text()
     with reader() as somebody:
-        found = examples(markdown)
+        parsed = examples(markdown)
         somebody.save_programs(markdown)
-        printed = somebody.run([example.command for example in found])
+        printed = somebody.run([example.command for example in parsed])
     changed, at = 0, 0
-    for example, text in zip(found, printed, strict=True):
+    for example, text in zip(parsed, printed, strict=True):
         right = agrees(example.printed, text)
         old = f"$ {example.command}\n{example.printed}"
         new = old if right else f"$ {example.command}\n{text}"

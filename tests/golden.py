@@ -22,8 +22,8 @@ def records() -> dict[str, Any]:
 
 def cases(every: int = 1) -> list[Any]:
     """Each case, named by its id, for ``pytest.mark.parametrize``; all but one in ``every`` are thorough."""
-    found = enumerate(records()["cases"])
+    numbered = enumerate(records()["cases"])
     return [
         pytest.param(case, id=case["id"], marks=[pytest.mark.thorough] if number % every else [])
-        for number, case in found
+        for number, case in numbered
     ]

@@ -30,7 +30,7 @@ def uses() -> list[Use]:
     """Each pattern with each way in which the tree uses it, or with all where the source does not show it."""
     trees = {path: ast.parse(path.read_text()) for path in _modules()}
     ways = {path: _ways_by_name(tree) for path, tree in trees.items()}
-    found: dict[tuple[str, str, int], Use] = {}
+    uses_by_pattern: dict[tuple[str, str, int], Use] = {}
     for path, tree in trees.items():
         names = dict(_names_by_call(tree))
         for call in _calls(tree):
@@ -41,8 +41,8 @@ def uses() -> list[Use]:
             used = {called} if called in WAYS else _used(names.get(id(call), ""), ways, path)
             for way in used:
                 use = Use(f"{place}:{call.lineno}", pattern, way)
-                found.setdefault((way, str(pattern.pattern), pattern.flags), use)
-    return list(found.values())
+                uses_by_pattern.setdefault((way, str(pattern.pattern), pattern.flags), use)
+    return list(uses_by_pattern.values())
 
 
 def _modules() -> list[Path]:
@@ -85,7 +85,7 @@ def _used(name: str, ways: dict[Path, dict[str, set[str]]], path: Path) -> set[s
     """How a pattern is used: under its name, or, as a part of a list, in all ways of its module."""
     modules = ways.values() if name and not name.startswith("_") else [ways[path]]
     used = {way for module in modules for way in module.get(name, ())} if name else set()
-    every = {way for found in ways[path].values() for way in found}
+    every = {way for ways_of_module in ways[path].values() for way in ways_of_module}
     return used or every or set(WAYS)
 
 

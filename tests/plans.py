@@ -36,11 +36,11 @@ class Statement:
 @contextmanager
 def statements() -> Iterator[list[Statement]]:
     """The statements that the block issues, each once, with their plans once the block has ended."""
-    found: dict[str, Statement] = {}
+    by_text: dict[str, Statement] = {}
 
     def note(execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
         if _EXPLAINED.match(sql):
-            found.setdefault(sql, Statement(sql, (values[0] if many else values) or ()))
+            by_text.setdefault(sql, Statement(sql, (values[0] if many else values) or ()))
         return execute(sql, values, many, context)
 
     noted: list[Statement] = []
@@ -51,12 +51,12 @@ def statements() -> Iterator[list[Statement]]:
         if connection.vendor == "postgresql":  # small tables are read completely, even if they have indexes
             for way in _WHOLE:
                 cursor.execute(f"SET LOCAL {way} = off")
-        for statement in found.values():
+        for statement in by_text.values():
             statement.accesses = list(explain(cursor, statement))
         if connection.vendor == "postgresql":  # a test's transaction continues
             for way in _WHOLE:
                 cursor.execute(f"SET LOCAL {way} = on")
-    noted += found.values()
+    noted += by_text.values()
 
 
 def forget_statistics() -> None:

@@ -25,20 +25,20 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def channel(monkeypatch: pytest.MonkeyPatch) -> Iterator[broker.Channel]:
     monkeypatch.setattr(broker, "RETRY_SECONDS", 0)
-    with Connection(app.conf.broker_url) as found:
-        channel = found.default_channel
+    with Connection(app.conf.broker_url) as connection:
+        channel = connection.default_channel
         assert isinstance(channel, broker.Channel)
         yield channel
 
 
 def arrived(channel: broker.Channel) -> list[Any]:
     """The bodies of the messages that a worker would receive now."""
-    found = []
+    messages = []
     while True:
         try:
-            found.append(json.loads(base64.b64decode(channel._get("playhead")["body"])))
+            messages.append(json.loads(base64.b64decode(channel._get("playhead")["body"])))
         except Empty:
-            return found
+            return messages
 
 
 def test_without_redis_the_queue_is_the_database() -> None:

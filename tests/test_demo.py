@@ -210,13 +210,13 @@ def test_one_action_waits_for_a_person(demo: dict[str, History]) -> None:
 
 def logs(project: Project) -> dict[str, list[Any]]:
     """The log of each session, without times, ids and keys."""
-    found: dict[str, list[Any]] = {}
+    logs_by_name: dict[str, list[Any]] = {}
     for session in Session.objects.filter(project=project).order_by("created_at"):
         entries = Entry.objects.filter(session=session).order_by("position")
         bodies = [{**entry.body, "spans": None, "actor": None} for entry in entries]
         summaries = session.summaries.order_by("id").values_list("text", "first_step", "last_step")
-        found[session.title] = [session.status, bodies, list(summaries)]
-    return found
+        logs_by_name[session.title] = [session.status, bodies, list(summaries)]
+    return logs_by_name
 
 
 def test_running_the_demo_again_adds_nothing(recorded: Recorded) -> None:

@@ -39,10 +39,10 @@ def parse_command(arguments: list[str]) -> None:
 
 def settings_of(unit: Path) -> dict[str, list[str]]:
     """The values of each directive, in order."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in re.findall(r"^(\w+)=(.*)$", unit.read_text(), flags=re.MULTILINE):
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -123,13 +123,13 @@ def test_the_image_is_made_from_what_the_repository_has() -> None:
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_the_commands_and_variables_of_a_unit_exist(unit: Path) -> None:
-    found = settings_of(unit)
-    (line,) = found["ExecStart"]
+    unit_settings = settings_of(unit)
+    (line,) = unit_settings["ExecStart"]
     program, *arguments = line.replace("%i", LIVE_PORT).split()
     assert Path(program).name == "playhead"
     parse_command(arguments)
-    assert {value.partition("=")[0] for value in found["Environment"]} - known_variables() == set()
-    assert found["EnvironmentFile"] == ["/etc/playhead/playhead.env"]
+    assert {value.partition("=")[0] for value in unit_settings["Environment"]} - known_variables() == set()
+    assert unit_settings["EnvironmentFile"] == ["/etc/playhead/playhead.env"]
 
 
 def test_the_variables_of_the_environment_file_are_settings() -> None:
@@ -156,11 +156,13 @@ HARDENING = {
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_a_unit_is_hardened_and_restarts(unit: Path) -> None:
-    found = settings_of(unit)
-    assert {name: found.get(name) for name in HARDENING} == {name: [v] for name, v in HARDENING.items()}
+    unit_settings = settings_of(unit)
+    assert {name: unit_settings.get(name) for name in HARDENING} == {
+        name: [v] for name, v in HARDENING.items()
+    }
     # The worker sets its own priority, which belongs to @resources.
-    assert found["SystemCallFilter"] == ["@system-service", "~@privileged"]
-    assert found["Restart"][0] in ("always", "on-failure")
+    assert unit_settings["SystemCallFilter"] == ["@system-service", "~@privileged"]
+    assert unit_settings["Restart"][0] in ("always", "on-failure")
 
 
 def test_a_unit_waits_longer_than_the_server_and_its_worker_take_to_stop() -> None:

@@ -77,8 +77,8 @@ def test_an_endpoint_is_documented_with_its_parameters_and_a_command(name: str) 
 
 
 def test_every_kind_of_entry_and_each_of_its_fields_is_explained() -> None:
-    found = re.findall(r"^\| `(\w+)` \| (.*) \|$", text_of("concepts.md"), flags=re.MULTILINE)
-    explained = dict(found)
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text_of("concepts.md"), flags=re.MULTILINE)
+    explained = dict(rows)
     assert list(explained)[: len(KINDS)] == list(KINDS)
     for definition in BODY.json_schema()["$defs"].values():
         kind = definition["properties"].get("kind", {}).get("const")
@@ -93,9 +93,9 @@ def test_every_status_is_explained() -> None:
 
 
 def test_every_setting_of_a_session_is_listed_with_its_default() -> None:
-    found = re.findall(r"^\| `(\w+)` \| `?([\w.-]+)`? \|", text_of("api.md"), flags=re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| `?([\w.-]+)`? \|", text_of("api.md"), flags=re.MULTILINE)
     defaults = {name: str(value) for name, value in SessionSettings().model_dump().items()}
-    assert {name: value.replace("true", "True") for name, value in found} == defaults
+    assert {name: value.replace("true", "True") for name, value in rows} == defaults
 
 
 def limits(value: Any) -> set[int]:
@@ -178,8 +178,8 @@ def test_every_command_that_looks_at_sessions_has_a_section_with_its_options() -
 
 @pytest.mark.parametrize("name", commands())
 def test_every_command_has_a_section_with_its_options(name: str) -> None:
-    found = sections("commands.md", 2)
-    section = found.get(name, found.get(name.replace("_", "-"), ""))
+    documented = sections("commands.md", 2)
+    section = documented.get(name, documented.get(name.replace("_", "-"), ""))
     assert section
     if name == "up":
         section += text_of("operations.md")
@@ -235,11 +235,11 @@ def reader(light: None) -> Iterator[NewReader]:
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="needs curl and bash")
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 def test_every_command_prints_what_the_page_says(page: Path, reader: NewReader) -> None:
-    found = examples(page.read_text())
+    page_examples = examples(page.read_text())
     with reader() as somebody:
         somebody.save_programs(page.read_text())
-        printed = somebody.run([example.command for example in found])
-    for example, text in zip(found, printed, strict=True):
+        printed = somebody.run([example.command for example in page_examples])
+    for example, text in zip(page_examples, printed, strict=True):
         assert agrees(example.printed, text), f"{example.command} printed\n{text}"
 
 

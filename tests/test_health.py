@@ -75,8 +75,8 @@ def test_a_redis_that_does_not_respond_is_reported_without_its_address(
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         address = f"redis://:secret@127.0.0.1:{taken.getsockname()[1]}/0"
         monkeypatch.setattr("django.conf.settings.REDIS_URL", address)
-        status, found = parts(client)
-    assert (status, found["broker"], found["worker"]) == ("degraded", "unavailable", "ok")
+        status, states = parts(client)
+    assert (status, states["broker"], states["worker"]) == ("degraded", "unavailable", "ok")
     assert "secret" not in caplog.text
 
 
@@ -130,8 +130,8 @@ def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pyte
     record_worker(uuid7())
     assert not QueuedMessage.objects.all()  # fields keep the name of the table at their first query
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
-    status, found = parts(client)
-    assert (status, found) == ("degraded", {**ALL_OK, "broker": "unavailable", "lag": "unknown"})
+    status, states = parts(client)
+    assert (status, states) == ("degraded", {**ALL_OK, "broker": "unavailable", "lag": "unknown"})
 
 
 @pytest.mark.django_db(transaction=True)

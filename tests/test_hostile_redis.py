@@ -30,8 +30,8 @@ OPTIONS = {"serializer": "historyapp.redis_values.NumberSerializer", **TIME_LIMI
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Redis]:
-    with redis_server() as found:
-        yield found
+    with redis_server() as address:
+        yield address
 
 
 @pytest.fixture

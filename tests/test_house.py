@@ -22,8 +22,8 @@ FORBIDDEN_NAMES = {"utils", "helpers", "managers", "signals", "constants"}
 
 def files(*folders: str, suffixes: Collection[str] = ()) -> list[Path]:
     """The repository's files in some folders, all of them or only those with one of the suffixes."""
-    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
-    own = [path for path in found if "__pycache__" not in path.parts]
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
+    own = [path for path in paths if "__pycache__" not in path.parts]
     return [path for path in own if path.suffix in suffixes or not suffixes]
 
 
@@ -100,10 +100,10 @@ def test_no_line_of_a_template_is_longer_than_160_characters() -> None:
 
 def test_no_function_is_longer_than_60_lines() -> None:
     long = [
-        f"{path.relative_to(ROOT)}:{found.line} {found.name}"
+        f"{path.relative_to(ROOT)}:{definition.line} {definition.name}"
         for path in python_files()
-        for found in definitions(path)
-        if found.lines > 60 and not found.is_class
+        for definition in definitions(path)
+        if definition.lines > 60 and not definition.is_class
     ]
     assert long == []
 
@@ -129,10 +129,10 @@ def arguments(node: ast.AST) -> set[str]:
 
 def test_every_documented_argument_exists() -> None:
     wrong = [
-        f"{path.relative_to(ROOT)} {found.name}: {name}"
+        f"{path.relative_to(ROOT)} {definition.name}: {name}"
         for path in python_files()
-        for found in definitions(path)
-        for name in sorted(found.undocumented)
+        for definition in definitions(path)
+        for name in sorted(definition.undocumented)
     ]
     assert wrong == []
 
@@ -149,11 +149,11 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_class_names_are_unique() -> None:
     """Except Django's commands, and an entry and a step: a value of the core and a row of a table."""
     times = Counter(
-        found.name
+        definition.name
         for path in python_files()
         if path.relative_to(ROOT).parts[0] in ("historyapp", "dashboard")
-        for found in definitions(path)
-        if found.is_class and found.is_global
+        for definition in definitions(path)
+        if definition.is_class and definition.is_global
     )
     assert {name for name, count in times.items() if count > 1} == {"Command", "Entry", "Episode"}
 

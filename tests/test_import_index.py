@@ -21,16 +21,16 @@ from historyapp.services.text_index import index_text
 @pytest.fixture
 def index_requests(db: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions for which an index was requested."""
-    found: list[str] = []
+    lines: list[str] = []
     monkeypatch.setattr(enqueue, "_requested_at", {})
 
     def task_message(task: str, argument: str, queue: str) -> str:
         if task == "index_text":
-            found.append(argument)
+            lines.append(argument)
         return ""
 
     monkeypatch.setattr(enqueue, "task_message", task_message)
-    return found
+    return lines
 
 
 def chat(messages: int) -> bytes:

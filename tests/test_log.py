@@ -72,18 +72,18 @@ def test_a_line_in_json_is_one_object_with_the_first_line_of_the_message(message
 def test_a_line_in_json_has_the_exceptions_type_and_place_only() -> None:
     line = JsonLine().format(record_of("Failed", ValueError("ph_secret in the body")))
     assert "ph_secret" not in line
-    found = json.loads(line)
-    assert (found["level"], found["logger"], found["exception"]) == ("ERROR", "historyapp", "ValueError")
-    assert "tests/test_log.py" in found["at"]
+    logged = json.loads(line)
+    assert (logged["level"], logged["logger"], logged["exception"]) == ("ERROR", "historyapp", "ValueError")
+    assert "tests/test_log.py" in logged["at"]
 
 
 def test_a_line_in_json_has_the_requests_id_and_fields() -> None:
     token = request_id.set("5f2c9d0a71b3e846")
     try:
-        found = json.loads(JsonLine().format(record_of("GET", fields={"status": 200})))
+        logged = json.loads(JsonLine().format(record_of("GET", fields={"status": 200})))
     finally:
         request_id.reset(token)
-    assert (found["request_id"], found["status"]) == ("5f2c9d0a71b3e846", 200)
+    assert (logged["request_id"], logged["status"]) == ("5f2c9d0a71b3e846", 200)
 
 
 @pytest.mark.parametrize("given_id", ["01978b6e-5a3e-7c11-9d3b-2f6f0a1b2c3d", "a.b-c.D12"])

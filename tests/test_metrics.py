@@ -64,8 +64,8 @@ def samples(client: Client) -> dict[Sample, float]:
     }
 
 
-def figure(found: dict[Sample, float], name: str, **labels: str) -> float:
-    return found.get((f"playhead_{name}", frozenset(labels.items())), 0)
+def figure(metrics: dict[Sample, float], name: str, **labels: str) -> float:
+    return metrics.get((f"playhead_{name}", frozenset(labels.items())), 0)
 
 
 def test_metrics_are_not_found_if_no_token_is_set(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,9 +143,9 @@ def test_the_queue_is_shown_with_its_length_and_its_oldest_message(client: Clien
     QueuedMessage.objects.update(created_at=timezone.now() - timedelta(seconds=90))
     put(lag.QUEUE, "{}")
     store_unreadable(lag.QUEUE, "garbled", ValueError("no JSON"))
-    found = samples(client)
-    assert figure(found, "queue_messages") == 2
-    assert 90 <= figure(found, "queue_oldest_seconds") < 100
+    metrics = samples(client)
+    assert figure(metrics, "queue_messages") == 2
+    assert 90 <= figure(metrics, "queue_oldest_seconds") < 100
 
 
 def test_the_queue_is_the_one_that_celery_uses() -> None:
@@ -166,9 +166,9 @@ def test_a_redis_that_does_not_respond_removes_only_its_own_figure(
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{taken.getsockname()[1]}/0")
-        found = samples(client)
-    assert ("playhead_queue_messages", frozenset()) not in found
-    assert figure(found, "database_up") == 1
+        metrics = samples(client)
+    assert ("playhead_queue_messages", frozenset()) not in metrics
+    assert figure(metrics, "database_up") == 1
 
 
 def a_run(session: Session, state: str, age: int = 0) -> CompressionRun:
@@ -188,10 +188,10 @@ def test_runs_are_shown_by_state_and_the_lag_is_that_of_the_oldest_queued_one(
     a_run(session, "running", age=5000)
     a_run(session, "queued", age=300)
     a_run(session, "queued", age=20)
-    found = samples(client)
-    assert figure(found, "compression_runs", state="queued") == 2
-    assert figure(found, "compression_runs", state="running") == 1
-    assert 300 <= figure(found, "compression_lag_seconds") < 310
+    metrics = samples(client)
+    assert figure(metrics, "compression_runs", state="queued") == 2
+    assert figure(metrics, "compression_runs", state="running") == 1
+    assert 300 <= figure(metrics, "compression_lag_seconds") < 310
 
 
 def test_totals_are_shown_with_their_labels_and_money_in_dollars(client: Client) -> None:
@@ -199,20 +199,20 @@ def test_totals_are_shown_with_their_labels_and_money_in_dollars(client: Client)
     Total.objects.create(name=Total.Name.MODEL_CALLS, label="call openai", value=7)
     Total.objects.create(name=Total.Name.FAILED_MODEL_CALLS, label="call openai", value=2)
     Total.objects.create(name=Total.Name.COST, label="compression anthropic", value=1_250_000)
-    found = samples(client)
+    metrics = samples(client)
     openai = {"purpose": "call", "provider": "openai"}
-    assert figure(found, "compression_runs_ended_total", state="partly_failed") == 3
-    assert figure(found, "model_calls_total", **openai) == 7
-    assert figure(found, "model_call_failures_total", **openai) == 2
-    assert figure(found, "model_cost_dollars_total", purpose="compression", provider="anthropic") == 1.25
+    assert figure(metrics, "compression_runs_ended_total", state="partly_failed") == 3
+    assert figure(metrics, "model_calls_total", **openai) == 7
+    assert figure(metrics, "model_call_failures_total", **openai) == 2
+    assert figure(metrics, "model_cost_dollars_total", purpose="compression", provider="anthropic") == 1.25
 
 
 def test_disk_database_and_workers_are_shown(client: Client) -> None:
     record_worker(uuid7())
-    found = samples(client)
-    assert 0 < figure(found, "disk_free_bytes") < figure(found, "disk_size_bytes")
-    assert figure(found, "database_bytes") > 0
-    assert figure(found, "workers") == figure(found, "database_up") == 1
+    metrics = samples(client)
+    assert 0 < figure(metrics, "disk_free_bytes") < figure(metrics, "disk_size_bytes")
+    assert figure(metrics, "database_bytes") > 0
+    assert figure(metrics, "workers") == figure(metrics, "database_up") == 1
 
 
 def test_without_the_database_the_figures_of_the_process_are_still_shown(
@@ -222,11 +222,11 @@ def test_without_the_database_the_figures_of_the_process_are_still_shown(
         raise DatabaseError("connection to host db1 as alice failed")
 
     monkeypatch.setattr(connection, "cursor", refuse)
-    found = samples(client)
-    assert ("playhead_database_up", frozenset()) in found
-    assert figure(found, "database_up") == 0
-    assert figure(found, "disk_free_bytes") > 0
-    assert ("playhead_workers", frozenset()) not in found
+    metrics = samples(client)
+    assert ("playhead_database_up", frozenset()) in metrics
+    assert figure(metrics, "database_up") == 0
+    assert figure(metrics, "disk_free_bytes") > 0
+    assert ("playhead_workers", frozenset()) not in metrics
 
 
 def test_no_query_reads_the_log(client: Client) -> None:
@@ -240,9 +240,9 @@ def test_no_query_reads_the_log(client: Client) -> None:
 
 
 def test_runs_due_sessions_and_messages_are_found_by_their_indexes() -> None:
-    with statements() as found:
+    with statements() as issued:
         list(metrics._work())
-    used = {access.index for statement in found for access in statement.accesses}
+    used = {access.index for statement in issued for access in statement.accesses}
     assert used >= {"run_by_state", "session_due_by_project", "waiting_messages"}
 
 
@@ -275,5 +275,5 @@ def test_concurrent_additions_are_all_counted() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = {total.name: total.value for total in Total.objects.all()}
-    assert found == {"model calls": 80, "failed model calls": 80, "cost": 400}
+    metrics = {total.name: total.value for total in Total.objects.all()}
+    assert metrics == {"model calls": 80, "failed model calls": 80, "cost": 400}

@@ -13,13 +13,13 @@ from historyapp.middleware import CompressionMiddleware, HeadMiddleware
 TEXT = b"history repeats itself. " * 100
 
 
-def answer(path: str, response: HttpResponseBase) -> HttpResponseBase:
+def compressed(path: str, response: HttpResponseBase) -> HttpResponseBase:
     request = RequestFactory(headers={"Accept-Encoding": "gzip"}).get(path)
     return CompressionMiddleware(lambda _: response)(request)  # type: ignore[return-value]
 
 
 def test_a_page_is_compressed() -> None:
-    response = answer("/sessions", HttpResponse(TEXT))
+    response = compressed("/sessions", HttpResponse(TEXT))
     assert response["Content-Encoding"] == "gzip"
     assert isinstance(response, HttpResponse)
     assert gzip.decompress(response.content) == TEXT
@@ -37,7 +37,7 @@ def test_a_page_is_compressed() -> None:
     ids=["an API answer", "a stream", "a picture", "a part", "not modified"],
 )
 def test_responses_that_must_not_be_compressed_are_unchanged(path: str, response: HttpResponseBase) -> None:
-    assert "Content-Encoding" not in answer(path, response).headers
+    assert "Content-Encoding" not in compressed(path, response).headers
 
 
 def head_response(response: HttpResponseBase) -> HttpResponseBase:
@@ -48,31 +48,33 @@ def head_response(response: HttpResponseBase) -> HttpResponseBase:
         return response
 
     request = RequestFactory().head("/")
-    answer = HeadMiddleware(get)(request)
+    head = HeadMiddleware(get)(request)
     assert request.method == "HEAD"
-    return answer
+    return head
 
 
 def test_head_has_the_headers_of_get_and_no_body() -> None:
-    answer = head_response(HttpResponse(TEXT, status=201, headers={"Content-Length": "2400", "ETag": '"1"'}))
-    assert isinstance(answer, HttpResponse)
-    assert (answer.status_code, answer["Content-Length"], answer["ETag"]) == (201, "2400", '"1"')
-    assert answer.content == b""
+    response = head_response(
+        HttpResponse(TEXT, status=201, headers={"Content-Length": "2400", "ETag": '"1"'})
+    )
+    assert isinstance(response, HttpResponse)
+    assert (response.status_code, response["Content-Length"], response["ETag"]) == (201, "2400", '"1"')
+    assert response.content == b""
 
 
 @pytest.mark.django_db
 def test_a_stream_is_not_started_for_head(tmp_path: Path) -> None:
     lines = iter([b"never read"])
-    answer = head_response(StreamingHttpResponse(lines))
-    assert isinstance(answer, StreamingHttpResponse)
-    assert list(answer) == []
+    response = head_response(StreamingHttpResponse(lines))
+    assert isinstance(response, StreamingHttpResponse)
+    assert list(response) == []
     assert next(lines) == b"never read"
     (tmp_path / "file").write_bytes(TEXT)
     file = (tmp_path / "file").open("rb")
-    answer = head_response(FileResponse(file))
-    assert isinstance(answer, FileResponse)
-    assert answer.file_to_stream is None
-    answer.close()
+    response = head_response(FileResponse(file))
+    assert isinstance(response, FileResponse)
+    assert response.file_to_stream is None
+    response.close()
     assert file.closed
 
 

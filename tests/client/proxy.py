@@ -74,10 +74,10 @@ class FaultyProxy:
             def _meet(self, fault: Fault) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 proxy.seen.append(Seen(self.command, self.path, self.headers.get("Idempotency-Key")))
-                answer = fault(lambda: proxy.forward(self.command, self.path, dict(self.headers), body))
-                if answer is None:
+                response = fault(lambda: proxy.forward(self.command, self.path, dict(self.headers), body))
+                if response is None:
                     return
-                status, headers, content = answer
+                status, headers, content = response
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(content)), **headers}.items():
                     self.send_header(name, value)

@@ -99,8 +99,8 @@ def test_a_call_never_takes_longer_than_its_deadline(ask: Ask, behaviour: Behavi
 @BOTH
 @pytest.mark.parametrize("behaviour", SLOW)
 def test_a_timeout_is_retried(ask: Ask, behaviour: Behaviour) -> None:
-    answer = page(b"200 OK", b"application/json", b'{"positions": [1], "head": 1}')
-    with BadServer(at_first(behaviour, answer)) as server:
+    response = page(b"200 OK", b"application/json", b'{"positions": [1], "head": 1}')
+    with BadServer(at_first(behaviour, response)) as server:
         ask(server.url, 0.2, Wait(60))
         assert server.requests >= 2
 
@@ -126,11 +126,11 @@ def test_an_address_that_is_not_resolved_in_time_is_unavailable(monkeypatch: pyt
 def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     with BadServer(page(b"200 OK", b"application/json", b'{"positions": [1], "head": 1}')) as server:
         port = int(server.url.rpartition(":")[2])
-        found = [(None, None, 0, "", ("127.0.0.2", 9)), (None, None, 0, "", ("127.0.0.1", port))]
+        addresses = [(None, None, 0, "", ("127.0.0.2", 9)), (None, None, 0, "", ("127.0.0.1", port))]
         real = socket.getaddrinfo
         monkeypatch.setattr(
             "socket.getaddrinfo",
-            lambda host, *a, **k: found if host == "two.example" else real(host, *a, **k),
+            lambda host, *a, **k: addresses if host == "two.example" else real(host, *a, **k),
         )
         blocking_append(f"http://two.example:{port}", 30.0, Raise(1))
         assert server.requests == 1

@@ -122,8 +122,8 @@ def shortened(path: str) -> str:
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in schema:
         return schema
-    found: dict[str, Any] = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    return found
+    component: dict[str, Any] = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return component
 
 
 def fields_of(schema: dict[str, Any]) -> set[str]:
@@ -134,11 +134,11 @@ def fields_of(schema: dict[str, Any]) -> set[str]:
 
 def together(operations: Iterator[Operation]) -> dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]]:
     """The query parameters and fields of each method and path. Several API calls may share one."""
-    found: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
+    parameters: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
     for method, path, query, body in operations:
-        more = found.get((method, path), (frozenset(), frozenset()))
-        found[method, path] = (more[0] | query, more[1] | body)
-    return found
+        more = parameters.get((method, path), (frozenset(), frozenset()))
+        parameters[method, path] = (more[0] | query, more[1] | body)
+    return parameters
 
 
 def test_every_call_of_the_server_is_described_with_all_its_parameters_and_fields() -> None:
@@ -170,14 +170,14 @@ def model_of(function: Callable[..., Any]) -> type[ResponseModel] | None:
 
 def declared_for(operation: Operation) -> Any:
     """The model that the server declares for the response."""
-    (found,) = [
-        found
+    (declaration,) = [
+        declaration
         for _, router in api._routers
         for path, view in router.path_operations.items()
-        for found in view.operations
-        if shortened(path) == operation.path and operation.method in found.methods
+        for declaration in view.operations
+        if shortened(path) == operation.path and operation.method in declaration.methods
     ]
-    models = found.response_models
+    models = declaration.response_models
     response = next(models[status] for status in (200, 201, 202) if status in models)
     return response.model_fields["response"].annotation
 

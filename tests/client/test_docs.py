@@ -44,13 +44,13 @@ class Example(NamedTuple):
 def examples() -> Iterator[Example]:
     """Each block of Python, with the next block of text, which is its output."""
     heading, code = "", ""
-    found = re.findall(r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
-    for place, (title, language, block) in enumerate(found):
+    sections = re.findall(r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    for place, (title, language, block) in enumerate(sections):
         heading = title or heading
         if language == "python":
             code = block
             named = re.match(r"# (\w+\.py)\n", code)
-            printed = next(text for _, language, text in found[place:] if language == "text")
+            printed = next(text for _, language, text in sections[place:] if language == "text")
             yield Example(named[1] if named else heading, code, printed)
 
 
@@ -93,7 +93,11 @@ def test_an_agent_migrates_by_changing_imports_and_one_line() -> None:
 def without_imports(code: str) -> list[str]:
     """The other statements, one text each."""
     statements = ast.parse(code).body
-    return [ast.unparse(found) for found in statements if not isinstance(found, (ast.Import, ast.ImportFrom))]
+    return [
+        ast.unparse(statement)
+        for statement in statements
+        if not isinstance(statement, (ast.Import, ast.ImportFrom))
+    ]
 
 
 @pytest.mark.parametrize("name", descriptions())

@@ -51,8 +51,8 @@ def test_a_conflict_has_the_head(playhead: Playhead, session_id: UUID) -> None:
 def test_the_error_of_an_invalid_request_names_the_fields(playhead: Playhead, session_id: UUID) -> None:
     with pytest.raises(Invalid) as caught:
         playhead.append(session_id, [{"kind": "model_input", "kontent": "go"}])
-    found = {error.loc[-1]: error.message for error in caught.value.errors}
-    assert found == {"content": "is missing", "kontent": "is not a field of this request"}
+    messages = {error.loc[-1]: error.message for error in caught.value.errors}
+    assert messages == {"content": "is missing", "kontent": "is not a field of this request"}
     assert caught.value.problem["type"] == "/docs/errors#not-valid"
 
 
@@ -124,5 +124,5 @@ def test_an_error_can_be_sent_to_another_process() -> None:
 def test_an_unusual_problem_document_becomes_an_error(errors: object) -> None:
     error = error_of({"status": 422, "errors": errors})
     assert isinstance(error, Invalid)
-    assert all(found.loc == () for found in error.errors)
+    assert all(field_error.loc == () for field_error in error.errors)
     assert str(error) == "no details"

@@ -152,9 +152,9 @@ STREAM = b": ping\n\n" + event("delta", {"kind": "text", "text": "é\\n\n"}) + e
 def test_the_events_do_not_depend_on_how_a_stream_is_split(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(STREAM)]
     reader = EventDecoder()
-    found = [event for a, b in pairwise(places) for event in reader.feed(STREAM[a:b])]
+    events = [event for a, b in pairwise(places) for event in reader.feed(STREAM[a:b])]
     list(reader.feed(None))
-    assert found == [Delta(kind="text", text="é\\n\n"), RecordedResponse.model_validate(APPENDED)]
+    assert events == [Delta(kind="text", text="é\\n\n"), RecordedResponse.model_validate(APPENDED)]
 
 
 def test_a_stream_that_ends_early_is_an_error() -> None:

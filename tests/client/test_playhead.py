@@ -57,8 +57,8 @@ def three(playhead: Playhead, session_id: UUID) -> UUID:
 def test_a_fork_is_compared_with_its_parent(playhead: Playhead, three: UUID) -> None:
     fork = playhead.fork(three, at_step=2)
     act(playhead, fork.id, "other", ActionSuccess(outputs=3))
-    found = playhead.compare_sessions(three, f"{fork.id}")
-    assert (found.common.steps, found.first_divergence and found.first_divergence.b) == (2, 3)
+    comparison = playhead.compare_sessions(three, f"{fork.id}")
+    assert (comparison.common.steps, comparison.first_divergence and comparison.first_divergence.b) == (2, 3)
     assert [pair.change for pair in playhead.compared_steps(three, fork.id, limit=1)] == ["only_a", "only_b"]
 
 
@@ -123,9 +123,9 @@ def test_many_sessions_are_changed_and_exported(playhead: Playhead, session_id: 
     assert playhead.bulk_action(started.id).waiting == 2
     assert playhead.cancel_bulk_action(started.id).state == "cancelled"
     assert playhead.estimate_bulk_compression(ids, strategy="simple_extract").nothing_to_do == 2
-    with zipfile.ZipFile(BytesIO(b"".join(playhead.export_many(ids, format="markdown")))) as found:
-        assert "index.json" in found.namelist()
-        assert len(found.namelist()) == 3
+    with zipfile.ZipFile(BytesIO(b"".join(playhead.export_many(ids, format="markdown")))) as archive:
+        assert "index.json" in archive.namelist()
+        assert len(archive.namelist()) == 3
 
 
 def test_sessions_are_evaluated(playhead: Playhead, session_id: UUID) -> None:
@@ -300,7 +300,10 @@ def test_an_export_can_be_imported(playhead: Playhead, three: UUID, tmp_path: Pa
     file.write_bytes(b"".join(playhead.export(three)))
     for added in (6, 0):
         (report,) = playhead.import_files([file]).files
-        assert (report.format, [found.added for found in report.sessions]) == ("playhead_jsonl", [added])
+        assert (report.format, [session_report.added for session_report in report.sessions]) == (
+            "playhead_jsonl",
+            [added],
+        )
     chat = b'[{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]'
     (made,) = playhead.import_files([("sum.json", chat)], format="openai_chat").files
     assert playhead.session(made.sessions[0].id).title == "2 + 2?"

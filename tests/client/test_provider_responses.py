@@ -78,12 +78,12 @@ def test_signed_thoughts_are_kept_for_the_next_request(loopback: Loopback) -> No
 
 def test_a_hosted_tool_call_is_not_open() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    search_result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     read = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}
-    drafts = entries_of({"content": [search, found, read], "usage": {"output_tokens": 9}})
+    drafts = entries_of({"content": [search, search_result, read], "usage": {"output_tokens": 9}})
     assert [call.id for call in open_tool_calls(drafts)] == ["toolu_1"]
     assert [bool(draft.metadata.get("usage")) for draft in drafts] == [False, False, True]
-    assert open_tool_calls(entries_of({"content": [search, found]})) == ()
+    assert open_tool_calls(entries_of({"content": [search, search_result]})) == ()
 
 
 @pytest.mark.parametrize("response", [None, "text", {}, {"choices": [1]}, {"content": "text"}])

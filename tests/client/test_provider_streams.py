@@ -219,16 +219,16 @@ def test_asynchronous_streams_are_awaited(loopback: Loopback) -> None:
 
     async def run() -> list[object]:
         raw = await openai.responses.create(model="gpt-5.3", input="Where?", stream=True)
-        found = [await read_async_stream(raw)]
+        responses = [await read_async_stream(raw)]
         async with openai.chat.completions.stream(model="gpt-5.3", messages=INPUT) as chat:
-            found.append(await read_async_stream(chat))
+            responses.append(await read_async_stream(chat))
         async with anthropic.messages.stream(model="claude-opus-5", messages=INPUT, max_tokens=99) as message:
-            found.append(await read_async_stream(message))
+            responses.append(await read_async_stream(message))
         loopback.steps.append(Broken("end", 4, ANSWER))
         async with anthropic.messages.stream(model="claude-opus-5", messages=INPUT, max_tokens=99) as cut:
             with pytest.raises(ValueError, match="ended before"):
                 await read_async_stream(cut)
-        return found
+        return responses
 
     loopback.steps.extend([ANSWER] * 3)
     for response in asyncio.run(run()):

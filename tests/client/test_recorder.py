@@ -70,8 +70,8 @@ def test_extra_fields_of_proposals_are_kept(recorder: Recorder) -> None:
 
 
 def test_steps_are_found_by_their_tool(five: Recorder) -> None:
-    found = five.playhead.episodes(five.session_id, tool="tool_3", since=datetime(2020, 1, 1, tzinfo=UTC))
-    assert [step.number for step in found] == [3]
+    episodes = five.playhead.episodes(five.session_id, tool="tool_3", since=datetime(2020, 1, 1, tzinfo=UTC))
+    assert [step.number for step in episodes] == [3]
 
 
 def test_an_action_is_recorded_before_it_runs(recorder: Recorder) -> None:

@@ -35,9 +35,9 @@ def write(key: str, *, body: bytes = b"{}", server: str = SERVER, path: str = "/
 def emptied(spool: Spool) -> list[str]:
     """The keys of all writes in the order in which they would be sent."""
     keys = []
-    while found := spool.first(SERVER):
-        keys.append(found.key)
-        spool.remove(found)
+    while write := spool.first(SERVER):
+        keys.append(write.key)
+        spool.remove(write)
     return keys
 
 
@@ -45,9 +45,9 @@ def test_writes_are_read_unchanged(spool: Spool) -> None:
     for key in ("a", "b", "c"):
         spool.put(write(key, body=key.encode()))
     again = Spool(spool.path)
-    found = again.first(SERVER)
-    assert found is not None
-    assert (found.path, found.key, found.body) == ("/sessions/s/entries", "a", b"a")
+    first = again.first(SERVER)
+    assert first is not None
+    assert (first.path, first.key, first.body) == ("/sessions/s/entries", "a", b"a")
     assert again.waiting() == 3
     assert emptied(again) == ["a", "b", "c"]
     assert (spool.waiting(), spool.first(SERVER)) == (0, None)

@@ -56,8 +56,8 @@ def test_an_unanswered_call_costs_the_result_that_it_gets(format: str) -> None:
 @EVERY
 def test_the_declared_frame_of_a_format_is_its_largest_addition(format: str) -> None:
     meter = RequestMeter(format)
-    asks, says = ModelInput(content="hi"), ModelOutput(text="done")
-    for bodies in ([], [asks], [says], [says, asks], [asks, says]):
+    asks, model_output = ModelInput(content="hi"), ModelOutput(text="done")
+    for bodies in ([], [asks], [model_output], [model_output, asks], [asks, model_output]):
         assert 0 <= meter.added_tokens(of(format, *bodies)) <= meter.reserve
     assert meter.added_tokens(of(format, asks)) == FORMATS[format].priming
 

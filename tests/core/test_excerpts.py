@@ -26,8 +26,8 @@ ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
 
 def step(result: str, arguments: dict[str, Any] | None = None, status: Any = "success") -> Episode:
     call = ToolCall(id="1", name="read_file", arguments=arguments or {"path": "src/a_b.py"})
-    answer = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result)
-    bodies: list[Body] = [ModelOutput(tool_calls=(call,)), ToolResults(results=(answer,))]
+    tool_result = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result)
+    bodies: list[Body] = [ModelOutput(tool_calls=(call,)), ToolResults(results=(tool_result,))]
     return next(group_episodes(Entry(n, body, NOW) for n, body in enumerate(bodies, 1)))
 
 
@@ -77,10 +77,10 @@ def test_an_excerpt_is_bounded_at_any_size(unit: str) -> None:
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))
 def test_an_excerpt_is_loaded_as_stored(result: str, argument: str, status: str) -> None:
-    answer = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result, feedback=result)  # type: ignore[arg-type]
+    tool_result = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result, feedback=result)  # type: ignore[arg-type]
     bodies: list[Body] = [
         ModelOutput(tool_calls=(ToolCall(id="1", name=argument, arguments={"x": argument}),)),
-        ToolResults(results=(answer,)),
+        ToolResults(results=(tool_result,)),
     ]
     built = excerpt(next(group_episodes(Entry(n, body, NOW) for n, body in enumerate(bodies, 1))))
     assert Excerpt.load(built.dump()) == built

@@ -101,10 +101,12 @@ def test_every_recorded_history_reads_the_same(case: dict[str, Any]) -> None:
 
 
 def _as_recorded(message: dict[str, Any]) -> dict[str, Any]:
-    wanted = {"role", "content"} | ({"tool_call_id", "is_error"} if message["role"] == "tool" else set())
+    recorded_fields = {"role", "content"} | (
+        {"tool_call_id", "is_error"} if message["role"] == "tool" else set()
+    )
     if message["tool_calls"] is not None:
-        wanted.add("tool_calls")
-    return {name: message[name] for name in wanted}
+        recorded_fields.add("tool_calls")
+    return {name: message[name] for name in recorded_fields}
 
 
 @pytest.mark.parametrize("record", records()["result_str_cases"])

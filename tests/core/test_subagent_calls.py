@@ -18,8 +18,8 @@ def entry(position: int, body: Body, **metadata: Any) -> Entry:
 
 def started(position: int, id: str, task: str, result: str = "done", **metadata: Any) -> list[Entry]:
     output = ModelOutput(tool_calls=(ToolCall(id=id, name="Task", arguments={"prompt": task}),))
-    answer = ToolResult(tool_call_id=id, status="success", outputs=result)
-    return [entry(position, output), entry(position + 1, ToolResults(results=(answer,)), **metadata)]
+    tool_result = ToolResult(tool_call_id=id, status="success", outputs=result)
+    return [entry(position, output), entry(position + 1, ToolResults(results=(tool_result,)), **metadata)]
 
 
 AGENTS = ["t1", "a1b2c3d", "019f-77aa", "other", "done"]
@@ -64,8 +64,8 @@ def test_nothing_that_is_kept_of_a_step_grows_with_its_texts() -> None:
 
 def test_calls_of_other_tools_start_no_sub_agent() -> None:
     output = ModelOutput(tool_calls=(ToolCall(id="t", name="read", arguments={"prompt": "look"}),))
-    answer = ToolResult(tool_call_id="t", status="success", outputs="019f-77aa")
-    assert subagent_call([entry(1, output), entry(2, ToolResults(results=(answer,)))]) is None
+    tool_result = ToolResult(tool_call_id="t", status="success", outputs="019f-77aa")
+    assert subagent_call([entry(1, output), entry(2, ToolResults(results=(tool_result,)))]) is None
 
 
 def test_a_call_is_found_by_its_id_alone_or_by_its_task_alone() -> None:

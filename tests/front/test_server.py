@@ -147,9 +147,9 @@ def test_stalled_bodies_and_heads_do_not_slow_other_clients(server: Server) -> N
     stalled = [server.stalled_body(key=number % 2 > 0) for number in range(20)]
     stalled += [server.connect("GET /api/v1/sess") for _ in range(60)]
     server.check(session)
-    answers = [received(client) for client in stalled]
-    assert all(problem_of(answer)["status"] == 408 for answer in answers[:20])
-    assert all(answer in (b"", answers[-1]) for answer in answers[20:])
+    responses = [received(client) for client in stalled]
+    assert all(problem_of(response)["status"] == 408 for response in responses[:20])
+    assert all(response in (b"", responses[-1]) for response in responses[20:])
 
 
 def test_slow_readers_are_disconnected_and_do_not_slow_other_clients(server: Server) -> None:
@@ -214,8 +214,8 @@ def test_a_content_length_of_thousands_of_digits_is_malformed(server: Server) ->
 def test_http_2_is_not_supported(server: Server) -> None:
     """granian limits neither idle HTTP/2 connections nor the size of unpacked headers."""
     client = server.connect("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\0\0\0\x04\0\0\0\0\0")
-    assert b"HTTP/2" not in (answer := received(client))
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+    assert b"HTTP/2" not in (response := received(client))
+    assert response == b"" or response.startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_long_page_is_complete(server: Server) -> None:
@@ -306,8 +306,8 @@ def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
 
     def write() -> tuple[int, float]:
         started, path = time.monotonic(), f"{url}/api/v1/sessions/{session}/entries"
-        answer = httpx.post(path, json={"entries": [INPUT]}, headers=key, timeout=30)
-        return answer.status_code, time.monotonic() - started
+        response = httpx.post(path, json={"entries": [INPUT]}, headers=key, timeout=30)
+        return response.status_code, time.monotonic() - started
 
     assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200  # the first one reads the templates
     with closing(sqlite3.connect(folder / "playhead.sqlite3", isolation_level=None)) as other:
@@ -320,10 +320,10 @@ def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
             assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200
             assert server.api.get(f"/sessions/{session}").status_code == 200
             assert not any(one.done() for one in writes)
-            answers = [one.result() for one in writes]
+            responses = [one.result() for one in writes]
         other.execute("ROLLBACK")
-    assert {status for status, _ in answers} == {503}
-    assert [seconds for _, seconds in answers if not 3.8 < seconds < 7] == []
+    assert {status for status, _ in responses} == {503}
+    assert [seconds for _, seconds in responses if not 3.8 < seconds < 7] == []
     server.append(session)
 
 

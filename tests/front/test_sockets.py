@@ -31,8 +31,8 @@ def test_sockets_that_listen_and_their_connections_are_found_and_stay_open() -> 
         limit_unread(7)
         assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7000
         with socket.create_connection(server.getsockname()) as client:
-            found = {opened.getsockname() for opened in open_sockets()}
-            assert {server.getsockname(), client.getsockname()} <= found
+            addresses = {opened.getsockname() for opened in open_sockets()}
+            assert {server.getsockname(), client.getsockname()} <= addresses
             os.fstat(client.fileno())
 
 

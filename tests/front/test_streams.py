@@ -47,9 +47,9 @@ class Database:
         if cursor < self.oldest:
             raise CursorExpired("gone")
         rows = self.changes[cursor.id : cursor.id + self.page]
-        found = [row for row in rows if session in (None, row.session)]
+        matching = [row for row in rows if session in (None, row.session)]
         has_more = cursor.id + self.page < len(self.changes)
-        return ChangePage(found, rows[-1].cursor if rows else cursor, has_more)
+        return ChangePage(matching, rows[-1].cursor if rows else cursor, has_more)
 
 
 @pytest.fixture

@@ -73,8 +73,8 @@ def loopback(_server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
 
 @pytest.fixture(params=APIS, ids=lambda api: api.name)
 def api(request: pytest.FixtureRequest) -> Api:
-    found: Api = request.param
-    return found
+    parameter: Api = request.param
+    return parameter
 
 
 @dataclass

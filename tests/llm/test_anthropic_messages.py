@@ -67,8 +67,8 @@ def test_the_official_client_reads_the_same_message(loopback: Loopback) -> None:
 
 def test_a_response_is_accepted_in_the_next_request(loopback: Loopback, caller: Caller) -> None:
     loopback.steps.append(Answer(thoughts="Where?", opaque="x", redacted="y", calls=(Call("c", "f"),)))
-    found = caller.collected(API.request())
-    spoken = {"role": "assistant", "content": (found.output.raw_message or {})["content"]}
+    completion = caller.collected(API.request())
+    spoken = {"role": "assistant", "content": (completion.output.raw_message or {})["content"]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "nothing"}]}
     messages = [*API.context["messages"], spoken, result]
     assert caller.collected(ModelRequest(API.model, {"messages": messages})).output.text == "All is well."
@@ -109,9 +109,9 @@ def test_a_tool_call_in_one_event_is_complete() -> None:
 
 
 def test_later_counts_overwrite_and_the_others_stay() -> None:
-    found = of()
-    assert found.usage is not None
-    assert found.usage.raw == {"input_tokens": 3, "output_tokens": 5}
+    completion = of()
+    assert completion.usage is not None
+    assert completion.usage.raw == {"input_tokens": 3, "output_tokens": 5}
     deltas = streamed("anthropic", Answer(cached=9))
     usages = [delta.usage.input for delta in deltas if isinstance(delta, UsageDelta)]
     assert usages == [109, 109]

@@ -82,13 +82,13 @@ def of_calls(*calls: ToolCallDelta) -> Completion:
 
 
 def test_interleaved_tool_calls_are_distinguished() -> None:
-    found = of_calls(
+    completion = of_calls(
         ToolCallDelta(index=1, id="b", name="g", arguments='{"y"'),
         ToolCallDelta(index=0, id="a", name="f", arguments='{"x"'),
         ToolCallDelta(index=1, arguments=": 2}"),
         ToolCallDelta(index=0, arguments=": 1}"),
     )
-    assert [(call.id, call.name, call.arguments) for call in found.output.tool_calls] == [
+    assert [(call.id, call.name, call.arguments) for call in completion.output.tool_calls] == [
         ("a", "f", {"x": 1}),
         ("b", "g", {"y": 2}),
     ]

@@ -27,19 +27,19 @@ def test_a_complete_response_becomes_one_output(loopback: Loopback, api: Api, ca
     loopback.steps.append(
         Answer(text="I look.", thoughts="Where?", opaque="c2lnbmVk", calls=(READ,), cached=5)
     )
-    found = caller.collected(api.request(tools=True))
-    assert (found.output.text, found.output.thoughts) == ("I look.", "Where?")
-    assert [call.model_dump() for call in found.output.tool_calls] == [
+    completion = caller.collected(api.request(tools=True))
+    assert (completion.output.text, completion.output.thoughts) == ("I look.", "Where?")
+    assert [call.model_dump() for call in completion.output.tool_calls] == [
         {"id": "call_1", "name": "read_file", "arguments": {"path": "a.py"}}
     ]
-    assert found.finished.reason == "tool_calls"
-    assert found.started.provider == api.name
-    assert (found.tokens.cache_read, found.tokens.output, found.tokens.reasoning) == (5, 20, 7)
-    assert found.tokens.uncached == found.tokens.input - 5
+    assert completion.finished.reason == "tool_calls"
+    assert completion.started.provider == api.name
+    assert (completion.tokens.cache_read, completion.tokens.output, completion.tokens.reasoning) == (5, 20, 7)
+    assert completion.tokens.uncached == completion.tokens.input - 5
     convention = "anthropic" if api.name == "anthropic" else "openai"
-    assert found.usage is not None
-    assert usage_of({"usage": found.usage.raw, "usage_convention": convention}) == found.tokens
-    assert (found.started.provider, found.started.model) == (api.name, api.model.rpartition(":")[2])
+    assert completion.usage is not None
+    assert usage_of({"usage": completion.usage.raw, "usage_convention": convention}) == completion.tokens
+    assert (completion.started.provider, completion.started.model) == (api.name, api.model.rpartition(":")[2])
 
 
 def test_the_text_is_streamed(loopback: Loopback, api: Api, caller: Caller) -> None:
@@ -105,8 +105,12 @@ def test_a_call_can_be_ended_while_the_model_is_silent(
 
 def test_an_empty_response_is_complete(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer())
-    found = caller.collected(api.request())
-    assert (found.output.text, found.output.tool_calls, found.finished.reason) == ("", (), "stop")
+    completion = caller.collected(api.request())
+    assert (completion.output.text, completion.output.tool_calls, completion.finished.reason) == (
+        "",
+        (),
+        "stop",
+    )
 
 
 def test_a_response_of_two_megabytes_is_complete(loopback: Loopback, api: Api, caller: Caller) -> None:
@@ -133,9 +137,9 @@ def test_arguments_that_are_not_a_json_object_stay_unchanged(
 
 def test_a_refusal_has_its_finish_reason(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer(refusal="I cannot help with that."))
-    found = caller.collected(api.request())
-    assert found.finished.reason == "refusal"
-    assert "I cannot help with that." in str(found.output.raw_message)
+    completion = caller.collected(api.request())
+    assert completion.finished.reason == "refusal"
+    assert "I cannot help with that." in str(completion.output.raw_message)
 
 
 def test_a_response_that_was_cut_off_has_its_finish_reason(
@@ -143,8 +147,8 @@ def test_a_response_that_was_cut_off_has_its_finish_reason(
 ) -> None:
     words = {"openai": "length", "openai_responses": "max_output_tokens", "anthropic": "max_tokens"}
     loopback.steps.append(Answer(text="To be con", reason=words[api.name]))
-    found = caller.collected(api.request()).finished
-    assert (found.reason, found.provider_reason) == ("length", words[api.name])
+    finished = caller.collected(api.request()).finished
+    assert (finished.reason, finished.provider_reason) == ("length", words[api.name])
 
 
 def test_no_error_and_no_log_line_contains_the_key(

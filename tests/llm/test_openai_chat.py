@@ -45,8 +45,8 @@ def test_the_official_client_reads_the_same_message(loopback: Loopback) -> None:
 def test_only_the_first_choice_counts() -> None:
     events = chunks({"content": "a"})
     events.insert(1, {"choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": "length"}]})
-    found = collect(read("openai", events))
-    assert (found.output.text, found.finished.provider_reason) == ("a", "stop")
+    completion = collect(read("openai", events))
+    assert (completion.output.text, completion.finished.provider_reason) == ("a", "stop")
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])

@@ -62,9 +62,9 @@ def test_the_official_client_reads_the_same_items(loopback: Loopback) -> None:
 def test_a_response_is_accepted_in_the_next_input(loopback: Loopback, caller: Caller) -> None:
     call = Call("call_1", "f", '{"a": 1}')
     loopback.steps.append(Answer(text="I look.", thoughts="Where?", opaque="x", calls=(call,)))
-    found = caller.collected(API.request())
+    completion = caller.collected(API.request())
     result = {"type": "function_call_output", "call_id": "call_1", "output": "nothing"}
-    sent = [*API.context["input"], *(found.output.raw_message or {})["output"], result]
+    sent = [*API.context["input"], *(completion.output.raw_message or {})["output"], result]
     assert caller.collected(ModelRequest(API.model, {"input": sent})).output.text == "All is well."
     assert loopback.requests[-1].body["input"] == sent
 
@@ -83,14 +83,14 @@ def test_options_override_defaults() -> None:
 def test_text_that_was_not_streamed_is_taken_from_the_finished_items() -> None:
     message = item("message", content=[{"type": "output_text", "text": "All at once."}])
     call = item("function_call", call_id="call_1", name="f", arguments='{"a": 1}')
-    found = of(
+    completion = of(
         {"type": "response.output_item.done", "output_index": 0, "item": message},
         {"type": "response.output_item.done", "output_index": 1, "item": call},
         completed(),
     )
-    assert found.output.text == "All at once."
-    assert [call.arguments for call in found.output.tool_calls] == [{"a": 1}]
-    assert (found.output.raw_message or {})["output"] == [message, call]
+    assert completion.output.text == "All at once."
+    assert [call.arguments for call in completion.output.tool_calls] == [{"a": 1}]
+    assert (completion.output.raw_message or {})["output"] == [message, call]
 
 
 def test_items_that_were_not_streamed_are_taken_from_the_whole_response() -> None:
@@ -125,25 +125,25 @@ def test_commentary_and_answer_are_two_paragraphs() -> None:
 
 def test_parts_of_a_reasoning_summary_are_paragraphs() -> None:
     kind = "response.reasoning_summary"
-    found = of(
+    completion = of(
         {"type": f"{kind}_part.added", "summary_index": 0},
         {"type": f"{kind}_text.delta", "delta": "One."},
         {"type": f"{kind}_part.added", "summary_index": 1},
         {"type": f"{kind}_text.delta", "delta": "Two."},
         completed(),
     )
-    assert found.output.thoughts == "One.\n\nTwo."
+    assert completion.output.thoughts == "One.\n\nTwo."
 
 
 def test_input_of_a_custom_tool_is_kept_as_text() -> None:
     call = item("custom_tool_call", call_id="call_1", name="sql", input="")
-    found = of(
+    completion = of(
         {"type": "response.output_item.added", "output_index": 0, "item": call},
         {"type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": "SELECT 1"},
         {"type": "response.output_item.done", "output_index": 0, "item": {**call, "input": "SELECT 1"}},
         completed(),
     )
-    assert [(call.name, call.arguments) for call in found.output.tool_calls] == [("sql", "SELECT 1")]
+    assert [(call.name, call.arguments) for call in completion.output.tool_calls] == [("sql", "SELECT 1")]
 
 
 def test_unknown_events_are_ignored() -> None:

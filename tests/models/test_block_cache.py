@@ -40,16 +40,16 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
 def test_every_block_is_found_once_and_in_order(
     session: Session, around: int | None, newest_first: bool
 ) -> None:
-    wanted = wanted_trigrams(lowered("seven"))
+    trigrams = wanted_trigrams(lowered("seven"))
     for first, last in ((1, 240), (9, 16), (100, 239), (240, 240), (1, 1)):
         known = BlockCache(session.pk)
         if around is not None:
-            known.read_around(around, [wanted])
-        found = list(known.candidates(first, last, set(), newest_first=newest_first))
+            known.read_around(around, [trigrams])
+        candidates = list(known.candidates(first, last, set(), newest_first=newest_first))
         expected = [one for one in range(1, 240, BLOCK) if one <= last and one + BLOCK - 1 >= first]
-        assert found == (expected[::-1] if newest_first else expected)
+        assert candidates == (expected[::-1] if newest_first else expected)
         assert known.end == 240
-        firsts = known.candidates(first, last, wanted, newest_first=newest_first)
+        firsts = known.candidates(first, last, trigrams, newest_first=newest_first)
         texts = list(known.read_texts(firsts, "seven", 100, newest_first=newest_first))
         assert [one.first for one in texts] == sorted([one.first for one in texts], reverse=newest_first)
         positions = {passage.position for one in texts for passage in one.passages}

@@ -22,5 +22,5 @@ def test_runs_of_an_older_database_get_the_project_of_their_session(older: Calla
         run = then("CompressionRun")(session=session, strategy="x", head=1, from_step=1, to_step=1)
         run.save()
     call_command("migrate", "historyapp", AFTER, verbosity=0)
-    found = CompressionRun.objects.values_list("project_id", "session__project_id")
-    assert sorted(found) == sorted((project.pk, project.pk) for project in projects)
+    pairs = CompressionRun.objects.values_list("project_id", "session__project_id")
+    assert sorted(pairs) == sorted((project.pk, project.pk) for project in projects)

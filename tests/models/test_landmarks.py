@@ -168,30 +168,30 @@ def test_a_search_that_stops_early_returns_where_to_continue(
     history = History(session)
     monkeypatch.setattr(landmarks, "MAX_ROWS", 16)
     step, parts = 1, 0
-    while (found := landmarks.compaction(history, step, True)).step is None:
-        assert found.searched_to is not None
-        assert found.searched_to > step
-        step, parts = found.searched_to, parts + 1
-    assert found.step == 42
+    while (result := landmarks.compaction(history, step, True)).step is None:
+        assert result.searched_to is not None
+        assert result.searched_to > step
+        step, parts = result.searched_to, parts + 1
+    assert result.step == 42
     assert parts == 2
     assert landmarks.turn(history, 1, True).step == 41
 
 
 def test_the_index_of_edits_is_used(session: Session) -> None:
     history = History(session)
-    with statements() as found:
+    with statements() as issued:
         landmarks.edit(history, 2, True)
-    (search,) = [one for one in found if "target" in one.sql.partition("WHERE")[2]]
+    (search,) = [one for one in issued if "target" in one.sql.partition("WHERE")[2]]
     assert all("target" in way.by for way in search.accesses)
 
 
 def test_the_index_of_a_kind_is_used(session: Session) -> None:
     history = History(session)
     history.row(4)
-    with statements() as found:
+    with statements() as issued:
         landmarks.compaction(history, 4, True)
         landmarks.turn(history, 4, False)
-    indexes = {way.index for one in found if "kind = '" in one.sql for way in one.accesses}
+    indexes = {way.index for one in issued if "kind = '" in one.sql for way in one.accesses}
     assert len(indexes) == 2
     if connection.vendor == "sqlite":
         assert indexes == {"entry_model_input", "entry_debug_log"}

@@ -149,8 +149,8 @@ def test_a_search_for_errors_reads_no_failed_takes(
 ) -> None:
     past = history(tried(project, 30))
     rows_read.clear()
-    found = StepSearch(past, StepFilter(status=status), range(1, 5)).find(50)
-    assert ([row.number for row in found.rows], found.more) == ([4], None)
+    matching = StepSearch(past, StepFilter(status=status), range(1, 5)).find(50)
+    assert ([row.number for row in matching.rows], matching.more) == ([4], None)
     assert len(rows_read) <= 6
 
 
@@ -163,9 +163,9 @@ def test_a_search_through_spans_finds_steps_by_position_if_few_failures_are_expe
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE historyapp_episode")
     Episode.objects.filter(session=past.session).update(status="error")
-    with statements() as found:
+    with statements() as issued:
         StepSearch(past, StepFilter(status="error"), range(1, 5)).find(50)
-    (search,) = [one for one in found if "anchor BETWEEN" in one.sql]
+    (search,) = [one for one in issued if "anchor BETWEEN" in one.sql]
     assert [way.by for way in search.accesses if "anchor" not in way.by] == []
 
 
@@ -268,8 +268,8 @@ def test_the_first_entry_with_a_total_is_found_in_any_lineage(
     for one, steps in ((session, 12), (child, 10)):
         lineage = history(one).lineage
         outputs = [entry.position for entry in history(one).entries(kinds=["model_output"])]
-        found = [first_with(lineage, "steps", number) for number in range(1, steps + 2)]
-        assert [place and place[1] for place in found] == [*outputs, None]
+        places = [first_with(lineage, "steps", number) for number in range(1, steps + 2)]
+        assert [place and place[1] for place in places] == [*outputs, None]
 
 
 def test_a_sample_of_a_long_lineage_loads_few_blocks_and_has_equal_distances(
@@ -349,8 +349,8 @@ def test_a_search_of_spans_reads_only_shown_rows_in_full(
     past = history(rewound_often)
     rows_read.clear()
     for within in (range(1, 90), range(89, 0, -1)):
-        found = StepSearch(past, StepFilter(status="error"), within).find(50)
-        assert [row.number for row in found.rows] == [n for n in within if n % 4 == 0]
+        matching = StepSearch(past, StepFilter(status="error"), within).find(50)
+        assert [row.number for row in matching.rows] == [n for n in within if n % 4 == 0]
     assert len(rows_read) == 2 * 22  # though a rewind has made another row of each of these steps
 
 

@@ -109,8 +109,8 @@ def test_a_search_reads_limited_text_and_the_next_one_continues(
     searches, hits = 0, 0
     after: int | None = 0
     while after is not None:
-        found = TextSearch(History(session), "xxx").find(100, after)
-        searches, after, hits = searches + 1, found.more, hits + len(found.hits)
+        page = TextSearch(History(session), "xxx").find(100, after)
+        searches, after, hits = searches + 1, page.more, hits + len(page.hits)
     assert (searches, hits) == (6, 10)
 
 

@@ -48,7 +48,7 @@ def test_the_first_and_the_newest_live_places_are_found(index: NameIndex, spans:
     for part in (places[::3], places[1::3], places[2::3]):
         stored(index, part)
     ranges = live(random, spans)
-    found = key_places([(index.pk, span) for span in ranges[::-1]], KEYS)
+    places_by_key = key_places([(index.pk, span) for span in ranges[::-1]], KEYS)
     for key in KEYS:
         first: list[int | None] = []
         last: list[int | None] = []
@@ -61,7 +61,7 @@ def test_the_first_and_the_newest_live_places_are_found(index: NameIndex, spans:
             ]
             first.append(min(here, default=None))
             last.append(max(here, default=None))
-        assert found.get(key) == (KeyPlaces(tuple(first), tuple(last)) if any(first) else None)
+        assert places_by_key.get(key) == (KeyPlaces(tuple(first), tuple(last)) if any(first) else None)
         action = first[GROUPS.index("action")]
         assert first_actions([(index.pk, span) for span in ranges[::-1]], [key]) == (
             {key: action} if action else {}

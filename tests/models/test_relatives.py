@@ -80,7 +80,7 @@ def test_subagents_come_with_their_names_and_the_time_at_which_they_began(
     child = create_session(project, names={"title": "Explore", "agent": "claude-code"})
     Session.objects.filter(pk=child.pk).update(spawned_by=session)
     with django_assert_num_queries(1):
-        (found,) = relatives_of(session).subagents
-        names = found.title, found.agent, found.created_at
+        (subagent,) = relatives_of(session).subagents
+        names = subagent.title, subagent.agent, subagent.created_at
     assert names == ("Explore", "claude-code", child.created_at)
     assert relatives_of(session).forks == []

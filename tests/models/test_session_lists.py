@@ -35,16 +35,16 @@ def many(db: None) -> Project:
 
 @pytest.mark.parametrize("sort", EVERY_ORDER)
 def test_pages_contain_every_session_once_in_order(many: Project, sort: str) -> None:
-    order, found, cursor = Order.parse(sort), list[Session](), ""
+    order, listed, cursor = Order.parse(sort), list[Session](), ""
     sessions = Session.objects.filter(project=many)
     while True:
         page = page_of(sessions, order, "all", cursor=cursor, limit=5)
-        found += page.sessions
+        listed += page.sessions
         cursor = page.cursor
         if not cursor:
             break
-    assert found == list(order.apply(sessions))
-    assert len(set(found)) == 23
+    assert listed == list(order.apply(sessions))
+    assert len(set(listed)) == 23
 
 
 @pytest.mark.parametrize("sort", EVERY_ORDER)
@@ -52,8 +52,10 @@ def test_every_order_has_an_index(many: Project, sort: str) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL reads few rows without an index")
     order = Order.parse(sort)
-    found = order.after(Session.objects.filter(project=many), getattr(Session(), order.column), Session().pk)
-    plan = order.apply(found).explain()
+    following = order.after(
+        Session.objects.filter(project=many), getattr(Session(), order.column), Session().pk
+    )
+    plan = order.apply(following).explain()
     assert "USING INDEX session_" in plan
     assert "TEMP B-TREE" not in plan
 

@@ -41,8 +41,8 @@ def test_sessions_without_tags_are_not_read_for_a_tag(db: None) -> None:
         create_session(project, names={"title": f"run {number}"}, tags=["nightly"] if number % 10 else [])
     with statements() as issued:
         tagged = Session.objects.filter(project=project).tagged(["nightly"])
-        found = [session.title for session in tagged.newest_first()]
-    assert len(found) == 27
+        titles = [session.title for session in tagged.newest_first()]
+    assert len(titles) == 27
     [statement] = issued
     if connection.vendor == "sqlite":  # PostgreSQL decides by its statistics
         assert [access.index for access in statement.accesses] == ["session_tagged"]

@@ -54,14 +54,14 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
     return session
 
 
-def matching_steps(session: Session, wanted: StepFilter, within: range, limit: int = 7) -> list[int]:
-    return list(_pages(History(session), wanted, within, limit))
+def matching_steps(session: Session, step_filter: StepFilter, within: range, limit: int = 7) -> list[int]:
+    return list(_pages(History(session), step_filter, within, limit))
 
 
-def _pages(history: History, wanted: StepFilter, within: range, limit: int) -> Iterator[int]:
+def _pages(history: History, step_filter: StepFilter, within: range, limit: int) -> Iterator[int]:
     mark: SearchCursor | None = None
     while True:
-        rows, more = StepSearch(history, wanted, within).find(limit, mark)
+        rows, more = StepSearch(history, step_filter, within).find(limit, mark)
         yield from (row.number for row in rows)
         if more is None:
             return

@@ -171,8 +171,8 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
     for kinds in (["model_input"], ["model_output"], ["model_output", "tool_results"]):
         for after, before in ((0, None), (3, 40), (61, 90), (95, None)):
             expected = Entry.objects.live(lineage, after=after, before=before, kinds=kinds)
-            found = list(sql.live_entries(lineage, kinds, after=after, before=before))
-            assert found == [entry.core() for entry in expected]
+            entries = list(sql.live_entries(lineage, kinds, after=after, before=before))
+            assert entries == [entry.core() for entry in expected]
     inputs = [entry.core() for entry in Entry.objects.live(lineage, kinds=["model_input"])]
     assert list(sql.newest_first(lineage, "model_input")) == inputs[::-1]
     ends = [sql.outermost(lineage, "model_input", newest=newest) for newest in (False, True)]

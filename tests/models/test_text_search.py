@@ -32,9 +32,9 @@ def with_steps(project: Project, count: int, size: int = 0) -> Session:
 
 
 def positions(session: Session, text: str, *, takes: bool = False, as_of: int | None = None) -> list[int]:
-    found = TextSearch(History(session, as_of), text, with_takes=takes).find(100)
-    assert found.more is None
-    return [hit.match.position for hit in found.hits]
+    hits = TextSearch(History(session, as_of), text, with_takes=takes).find(100)
+    assert hits.more is None
+    return [hit.match.position for hit in hits.hits]
 
 
 @pytest.fixture(params=["scanned", "indexed"])
@@ -74,8 +74,8 @@ def test_texts_in_takes_are_found_only_on_request(long: Session) -> None:
     assert positions(long, "name_250_x") == [603]
     assert positions(long, "name_250_x", takes=True) == [500, 603]
     assert positions(long, "name_250_x", as_of=601) == [500]
-    found = TextSearch(History(long), "name_250_x", with_takes=True).find(10)
-    assert [hit.live for hit in found.hits] == [False, True]
+    hits = TextSearch(History(long), "name_250_x", with_takes=True).find(10)
+    assert [hit.live for hit in hits.hits] == [False, True]
 
 
 def test_a_fork_finds_shared_and_own_texts(long: Session) -> None:
@@ -91,11 +91,11 @@ def test_pages_give_the_same_hits_as_one_search(long: Session) -> None:
     whole = [hit.match.position for hit in TextSearch(History(long), "name_1").find(500).hits]
     paged, after = [], 0
     while True:
-        found = TextSearch(History(long), "name_1").find(7, after)
-        paged += [hit.match.position for hit in found.hits]
-        if found.more is None:
+        hits = TextSearch(History(long), "name_1").find(7, after)
+        paged += [hit.match.position for hit in hits.hits]
+        if hits.more is None:
             break
-        after = found.more
+        after = hits.more
     assert len(whole) == 111
     assert [*dict.fromkeys(paged)] == paged == whole[: len(paged)] == whole
 
@@ -107,13 +107,13 @@ def test_a_search_that_stops_early_continues_where_it_stopped(
     monkeypatch.setattr(text_search, "MAX_ENTRIES", 50)
     hits, after, searches = list[int](), 0, 0
     while True:
-        found = TextSearch(History(long), "name_").find(500, after)
-        hits += [hit.match.position for hit in found.hits]
+        page = TextSearch(History(long), "name_").find(500, after)
+        hits += [hit.match.position for hit in page.hits]
         searches += 1
-        if found.more is None:
+        if page.more is None:
             break
-        assert found.more > after
-        after = found.more
+        assert page.more > after
+        after = page.more
     assert hits == list(range(2, 602, 2))
     assert searches > 2
 
@@ -130,8 +130,8 @@ def test_hits_are_grouped_by_the_step_that_shows_them(project: Project) -> None:
     session = with_steps(project, 2)
     append(project, session.pk, [ask("And name_2_x again?")])
     session.refresh_from_db()
-    found = TextSearch(History(session), "name_2_x").find(10)
-    assert {step: len(hits) for step, hits in in_steps(found.hits, 2).items()} == {2: 2}
+    page = TextSearch(History(session), "name_2_x").find(10)
+    assert {step: len(hits) for step, hits in in_steps(page.hits, 2).items()} == {2: 2}
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 201])
@@ -146,8 +146,8 @@ def test_entries_outside_of_blocks_are_read_in_growing_batches(
     session = with_steps(project, 1_400, 5)
     for newest_first in (False, True):
         with django_assert_max_num_queries(5):  # type: ignore[operator]
-            found = TextSearch(History(session), "name_700_x").find(10, newest_first=newest_first)
-        assert [hit.match.step for hit in found.hits][:1] == [700]
+            hits = TextSearch(History(session), "name_700_x").find(10, newest_first=newest_first)
+        assert [hit.match.step for hit in hits.hits][:1] == [700]
 
 
 def test_the_number_of_queries_does_not_grow_with_the_session(

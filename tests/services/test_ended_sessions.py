@@ -34,8 +34,8 @@ def statuses(session: Session, as_of: int | None = None) -> list[str]:
     assert [step.status for step in history.sample(range(1, history.steps + 1))] == shown
     assert [row.status for row, _ in history.with_bodies(history.rows(1, history.steps))] == shown
     for status in STATUSES:
-        found = StepSearch(history, StepFilter(status=status), range(1, history.steps + 1)).find(10)
-        assert [row.status for row in found.rows] == [status] * shown.count(status)
+        matching = StepSearch(history, StepFilter(status=status), range(1, history.steps + 1)).find(10)
+        assert [row.status for row in matching.rows] == [status] * shown.count(status)
     return shown
 
 

@@ -62,12 +62,12 @@ def sound(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbB
         browser = Client()
         browser.force_login(user)
         cookie = browser.cookies["playhead_session"].value
-        found = Sound(file.with_name("sound"), create_key(project, "agent")[1], cookie, str(session.pk))
+        database = Sound(file.with_name("sound"), create_key(project, "agent")[1], cookie, str(session.pk))
         connection.close()
         with closing(sqlite3.connect(file)) as own:
             own.execute("PRAGMA journal_mode=DELETE")
-        shutil.copy(file, found.file)
-        yield found
+        shutil.copy(file, database.file)
+        yield database
         connection.close()
 
 

@@ -26,9 +26,9 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
     key, text = create_key(project, "laptop", scopes=["write", "read"], actor="user:alice")
     assert text.startswith("ph_")
     assert find_key(text) == key
-    found = find_key(text)
-    assert found is not None
-    assert (found.project, found.scopes) == (project, ["read", "write"])
+    read = find_key(text)
+    assert read is not None
+    assert (read.project, read.scopes) == (project, ["read", "write"])
     stored = ApiKey.objects.values().get()
     assert text not in str(stored)
     assert find_key(text[:-1]) is None
@@ -37,15 +37,15 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
 
 def test_deferred_fields_of_a_key_are_loaded_on_use(project: Project) -> None:
     key, text = create_key(project, "laptop")
-    found = find_key(text)
-    assert found is not None
-    assert (found.name, found.project.name) == (key.name, project.name)
-    found.scopes.append("admin")
+    read = find_key(text)
+    assert read is not None
+    assert (read.name, read.project.name) == (key.name, project.name)
+    read.scopes.append("admin")
     again = find_key(text)
     assert again is not None
     assert "admin" not in again.scopes
-    found.name = "desk"
-    found.save(update_fields=["name"])
+    read.name = "desk"
+    read.save(update_fields=["name"])
     assert ApiKey.objects.get().name == "desk"
 
 
@@ -58,9 +58,9 @@ def test_expiry_and_last_use_have_a_time_zone(project: Project) -> None:
     now = timezone.now()
     key, text = create_key(project, "laptop", expires_at=now + timedelta(hours=1))
     record_use(key, now)
-    found = find_key(text)
-    assert found is not None
-    assert (found.expires_at, found.last_used_at) == (now + timedelta(hours=1), now)
+    read = find_key(text)
+    assert read is not None
+    assert (read.expires_at, read.last_used_at) == (now + timedelta(hours=1), now)
 
 
 def test_the_last_use_is_stored_to_the_minute(project: Project) -> None:
@@ -74,9 +74,9 @@ def test_the_last_use_is_stored_to_the_minute(project: Project) -> None:
 def test_the_error_of_a_revoked_key_says_when(project: Project) -> None:
     key, text = create_key(project, "laptop")
     revoke_key(project, key.prefix)
-    found = find_key(text)
-    assert found is not None
-    assert found.revoked_at is not None
+    read = find_key(text)
+    assert read is not None
+    assert read.revoked_at is not None
     assert not ApiKey.objects.usable(timezone.now()).exists()
     with pytest.raises(NotFound):
         revoke_key(project, key.prefix)

@@ -83,8 +83,8 @@ def test_rebuilding_long_sessions_with_rewinds_changes_nothing(project: Project,
     for _ in range(3):
         append(project, session.pk, [one for _ in range(400) for one in (act(), ok())])
         rewind(project, session.pk, Target(episodes=150))
-    found = rebuild(Session.objects.get(), check_only=True)
-    assert (found.differences, found.entries) == ([], 2403)
+    rebuilt = rebuild(Session.objects.get(), check_only=True)
+    assert (rebuilt.differences, rebuilt.entries) == ([], 2403)
 
 
 def test_parents_come_before_their_forks(project: Project, session: Session) -> None:

@@ -81,8 +81,8 @@ def sent(session: Session, options: RequestedContext = CLAUDE) -> list[dict[str,
 
 
 def left_out(session: Session, options: RequestedContext = CLAUDE) -> list[tuple[int, int, int, str]]:
-    found = serve_context(session, options).built.manifest.reasoning_left_out
-    return [(each.first_step, each.last_step, each.blocks, each.reason) for each in found]
+    counts = serve_context(session, options).built.manifest.reasoning_left_out
+    return [(each.first_step, each.last_step, each.blocks, each.reason) for each in counts]
 
 
 def test_a_served_run_keeps_all_reasoning_byte_for_byte(claude: Session) -> None:

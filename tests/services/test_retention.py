@@ -155,8 +155,8 @@ def test_no_table_holds_a_deleted_sessions_text(project: Project) -> None:
     )
     add_summary(project, session.pk, (1, 1), SummaryText(marker))
     rewind(project, session.pk, Target(to_step=0), reason=marker, actor="alice")
-    answer = StoredResponse(201, marker, frozenset([session.pk]))
-    carry_out_once(project, "a-key", "fingerprint", lambda: answer)
+    response = StoredResponse(201, marker, frozenset([session.pk]))
+    carry_out_once(project, "a-key", "fingerprint", lambda: response)
     assert tables_with(marker) >= {
         "historyapp_session",
         "historyapp_auditrecord",
@@ -169,15 +169,15 @@ def test_no_table_holds_a_deleted_sessions_text(project: Project) -> None:
 
 def tables_with(text: str) -> set[str]:
     """The tables with a row whose text holds ``text``; bodies this short are stored uncompressed."""
-    found = set()
+    tables = set()
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             if table == "historyapp_searchwords":  # a view of the tables beside it, which cannot be listed
                 continue
             cursor.execute(f'SELECT * FROM "{table}"')
             if any(text in str(row) for row in cursor.fetchall()):
-                found.add(table)
-    return found
+                tables.add(table)
+    return tables
 
 
 def test_a_fork_that_stays_is_named_with_the_session_that_it_blocks(project: Project) -> None:

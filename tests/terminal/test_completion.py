@@ -68,8 +68,8 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Callable[[Server, str], Mapping[
         (commands,) = [action for action in parser._actions if action.dest == "command"]
         assert isinstance(commands.choices, Mapping)
         (argument,) = [action for action in commands.choices["fork"]._actions if action.dest == "session"]
-        found: Mapping[str, str] = argument.completer(prefix=prefix, parsed_args=Namespace())
-        return found
+        completions: Mapping[str, str] = argument.completer(prefix=prefix, parsed_args=Namespace())
+        return completions
 
     return offered
 

@@ -42,8 +42,8 @@ def test_the_table_shows_each_policy_with_each_budget(playhead: Playhead, lookup
 
 
 def test_the_json_equals_that_of_the_api(playhead: Playhead, lookups: Session) -> None:
-    found = playhead("evaluate", "last", *OPTIONS, "--json").answer
-    assert (found["state"], found["results"]["steps"]) == ("finished", 3)
+    evaluation = playhead("evaluate", "last", *OPTIONS, "--json").answer
+    assert (evaluation["state"], evaluation["results"]["steps"]) == ("finished", 3)
 
 
 def test_a_worker_can_run_an_evaluation_and_its_result_is_shown_later(
@@ -79,11 +79,11 @@ def test_wrong_options_are_refused(playhead: Playhead, lookups: Session) -> None
 
 
 def test_a_remote_server_is_polled(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: dict[str, Any] = {"id": "x", "state": "running", "progress": 0.0, "results": None}
+    evaluation: dict[str, Any] = {"id": "x", "state": "running", "progress": 0.0, "results": None}
     states = iter(("running", "running", "cancelled"))
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     server = Server("http://127.0.0.1:1", "ph_x")
-    monkeypatch.setattr(server, "get", lambda path: {**found, "state": next(states), "progress": 0.5})
-    assert command._wait(server, found)["state"] == "cancelled"
+    monkeypatch.setattr(server, "get", lambda path: {**evaluation, "state": next(states), "progress": 0.5})
+    assert command._wait(server, evaluation)["state"] == "cancelled"
     assert slept == [0.1, 0.2, 0.4]

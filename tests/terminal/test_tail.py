@@ -28,8 +28,8 @@ def test_the_newest_entries_have_a_line_for_each_text_call_and_result(
     playhead: Playhead, session_id: UUID
 ) -> None:
     lines = playhead("tail", session_id, "-n", 4).out.splitlines()
-    found = [line.split()[1:3] for line in lines]
-    assert found == [
+    words = [line.split()[1:3] for line in lines]
+    assert words == [
         ["4", "thought"], ["4", "call"], ["5", "error"], ["6", "thought"], ["6", "call"], ["7", "success"],
     ]  # fmt: skip
     assert "test command=go test ./..." in lines[1]

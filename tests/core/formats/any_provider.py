@@ -210,8 +210,10 @@ def check_images(format: Format, *parts: dict[str, Any]) -> None:
         data = [value.rpartition(",")[2] for key, value in keys.items() if key not in ("type", "media_type")]
         content = [{"type": "text", "text": "the part:"}, part]
         call, _ = _calling(0, "id_a")
-        answer = ToolResults(results=(ToolResult(tool_call_id="id_a", status="success", outputs=content),))
-        for bodies in ((ModelInput(content=content),), (ModelInput(content="the input"), call, answer)):
+        tool_result = ToolResults(
+            results=(ToolResult(tool_call_id="id_a", status="success", outputs=content),)
+        )
+        for bodies in ((ModelInput(content=content),), (ModelInput(content="the input"), call, tool_result)):
             request = request_of(format, *bodies)
             check_request(format, request)
             named = [

@@ -116,16 +116,16 @@ def test_forks_of_forks_have_no_maximum_depth(has_entries: bool) -> None:
 def test_positions_of_forks_are_those_of_their_copied_entries(data: st.DataObject) -> None:
     """Compares with a list of positions for each session, which forks copy."""
     lists: list[list[int]] = [[]]
-    found = [_Positions()]
+    sessions = [_Positions()]
     for _ in range(data.draw(st.integers(1, 25))):
         chosen = data.draw(st.integers(0, len(lists) - 1))
         position = data.draw(st.integers(0, 12))
         if data.draw(st.booleans()):
             lists.append([one for one in lists[chosen] if one <= position])
-            found.append(_Positions(found[chosen], position))
-        elif found[chosen].accept(position):
+            sessions.append(_Positions(sessions[chosen], position))
+        elif sessions[chosen].accept(position):
             lists[chosen].append(position)
-        for positions, expected in zip(found, lists, strict=True):
+        for positions, expected in zip(sessions, lists, strict=True):
             assert [positions[i] for i in range(14)] == [bisect_right(expected, i) for i in range(14)]
 
 

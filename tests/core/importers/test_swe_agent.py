@@ -53,8 +53,8 @@ def test_a_command_written_as_text_is_an_action_and_the_next_user_message_its_re
 
 def test_tool_calls_are_answered_by_the_ids_of_the_tool_message() -> None:
     calls = [CALL, {**CALL, "id": "b"}]
-    says = {"role": "assistant", "content": "Hm.", "thought": "Hm.", "action": "x", "tool_calls": calls}
-    operations = run(asks(), says, {"role": "tool", "content": "both", "tool_call_ids": ["a", "b"]})
+    message = {"role": "assistant", "content": "Hm.", "thought": "Hm.", "action": "x", "tool_calls": calls}
+    operations = run(asks(), message, {"role": "tool", "content": "both", "tool_call_ids": ["a", "b"]})
     [output] = outputs(operations)
     assert (output.text, output.thoughts, output.use_tool) == ("Hm.", None, None)
     assert [(r.tool_call_id, r.tool_name, r.outputs) for r in results(operations)] == [

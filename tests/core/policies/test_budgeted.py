@@ -56,8 +56,8 @@ def session(
             bodies.append(ModelInput(content=texts[number]))
         call = ToolCall(id=f"call_{number}", name="read", arguments={"path": f"src/module_{number}.py"})
         status: Any = "error" if number in failed else "success"
-        answer = ToolResult(tool_call_id=call.id, status=status, outputs=result, reason=result)
-        bodies += [ModelOutput(tool_calls=(call,)), ToolResults(results=(answer,))]
+        tool_result = ToolResult(tool_call_id=call.id, status=status, outputs=result, reason=result)
+        bodies += [ModelOutput(tool_calls=(call,)), ToolResults(results=(tool_result,))]
     entries = [Entry(position, body, NOW) for position, body in enumerate(bodies, 1)]
     input_entries = [entry for entry in entries if isinstance(entry.body, ModelInput)]
     return Recorded("test", "test", "test", list(group_episodes(entries)), input_entries, [])
@@ -356,10 +356,10 @@ def summarised(*ranges: tuple[int, int], text: str = "Moved load_all to src/old_
     """BRISK under a small budget, some ranges of its steps summarised."""
     entries = [Entry(1, ModelInput(content="Mend the parser."), NOW)]
     for episode in BRISK.episodes:
-        answer = ToolResults(results=episode.results)
+        tool_result = ToolResults(results=episode.results)
         entries += [
             Entry(2 * episode.number, episode.output, NOW),
-            Entry(2 * episode.number + 1, answer, NOW),
+            Entry(2 * episode.number + 1, tool_result, NOW),
         ]
     stood = [Summary(f"{a}-{b}", 2 * a, 2 * b + 1, a, b, text) for a, b in ranges]
     return BUDGETED.choose(MemoryPast(entries, stood), SessionSettings(max_tokens=1500), METER)

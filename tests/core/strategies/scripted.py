@@ -33,8 +33,8 @@ def called(
     """The entries of a step with one call."""
     call = ToolCall(id="1", name=name, arguments=arguments or {"path": "src/a_b.py"})
     text_field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
-    answer = ToolResult(tool_call_id="1", status=status, **{text_field: result})
-    return [ModelOutput(tool_calls=(call,), thoughts=thoughts), ToolResults(results=(answer,))]
+    tool_result = ToolResult(tool_call_id="1", status=status, **{text_field: result})
+    return [ModelOutput(tool_calls=(call,), thoughts=thoughts), ToolResults(results=(tool_result,))]
 
 
 def judged(analysis: Any, execution: Any, supervision: Any, **review: Any) -> list[Body]:

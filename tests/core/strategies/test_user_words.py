@@ -16,8 +16,8 @@ WORDS = st.lists((TEXT | st.sampled_from(['a"b', "x\n```\ny", 'The user said: "z
 @given(WORDS, TEXT)
 def test_quoted_words_can_be_split_off(words: list[str], body: str) -> None:
     listed = [text for text in words if text]
-    found, rest = split_words(quote_words(listed, 100_000) + "\n-" + body if listed else "-" + body)
-    assert (found, rest) == (listed, "-" + body)
+    quotes, rest = split_words(quote_words(listed, 100_000) + "\n-" + body if listed else "-" + body)
+    assert (quotes, rest) == (listed, "-" + body)
 
 
 def test_blank_words_are_left_out_and_repeated_ones_quoted_once() -> None:

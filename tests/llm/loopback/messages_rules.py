@@ -134,26 +134,26 @@ def _order(messages: list[dict[str, Any]]) -> Iterator[str]:
 def _pairing(messages: list[dict[str, Any]]) -> Iterator[str]:
     """Each ``tool_use`` is answered once, first thing in the message directly after it."""
     seen: set[str] = set()
-    wanted: list[str] = []
+    open_ids: list[str] = []
     for place, message in enumerate(messages):
         blocks = blocks_of(message)
         results = [block.get("tool_use_id") for block in blocks if block["type"] == "tool_result"]
-        if strange := [id for id in results if id not in wanted]:
+        if strange := [id for id in results if id not in open_ids]:
             yield f"messages.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {strange[0]}"
         if len(set(results)) < len(results):
             yield f"messages.{place}: each tool_use must have a single result"
-        if missing := [id for id in wanted if id not in results]:
+        if missing := [id for id in open_ids if id not in results]:
             yield (
                 f"messages.{place}: `tool_use` ids without `tool_result` blocks immediately after: "
                 + ", ".join(missing)
             )
         if any(block["type"] != "tool_result" for block in blocks[: len(results)]):
             yield f"messages.{place}: `tool_result` blocks must come first in the content"
-        wanted = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        if len(set(wanted)) < len(wanted) or seen & set(wanted):
+        open_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        if len(set(open_ids)) < len(open_ids) or seen & set(open_ids):
             yield "messages: `tool_use` ids must be unique"
-        seen |= set(wanted)
-    if wanted:
+        seen |= set(open_ids)
+    if open_ids:
         yield "messages: `tool_use` ids without `tool_result` blocks immediately after"
 
 

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def visible(session: Session) -> list[Summary]:
     """The summaries that no other one covers, oldest first."""
     lineage = History(session).lineage
-    found = visible_summaries(
+    summaries = visible_summaries(
         lambda end: Summary.objects.newest_first(lineage, end, session), session.head + 1
     )
-    return list(found)[::-1]
+    return list(summaries)[::-1]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -57,9 +57,9 @@ def test_summaries_are_within_the_limit_in_any_session_and_cover_every_step(
         run.refresh_from_db()
         assert run.state == "succeeded"
         session.refresh_from_db()
-        found = visible(session)
-        assert sum(len(summary.text) for summary in found) <= limit
-        covered = [n for summary in found for n in range(summary.first_step, summary.last_step + 1)]
+        summaries = visible(session)
+        assert sum(len(summary.text) for summary in summaries) <= limit
+        covered = [n for summary in summaries for n in range(summary.first_step, summary.last_step + 1)]
         assert covered == list(range(1, steps + 1))
 
 

@@ -114,7 +114,7 @@ def test_sessions_of_the_corpus_have_the_times_of_their_files(
     for file in [one for one in files if one.is_file() and one.stat().st_size < 300_000][:6]:
         with file.open("rb") as stream:
             import_file(project, Source(file.name, stream))
-    found = set(Session.objects.values_list("created_at", "last_entry_at"))
-    assert found
-    assert all(time < begin for times in found for time in times)
-    assert dated in {times[0] != UNDATED for times in found}
+    begin_and_end = set(Session.objects.values_list("created_at", "last_entry_at"))
+    assert begin_and_end
+    assert all(time < begin for times in begin_and_end for time in times)
+    assert dated in {times[0] != UNDATED for times in begin_and_end}

@@ -192,8 +192,8 @@ def test_a_fork_in_the_file_can_end_before_the_file_does(project: Project, scrip
 def test_an_entry_without_a_time_gets_that_of_the_one_before_it(project: Project, script: Script) -> None:
     times = [None, datetime(2026, 1, 2, tzinfo=UTC), None, None, datetime(2026, 1, 3, tzinfo=UTC), None]
     read(project, script, *(Append("s", ask("x")._replace(created_at=time)) for time in times))
-    found = Entry.objects.order_by("position").values_list("created_at", flat=True)
-    assert [moment.day for moment in found] == [2, 2, 2, 2, 3, 3]
+    entry_times = Entry.objects.order_by("position").values_list("created_at", flat=True)
+    assert [moment.day for moment in entry_times] == [2, 2, 2, 2, 3, 3]
 
 
 def test_an_archived_session_is_archived_also_when_its_import_was_broken_off(

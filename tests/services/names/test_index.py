@@ -51,11 +51,15 @@ def origin(session: Session, number: int) -> NameOrigin:
 
 def test_the_origin_of_a_name_is_the_line_that_first_had_it(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), act(), ok(outputs="a.txt\nsrc/app.py"), read("src/app.py")])
-    found = origin(session, 2)
-    assert (found.origin, found.match, found.in_view) == ("given", "whole", True)
-    assert found.first is not None
-    assert (found.first.position, found.first.line, found.first.text) == (3, 2, "src/app.py")
-    assert (found.first.step, found.first.role) == (1, "result")
+    name_origin = origin(session, 2)
+    assert (name_origin.origin, name_origin.match, name_origin.in_view) == ("given", "whole", True)
+    assert name_origin.first is not None
+    assert (name_origin.first.position, name_origin.first.line, name_origin.first.text) == (
+        3,
+        2,
+        "src/app.py",
+    )
+    assert (name_origin.first.step, name_origin.first.role) == (1, "result")
 
 
 def test_a_name_without_an_earlier_place_is_from_nowhere_only_at_first(
@@ -78,10 +82,14 @@ def test_a_name_of_the_agent_that_a_result_repeats_has_both_places(
     project: Project, session: Session
 ) -> None:
     append(project, session.pk, [read("a/b.py"), ok(outputs="a/b.py has 3 lines"), read("a/b.py")])
-    found = origin(session, 2)
-    assert found.first is not None
-    assert found.first_given is not None
-    assert (found.origin, found.first.position, found.first_given.position) == ("given", 1, 2)
+    name_origin = origin(session, 2)
+    assert name_origin.first is not None
+    assert name_origin.first_given is not None
+    assert (name_origin.origin, name_origin.first.position, name_origin.first_given.position) == (
+        "given",
+        1,
+        2,
+    )
 
 
 def test_a_name_that_a_compaction_removed_is_not_in_view(project: Project, session: Session) -> None:
@@ -126,8 +134,8 @@ def test_results_show_which_later_actions_used_them(project: Project, session: S
 def test_all_places_of_a_name_are_listed(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("see src/a.py"), read("src/a.py"), ok(outputs="1 src/a.py"), act()])
     origins(session, 1)
-    found = places_of(History(Session.objects.get()), 2, "src/a.py")
-    assert [(one.role, one.step, one.text) for one in found] == [
+    places = places_of(History(Session.objects.get()), 2, "src/a.py")
+    assert [(one.role, one.step, one.text) for one in places] == [
         ("input", 0, "see src/a.py"),
         ("action", 1, "src/a.py"),
         ("result", 1, "1 src/a.py"),

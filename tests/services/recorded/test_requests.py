@@ -290,13 +290,13 @@ def test_two_snapshots_with_other_instructions_differ_in_the_instructions(sessio
 def test_messages_are_in_the_order_of_the_request_with_their_steps(session: Session) -> None:
     record(session, draft(SystemInstruction(text="You repair.")), ask("go"), *steps(None, None), step(3))
     request = seen(session, 3)
-    found = messages(request, 0, 50)
-    assert [(each.role, each.step) for each in found] == [
+    listed = messages(request, 0, 50)
+    assert [(each.role, each.step) for each in listed] == [
         ("system", None), ("user", None), ("assistant", 1), ("tool", 1), ("assistant", 2), ("tool", 2),
     ]  # fmt: skip
-    assert message_count(request) == len(found)
+    assert message_count(request) == len(listed)
     paged = [each for start in range(0, 6, 2) for each in messages(request, start, 2)]
-    assert paged == found
+    assert paged == listed
 
 
 def test_the_items_of_codex_are_messages_of_the_request(session: Session) -> None:
