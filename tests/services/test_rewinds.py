@@ -275,4 +275,4 @@ def test_reads_of_rare_kinds_take_as_many_queries_after_forty_rewinds(
         assert history.first_input is not None
         assert list(history.summaries_newest_first(10_000)) == []
     assert history.first_input.content == "go"
-    assert {message.content for message in history.inputs_newest_first()} <= {"go", "be brief"}
+    assert [message.content for message in history.inputs_newest_first()] == ["go"]

@@ -177,4 +177,4 @@ def test_an_automatic_run_that_starts_while_paid_runs_are_turned_off_calls_no_mo
     assert "turned off paid automatic compression" in run.note
     assert loopback.requests == []
     run = worked_on(retry_run(run, actor="user:alice"))
-    assert (run.state, run.calls) == ("succeeded", 4), "who retries it by name has leave"
+    assert (run.state, run.calls) == ("succeeded", 4), "a person who retries it may spend"

@@ -349,6 +349,9 @@ def test_a_run_never_exceeds_its_estimate(record: Record, compress: Compress, lo
     run = compress(session)
     assert run.total == predicted.summaries
     assert run.tokens_before == predicted.tokens_before
+    assert run.calls <= predicted.calls
+    assert run.cost is not None
+    assert run.cost <= predicted.cost
 
 
 @pytest.mark.parametrize("window", [1_000, 100_000])
