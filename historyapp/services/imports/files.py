@@ -124,16 +124,8 @@ def _import(
     variants: Counter[str] = Counter()
     while True:
         job = ImportJob(project, report, variants)
-        failure: UnreadableTranscript | OSError | None = None
         try:
-            try:
-                with open_parser(importer, source, process=process) as parser:
-                    for parsed in parser:
-                        job.add(parsed)
-                        if on_progress is not None:
-                            on_progress(parser.position)
-            except (UnreadableTranscript, OSError) as error:
-                failure = error  # the entries before the error are kept
+            failure = _add_operations(job, importer, source, on_progress, process)
             job.finish()
         except DifferentBeginning as other:
             variants.update(_differing_sessions(str(other), job, importer, source, process))
@@ -149,6 +141,25 @@ def _import(
         if failure is not None:
             raise failure
         return
+
+
+def _add_operations(
+    job: ImportJob,
+    importer: Importer,
+    source: Source,
+    on_progress: OnProgress | None,
+    process: ParserProcess | None,
+) -> UnreadableTranscript | OSError | None:
+    """Adds the operations of the file. Returns the error that ended it early: earlier entries are kept."""
+    try:
+        with open_parser(importer, source, process=process) as parser:
+            for parsed in parser:
+                job.add(parsed)
+                if on_progress is not None:
+                    on_progress(parser.position)
+    except (UnreadableTranscript, OSError) as error:
+        return error
+    return None
 
 
 def _differing_sessions(
