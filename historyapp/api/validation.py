@@ -30,29 +30,31 @@ _MESSAGES = {
     "union_tag_invalid": "{discriminator} must be one of {expected_tags}",
     "union_tag_not_found": "{discriminator} is missing",
 }
-
-
 _VALIDATORS = ("function-", "json-or-python[")
 """How pydantic's names for the members of a union that are not models begin."""
 
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors. It lists the first ``MAX_FIELD_ERRORS``."""
-    listed: list[dict[str, Any]] = []
-    for error in errors[:MAX_FIELD_ERRORS]:
-        # Remove what the client did not send: the name of the view's parameter, and names of validators.
-        loc: Sequence[str | int] = error["loc"]
-        has_parameter = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
-        sent = (*loc[:1], *loc[2:]) if has_parameter else loc
-        path = [part for part in sent if isinstance(part, int) or not part.startswith(_VALIDATORS)]
-        template = _MESSAGES.get(error["type"])
-        if template is None:
-            message = str(error["msg"]).removeprefix("Value error, ")
-            message = message[:1].lower() + message[1:]
-        else:
-            message = template.format_map(error.get("ctx", {}))
-        listed.append({"loc": path, "message": message})
+    listed = [
+        {"loc": _sent_path(error["loc"]), "message": _message(error)} for error in errors[:MAX_FIELD_ERRORS]
+    ]
     names = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in listed[0]["loc"])
     first = f"{''.join(names).lstrip('.')} {listed[0]['message']}"
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return NotValid(f"{first.removesuffix('.')}{others}.", errors=listed)
+
+
+def _sent_path(loc: Sequence[str | int]) -> list[str | int]:
+    """The path without what the client did not send: the view's parameter, and names of validators."""
+    has_parameter = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
+    sent = (*loc[:1], *loc[2:]) if has_parameter else loc
+    return [part for part in sent if isinstance(part, int) or not part.startswith(_VALIDATORS)]
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    template = _MESSAGES.get(error["type"])
+    if template is not None:
+        return template.format_map(error.get("ctx", {}))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]

@@ -85,13 +85,18 @@ def _print_comparison(
     ]
     output.line((f"{heading} at {' and '.join(steps)}.", "bold"))
     output.line()
-    first_different = next((index for index, pair in enumerate(pairs) if pair["change"] != "same"), 0)
-    nearby = slice(max(0, first_different - PAIRS_BEFORE), first_different + PAIRS_SHOWN)
-    shown = pairs if options.all else pairs[nearby]
-    shown = [*shown, *(pair for pair in pairs if pair not in shown and _is_at(pair, divergence))]
+    shown = pairs if options.all else _pairs_around(pairs, divergence)
     output.table(PAIRS, [_pair_cells(pair) for pair in shown])
     if len(shown) < len(pairs) or comparison["pairs"]["next"]:
         note("These are the pairs around the first difference. --all shows the others.")
+
+
+def _pairs_around(pairs: list[JsonObject], divergence: JsonObject) -> list[JsonObject]:
+    """The pairs around the first difference, and those of the steps at which the runs diverge."""
+    first_different = next((index for index, pair in enumerate(pairs) if pair["change"] != "same"), 0)
+    nearby = slice(max(0, first_different - PAIRS_BEFORE), first_different + PAIRS_SHOWN)
+    shown = pairs[nearby]
+    return [*shown, *(pair for pair in pairs if pair not in shown and _is_at(pair, divergence))]
 
 
 def _is_at(pair: JsonObject, place: JsonObject) -> bool:

@@ -291,13 +291,20 @@ class CodexSession:
             yield from self._complete()
             yield from self._roll_back(line.number, event.get("num_turns"))
         else:
-            if kind in _TOOL_ENDS and (failure := failure_in(event)) is not None:
-                self._failures[text(event.get("call_id"))] = failure
-                if len(self._failures) > _MAX_FAILURES:
-                    del self._failures[next(iter(self._failures))]
+            if kind in _TOOL_ENDS:
+                self._note_failure(event)
             if kind == "thread_name_updated":
                 self._recording.title = preview(text(event.get("thread_name")), 80) or self._recording.title
             yield Skipped(line.number, f"event of type {preview(kind, 40)}", damaged=False)
+
+    def _note_failure(self, event: dict[str, Any]) -> None:
+        """Keeps the failure that the end of a tool call reports, for the result of the call."""
+        failure = failure_in(event)
+        if failure is None:
+            return
+        self._failures[text(event.get("call_id"))] = failure
+        if len(self._failures) > _MAX_FAILURES:
+            del self._failures[next(iter(self._failures))]
 
     def _add_usage(self, number: int, info: dict[str, Any]) -> Iterator[Operation]:
         """Adds the usage to the open response, or to the next one if the usage comes first."""

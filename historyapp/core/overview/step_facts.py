@@ -129,12 +129,12 @@ def digest_of(text: str) -> str:
 
 
 def _add_results(
-    calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, passed: int
+    calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, elapsed: int
 ) -> None:
     """Adds to each answered call its result, and its share of the entry's tokens and of the time."""
-    answers = list(_answered_calls(calls, answered))
-    characters = sum(size for _, _, _, size in answers)
-    for tool_call, result, text, size in answers:
+    answered_calls = list(_answered_calls(calls, answered))
+    characters = sum(size for _, _, _, size in answered_calls)
+    for tool_call, result, text, size in answered_calls:
         tool_call.status = result.status
         finding = likely_failure(result, tool_call.check)
         tool_call.likely_failure = finding.rule if finding else ""
@@ -142,7 +142,7 @@ def _add_results(
         tool_call.error_line = finding.line if finding else reported_line
         tool_call.result_digest = digest_of(text)
         tool_call.tokens += tokens * size / characters
-        tool_call.milliseconds += passed / len(answers)
+        tool_call.milliseconds += elapsed / len(answered_calls)
 
 
 def _answered_calls(

@@ -74,12 +74,7 @@ class CountedPart:
     def steps(self) -> Iterator[CountedStep]:
         """The figures of the step before this part, and of those that begin in it, in order."""
         for row in self._rows:
-            figures = DayFigures()
-            if row.last_position > row.anchor and self._is_answered_here(row):
-                duration = row.finished_at - row.started_at if row.finished_at else timedelta(0)
-                failures = int(bool(row.likely_failure))
-                milliseconds = max(0, duration // _MILLISECOND)
-                figures = DayFigures(likely_failures=failures, milliseconds=milliseconds)
+            figures = self._step_figures(row)
             key = self._key_of(row) if figures else FiguresKey(day_of(row.started_at), "", "", False)
             yield CountedStep(row.anchor, row.last_position, key, figures)
 
@@ -105,6 +100,14 @@ class CountedPart:
                 key = key._replace(model=added.model, has_cost=added.figures.cost > 0)
             self._keys[row.anchor] = key
         return self._keys[row.anchor]
+
+    def _step_figures(self, row: _StepRow) -> DayFigures:
+        """The figures of a step, zero if its results are not in this session."""
+        if row.last_position <= row.anchor or not self._is_answered_here(row):
+            return DayFigures()
+        duration = row.finished_at - row.started_at if row.finished_at else timedelta(0)
+        milliseconds = max(0, duration // _MILLISECOND)
+        return DayFigures(likely_failures=int(bool(row.likely_failure)), milliseconds=milliseconds)
 
     def _is_answered_here(self, row: _StepRow) -> bool:
         """Whether the step's results come after its row. A rewind or a fork may have copied the row."""
