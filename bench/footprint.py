@@ -16,7 +16,10 @@ SOURCES = ("historyapp/core", "historyapp/services", "docs")
 
 def main(steps: int = STEPS) -> None:
     rows = []
-    for name, workload in (("one text repeated", _repeated), ("texts of this project", _natural)):
+    for name, workload in (
+        ("one text repeated", _one_text),
+        ("texts of this project", texts_of_project),
+    ):
         with home() as folder:
             size, parts = _record(folder, islice(workload(), steps))
         sent = sum(len(json.dumps(part)) for step in islice(workload(), 200) for part in step) / 200
@@ -25,12 +28,12 @@ def main(steps: int = STEPS) -> None:
     report("Disk: bytes a step in SQLite", rows)
 
 
-def _repeated() -> Iterator[tuple[Any, Any]]:
+def _one_text() -> Iterator[tuple[Any, Any]]:
     for number in range(1 << 30):
         yield action(number), result(number)
 
 
-def _natural() -> Iterator[tuple[Any, Any]]:
+def texts_of_project() -> Iterator[tuple[Any, Any]]:
     """Steps of the same sizes with text from this project's files, which rarely repeats."""
     files = [
         path

@@ -41,7 +41,7 @@ from historyapp.models.entries import Entry
 from historyapp.models.fields import on_sqlite, pack, unpack, uuid_value
 from historyapp.models.search_steps import logged_entries
 from historyapp.models.sql import fetch_all
-from historyapp.services.search.index import MAX_STEPS, _insert_rows
+from historyapp.services.search.index import MAX_STEPS, insert_rows
 from historyapp.services.transactions import writing
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
@@ -209,7 +209,7 @@ def _index(session: Session, step_documents: Sequence[SearchDocument]) -> None:
         at += timedelta(seconds=5)
     for start in range(0, len(documents), MAX_STEPS):
         with writing():
-            _insert_rows(session, documents[start : start + MAX_STEPS])
+            insert_rows(session, documents[start : start + MAX_STEPS])
 
 
 def text_bytes(sessions: Sequence[UUID]) -> float:

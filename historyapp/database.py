@@ -22,7 +22,7 @@ _SQLITE_PRAGMAS = (
     "PRAGMA journal_size_limit=67108864",
 )
 
-_TIME_LIMITS = {
+CONNECTION_TIMEOUTS = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -49,7 +49,7 @@ def database(home: Path) -> dict[str, Any]:
         )
     if config["ENGINE"] == SQLITE:
         return _sqlite(config, synchronous)
-    options = {**_TIME_LIMITS, **config.get("OPTIONS", {})}
+    options = {**CONNECTION_TIMEOUTS, **config.get("OPTIONS", {})}
     if synchronous:  # otherwise the server's own setting applies
         commit = "on" if synchronous == "FULL" else "off"
         options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import ConnectionHandler
 from pytest_django import DjangoDbBlocker
 
-from historyapp.database import _TIME_LIMITS, database
+from historyapp.database import CONNECTION_TIMEOUTS, database
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def test_postgresql_connections_stay_open_and_are_checked(
     monkeypatch.setenv("DATABASE_URL", "postgresql://alice:p%40ss@db.example:6543/history?sslmode=require")
     config = database(tmp_path)
     assert (config["USER"], config["PASSWORD"], config["PORT"]) == ("alice", "p@ss", 6543)
-    assert config["OPTIONS"] == {**_TIME_LIMITS, "sslmode": "require"}
+    assert config["OPTIONS"] == {**CONNECTION_TIMEOUTS, "sslmode": "require"}
     assert config["CONN_MAX_AGE"] > 0
     assert config["CONN_HEALTH_CHECKS"] is True
 

@@ -19,7 +19,7 @@ from django.test import Client
 from kombu import Connection
 from pytest_django import Settings
 
-from dashboard.forms.password import PER_NAME, _limiter, reset_failures
+from dashboard.forms.password import PER_NAME, reset_failures, shared_limiter
 from historyapp import enqueue
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression import summarise
@@ -44,12 +44,12 @@ def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         monkeypatch.setattr(summarise, "cache", cache)
         return cache
 
-    _limiter.cache_clear()
-    summarise._limiter.cache_clear()
+    shared_limiter.cache_clear()
+    summarise.provider_limiter.cache_clear()
     yield use
     settings.REDIS_URL = ""
-    _limiter.cache_clear()
-    summarise._limiter.cache_clear()
+    shared_limiter.cache_clear()
+    summarise.provider_limiter.cache_clear()
     reset_failures()
 
 
@@ -69,7 +69,7 @@ def test_a_hostile_pause_value_delays_no_call_beyond_the_limit(
     monkeypatch.setattr(time, "sleep", slept.append)
     cache = use(server.url)
     redis.Redis(port=server.port).set(cache.make_and_validate_key("playhead:pause:openai"), stored)
-    summarise._wait_for_turn("openai")
+    summarise.wait_for_provider("openai")
     assert sum(slept) <= summarise.MAX_PAUSE
 
 
@@ -99,7 +99,7 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
     with silent_server() as url:
         use(url)
         started = time.monotonic()
-        summarise._wait_for_turn("openai")
+        summarise.wait_for_provider("openai")
         assert time.monotonic() - started < 2
 
 

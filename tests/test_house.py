@@ -146,6 +146,18 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
 
 
+def test_no_private_name_of_another_module_is_imported() -> None:
+    imported = [
+        f"{path.relative_to(ROOT)}: {alias.name}"
+        for path in python_files()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FOLDERS
+        for alias in node.names
+        if alias.name.startswith("_")
+    ]
+    assert imported == []
+
+
 def test_class_names_are_unique() -> None:
     """Except Django's commands, and an entry and a step: a value of the core and a row of a table."""
     times = Counter(

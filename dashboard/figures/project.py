@@ -172,19 +172,19 @@ class FiguresPage:
         ]
         counts.append(("tokens", tokens_of(now.figures), tokens_of(before.figures)))
         days = self.query.days
-        trends = [Trend(label, f"{count:,}", _compared(count, then, days)) for label, count, then in counts]
-        return [*trends, _money(now, before, days)]
+        trends = [Trend(label, f"{count:,}", change_text(count, then, days)) for label, count, then in counts]
+        return [*trends, cost_trend(now, before, days)]
 
 
-def _money(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
+def cost_trend(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
     """The cost of a range; "unknown" if no model has a known price."""
     if now.unpriced and not now.micros:
         count = len(now.unpriced)
         return Trend("cost", "unknown", f"no known price for {count:,} model{'s' * (count != 1)}")
-    return Trend("cost", f"${now.micros / 1_000_000:,.2f}", _compared(now.micros, before.micros, days))
+    return Trend("cost", f"${now.micros / 1_000_000:,.2f}", change_text(now.micros, before.micros, days))
 
 
-def _compared(now: int, before: int, days: int) -> str:
+def change_text(now: int, before: int, days: int) -> str:
     """The comparison of a figure with the previous range, in words."""
     span = "the day before" if days == 1 else f"the previous {days:,} days"
     if now == before:

@@ -56,7 +56,7 @@ class PasswordForm(AuthenticationForm):
 
 def reset_failures() -> None:
     """Resets all counts to 0."""
-    for limiter in (_limiter(), _own_limiter()):
+    for limiter in (shared_limiter(), _own_limiter()):
         limiter.storage.reset()
 
 
@@ -67,7 +67,7 @@ def _seconds_left(limit: int, key: Sequence[str]) -> int:
 
     item = RateLimitItemPerSecond(limit, SECONDS, namespace="sign-in")
     seconds = 0
-    for limiter in (_own_limiter(), _limiter()):
+    for limiter in (_own_limiter(), shared_limiter()):
         try:
             if not limiter.test(item, *key):
                 seconds_left = limiter.get_window_stats(item, *key).reset_time - time.time()
@@ -83,14 +83,14 @@ def _count_failure(limit: int, key: Sequence[str]) -> None:
 
     item = RateLimitItemPerSecond(limit, SECONDS, namespace="sign-in")
     try:
-        _limiter().hit(item, *key)
+        shared_limiter().hit(item, *key)
     except StorageError as error:
         log.warning("Redis cannot be used; only this process counts this failed sign-in: %s", error)
         _own_limiter().hit(item, *key)
 
 
 @functools.cache
-def _limiter() -> "FixedWindowRateLimiter":
+def shared_limiter() -> "FixedWindowRateLimiter":
     """In Redis, it counts for all web processes together. The package is imported late: that takes time."""
     from limits.storage import storage_from_string
     from limits.strategies import FixedWindowRateLimiter

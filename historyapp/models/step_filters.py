@@ -39,7 +39,7 @@ STATUS_FILTERS = (*STATUSES, LIKELY_FAILED)
 FAILED = "failed"
 """A value for ``status``, for jumps: steps that ended in an error or have a ``likely_failure``."""
 _ERROR = Q(status="error")
-_LIKELY_FAILED = Q(likely_failure__gt="")
+HAS_LIKELY_FAILURE = Q(likely_failure__gt="")
 """The condition of the partial index."""
 MAX_READ = 20_000
 """The maximum number of candidates of one search."""
@@ -290,9 +290,9 @@ class StepSearch:
         """The condition on status and time, for the database."""
         condition = Q()
         if self.step_filter.status == LIKELY_FAILED:
-            condition &= _LIKELY_FAILED
+            condition &= HAS_LIKELY_FAILURE
         elif self.step_filter.status == FAILED:
-            condition &= _ERROR | _LIKELY_FAILED
+            condition &= _ERROR | HAS_LIKELY_FAILURE
         elif self.step_filter.status is not None:
             condition &= Q(status=self.step_filter.status)
         if self.step_filter.since is not None:
@@ -373,9 +373,9 @@ class StepSearch:
         if self.step_filter.status in INDEXED_STATUSES:
             return [Q(status=self.step_filter.status)]
         if self.step_filter.status == LIKELY_FAILED:
-            return [_LIKELY_FAILED]
+            return [HAS_LIKELY_FAILURE]
         if self.step_filter.status == FAILED:
-            return [_ERROR, _LIKELY_FAILED]
+            return [_ERROR, HAS_LIKELY_FAILURE]
         if self.step_filter.tool is not None:
             return [Q(tool=name) for name in sorted({preview(self.step_filter.tool, 100), SEVERAL_TOOLS})]
         return [Q()]

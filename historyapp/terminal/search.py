@@ -39,10 +39,10 @@ def _print_hit(output: Output, id: str, hit: JsonObject) -> None:
         (title, "bold"),
     )  # fmt: skip
     if hit["snippet"]:
-        output.line("    ", *_marked(hit["snippet"], hit["marks"]))
+        output.line("    ", *marked_parts(hit["snippet"], hit["marks"]))
 
 
-def _marked(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]:
+def marked_parts(snippet: str, marks: list[list[int]]) -> list[str | tuple[str, str]]:
     """The parts of a snippet; matches are highlighted."""
     parts: list[str | tuple[str, str]] = []
     end = 0

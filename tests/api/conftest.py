@@ -7,7 +7,7 @@ from historyapp.models import ApiKey, Project
 from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
 from tests.api.agent import Agent
-from tests.llm.conftest import _server, loopback  # noqa: F401 its fixtures
+from tests.llm.conftest import loopback, loopback_server  # noqa: F401 its fixtures
 
 EVERYTHING = ("read", "write", "admin", "spend")
 

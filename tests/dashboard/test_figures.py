@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.figures.project import FiguresPage, _compared, _money, read_span
+from dashboard.figures.project import FiguresPage, change_text, cost_trend, read_span
 from dashboard.templatetags.figures import figures_cells
 from historyapp.core.day_figures import NO_FIGURES
 from historyapp.core.entries import ModelOutput
@@ -150,10 +150,10 @@ def test_the_page_takes_a_fixed_number_of_queries(
 
 
 def test_a_trend_is_described_in_words() -> None:
-    assert _compared(12, 10, 7) == "20 % more than in the previous 7 days"
-    assert _compared(5, 10, 1) == "50 % less than in the day before"
-    assert _compared(3, 0, 7) == "none in the previous 7 days"
-    assert _compared(2, 2, 7) == "the same as in the previous 7 days"
+    assert change_text(12, 10, 7) == "20 % more than in the previous 7 days"
+    assert change_text(5, 10, 1) == "50 % less than in the day before"
+    assert change_text(3, 0, 7) == "none in the previous 7 days"
+    assert change_text(2, 2, 7) == "the same as in the previous 7 days"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_cost_is_shown_as_far_as_it_is_known(group: GroupFigures, cost: str) -
 
 def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     known, unknown = GroupFigures(micros=2_500_000), GroupFigures(unpriced={"our-model"})
-    assert _money(unknown, known, 7)[1:] == ("unknown", "no known price for 1 model")
+    assert cost_trend(unknown, known, 7)[1:] == ("unknown", "no known price for 1 model")
     both = GroupFigures(micros=5_000_000, unpriced={"our-model"})
-    assert _money(both, known, 7)[1:] == ("$5.00", "100 % more than in the previous 7 days")
-    assert _money(GroupFigures(), GroupFigures(), 7).shown == "$0.00"
+    assert cost_trend(both, known, 7)[1:] == ("$5.00", "100 % more than in the previous 7 days")
+    assert cost_trend(GroupFigures(), GroupFigures(), 7).shown == "$0.00"

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.forms.password import PER_NAME, _limiter, reset_failures
+from dashboard.forms.password import PER_NAME, reset_failures, shared_limiter
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
 
@@ -111,12 +111,12 @@ def test_without_redis_this_process_counts_failed_passwords(
     alice_user: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    _limiter.cache_clear()
+    shared_limiter.cache_clear()
     try:
         assert attempt("alice", "wrong").status_code == 422
         assert attempt("alice", "correct horse battery").status_code == 302
     finally:
-        _limiter.cache_clear()
+        shared_limiter.cache_clear()
     assert "only this process counts this failed sign-in" in caplog.text
 
 

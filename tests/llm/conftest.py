@@ -50,7 +50,7 @@ APIS = (
 
 
 @pytest.fixture(scope="session")
-def _server() -> Iterator[Loopback]:
+def loopback_server() -> Iterator[Loopback]:
     """The server. SDK clients load the trusted certificates once: to load them takes 20 ms."""
     import httpcore2
 
@@ -61,14 +61,14 @@ def _server() -> Iterator[Loopback]:
 
 
 @pytest.fixture
-def loopback(_server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
-    _server.steps.clear()
-    _server.requests.clear()
-    _server.default = lambda _: Answer(text="All is well.")
+def loopback(loopback_server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
+    loopback_server.steps.clear()
+    loopback_server.requests.clear()
+    loopback_server.default = lambda _: Answer(text="All is well.")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for name, value in _server.environment.items():
+    for name, value in loopback_server.environment.items():
         monkeypatch.setenv(name, value)
-    return _server
+    return loopback_server
 
 
 @pytest.fixture(params=APIS, ids=lambda api: api.name)

@@ -19,7 +19,7 @@ from historyapp.core.errors import Conflict
 from historyapp.models import Episode, Project, Session, step_filters
 from historyapp.models.history import History
 from historyapp.models.step_filters import (
-    _LIKELY_FAILED,
+    HAS_LIKELY_FAILURE,
     MAX_READ,
     STATUS_FILTERS,
     SearchCursor,
@@ -226,7 +226,9 @@ def _plan(statement: str) -> str:
 def test_likely_failures_are_found_by_their_index_even_if_the_value_is_a_parameter(
     project: Project,
 ) -> None:
-    rows = Episode.objects.filter(session=create_session(project)).filter(_LIKELY_FAILED).order_by("number")
+    rows = (
+        Episode.objects.filter(session=create_session(project)).filter(HAS_LIKELY_FAILURE).order_by("number")
+    )
     sql, parameters = rows.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)

@@ -31,7 +31,7 @@ from historyapp.services.caps import set_caps
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan, process_run, renew
 from historyapp.services.compression.start import start_run, unclaimed_runs
-from historyapp.services.compression.summarise import _wait_for_turn
+from historyapp.services.compression.summarise import wait_for_provider
 from historyapp.services.idempotency import StoredResponse, carry_out_once
 from historyapp.services.keys import create_key, create_sign_in_link, record_use, use_sign_in_link
 from historyapp.services.projections import rebuild
@@ -209,9 +209,9 @@ def test_a_rate_limit_lets_calls_through_after_a_jump(
     settings.PLAYHEAD_RATE_LIMITS = {"jumping": "1/second"}
     waits = iter([0.0])
     monkeypatch.setattr(time, "sleep", lambda _: next(waits))  # a second wait is an error
-    _wait_for_turn("jumping")
+    wait_for_provider("jumping")
     jump(offset)
-    _wait_for_turn("jumping")
+    wait_for_provider("jumping")
 
 
 def archived(project: Project, session: Session, *, ago: timedelta) -> None:

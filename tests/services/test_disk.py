@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from bench.footprint import _natural
+from bench.footprint import texts_of_project
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults, UseTool
 from historyapp.models import Project
 from historyapp.services.append import append
@@ -34,7 +34,7 @@ def test_a_step_takes_at_most_four_and_a_half_kilobytes() -> None:
     """Texts of this project, which seldom repeat, appended by two requests for each step."""
     session = create_session(Project.objects.create(name="ours"))
     before = used_bytes()
-    for action, result in islice(_natural(), STEPS):
+    for action, result in islice(texts_of_project(), STEPS):
         for one in drafts_of(action, result):
             append(session.project, session.pk, [one])
     size = (used_bytes() - before) / STEPS

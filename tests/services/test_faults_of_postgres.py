@@ -35,8 +35,8 @@ from tests.api.conftest import project as project
 from tests.api.conftest import run as run
 from tests.api.conftest import session_id as session_id
 from tests.api.test_problems import assert_problem
-from tests.llm.conftest import _server as _server
 from tests.llm.conftest import loopback as loopback
+from tests.llm.conftest import loopback_server as loopback_server
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.test_faults import marker as marker
 

@@ -18,9 +18,9 @@ from historyapp.services.sessions import create_session
 from historyapp.services.spending import Payer
 from historyapp.wire.problems import CapReached
 from tests.llm.loopback import Loopback
-from tests.services.compression.conftest import Compress, Record, _server, compress, loopback, record
+from tests.services.compression.conftest import Compress, Record, compress, loopback, loopback_server, record
 
-__all__ = ["_server", "compress", "loopback", "record"]
+__all__ = ["compress", "loopback", "loopback_server", "record"]
 DOLLAR = 1_000_000
 
 

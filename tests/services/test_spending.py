@@ -18,10 +18,10 @@ from historyapp.services.spending import Spender, allows_model
 from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.wire.problems import ModelNotAllowed
 from tests.llm.loopback import Loopback
-from tests.services.compression.conftest import Record, _server, loopback, record
+from tests.services.compression.conftest import Record, loopback, loopback_server, record
 from tests.services.drafts import act, ok
 
-__all__ = ["_server", "loopback", "record"]
+__all__ = ["loopback", "loopback_server", "record"]
 pytestmark = pytest.mark.django_db(transaction=True)
 ONLY_HAIKU = {"allowed_models": ["claude-haiku-4-5"]}
 REFUSED = "This project does not allow the model .*gpt-5-mini. It allows claude-haiku-4-5."

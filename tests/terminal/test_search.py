@@ -8,7 +8,7 @@ from historyapp.models import Project
 from historyapp.services.append import append
 from historyapp.services.search.index import catch_up
 from historyapp.services.sessions import create_session
-from historyapp.terminal.search import _marked
+from historyapp.terminal.search import marked_parts
 from tests.services.drafts import act, ok
 from tests.terminal.conftest import TITLE, Playhead
 
@@ -71,7 +71,7 @@ def test_an_invalid_query_is_refused(playhead: Playhead, indexed: UUID) -> None:
 def test_hostile_text_between_matches_stays_harmless() -> None:
     snippet = "a \x1b[2Jb \x1b]0;t\x07needle\n c"
     first = snippet.index("needle")
-    parts = _marked(snippet, [[first, first + 6]])
+    parts = marked_parts(snippet, [[first, first + 6]])
     text = "".join(part if isinstance(part, str) else part[0] for part in parts)
     assert ("needle", "bold yellow") in parts
     assert set(text) & set("\x1b\x07\n") == set()

@@ -51,7 +51,7 @@ class _PlayheadJsonlImporter:
 PLAYHEAD_JSONL = _PlayheadJsonlImporter()
 
 
-class _Positions:
+class CopiedPositions:
     """The positions of one session's entries. A missing line leaves no gap: later positions decrease.
 
     Forks of forks can be many thousands deep. A lookup therefore skips most of them by their ``_jump``, as in
@@ -59,7 +59,7 @@ class _Positions:
     depth.
     """
 
-    def __init__(self, parent: "_Positions | None" = None, fork_point: int = 0) -> None:
+    def __init__(self, parent: "CopiedPositions | None" = None, fork_point: int = 0) -> None:
         self._newest = fork_point
         """The newest position in the file."""
         self._count = parent[fork_point] if parent else 0
@@ -71,9 +71,9 @@ class _Positions:
         self._parent, self._fork_point = parent._holder(inherited) if parent else (None, 0)
         """The nearest ancestor with an entry in the fork. Its own fork point is smaller than this one."""
         self._depth: int = self._parent._depth + 1 if self._parent else 0
-        self._jump: _Positions | None = self._parent._jump_of_children() if self._parent else None
+        self._jump: CopiedPositions | None = self._parent._jump_of_children() if self._parent else None
 
-    def _jump_of_children(self) -> "_Positions":
+    def _jump_of_children(self) -> "CopiedPositions":
         first = self._jump
         second = first._jump if first else None
         if first and second and self._depth - first._depth == first._depth - second._depth:
@@ -95,10 +95,10 @@ class _Positions:
         holder, position = self._holder(position)
         return holder._own(position) if holder else 0
 
-    def _holder(self, position: int) -> tuple["_Positions | None", int]:
+    def _holder(self, position: int) -> tuple["CopiedPositions | None", int]:
         """This session or the ancestor that has the last entry up to a position, or None, and the position
         that the fork points between them leave."""
-        holder: _Positions | None = self
+        holder: CopiedPositions | None = self
         while holder and not (holder._runs and holder._runs[0][0] <= position):
             position = min(position, holder._fork_point)
             jump = holder._jump
@@ -113,7 +113,7 @@ class _Positions:
 
 
 def _operations(source: Source) -> Iterator[Operation]:
-    sessions: dict[str, _Positions] = {}
+    sessions: dict[str, CopiedPositions] = {}
     for line in read_lines(source.stream):
         if isinstance(line, Skipped):
             yield line
@@ -128,7 +128,7 @@ def _operations(source: Source) -> Iterator[Operation]:
             yield Skipped(line.number, str(fault))
 
 
-def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation:
+def _operation(line: SourceRecord, sessions: dict[str, CopiedPositions]) -> Operation:
     """The operation of a line.
 
     Raises:
@@ -157,7 +157,7 @@ def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation
     return Append(id, draft)
 
 
-def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> SessionStart:
+def _session(record: Mapping[str, Any], sessions: dict[str, CopiedPositions]) -> SessionStart:
     if _number(record, "playhead") > VERSION:
         raise UnreadableTranscript("This file was made by a newer version of Playhead.")
     id = text(record.get("id"))
@@ -166,10 +166,10 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
     forked_from = None
     parent, fork_point = (*listing(record.get("forked_from")), None, None)[:2]
     if isinstance(parent, str) and parent in sessions and isinstance(fork_point, int):
-        sessions[id] = _Positions(sessions[parent], fork_point)
+        sessions[id] = CopiedPositions(sessions[parent], fork_point)
         forked_from = (parent, sessions[parent][fork_point])
     else:
-        sessions[id] = _Positions()
+        sessions[id] = CopiedPositions()
     return SessionStart(
         id,
         title=text(record.get("title")),
@@ -186,7 +186,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
     )
 
 
-def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> AddSummary:
+def _summary(record: Mapping[str, Any], session: str, positions: CopiedPositions) -> AddSummary:
     first, last = _number(record, "first_position"), _number(record, "last_position")
     made_at = _number(record, "made_at") if record.get("made_at") is not None else None
     level = record.get("level", 1)
@@ -204,7 +204,7 @@ def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> 
     )
 
 
-def _note(record: Mapping[str, Any], session: str, positions: _Positions) -> AddNote:
+def _note(record: Mapping[str, Any], session: str, positions: CopiedPositions) -> AddNote:
     return AddNote(
         session,
         positions[_number(record, "position")],

@@ -51,7 +51,7 @@ def review_fields(episode: Episode, language: Language) -> dict[str, str]:
     outputs = episode.result.outputs if episode.result else None
     fields: dict[str, str] = {}
     for text in (review.supervision, outputs, review.analysis):
-        for field, value in _stated_fields(text).items():
+        for field, value in stated_fields(text).items():
             fields.setdefault(field, value)
     if review.score is not None:
         fields["Score"] = f"{review.score:g}"
@@ -63,7 +63,7 @@ def review_fields(episode: Episode, language: Language) -> dict[str, str]:
     return {field: fields[field] for field in _NAMES if fields.get(field)}
 
 
-def _stated_fields(text: Any) -> dict[str, str]:
+def stated_fields(text: Any) -> dict[str, str]:
     """The fields of an object, or the labelled lines of a text."""
     if isinstance(text, str) and text.lstrip().startswith("{") and len(text) <= _MAX_READ:
         with suppress(ValueError, RecursionError):

@@ -190,7 +190,7 @@ class MeteredModel:
         format = format_named(self._provider.format)
         formatted = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, formatted.context, prompt.max_output_tokens, formatted.options)
-        _wait_for_turn(provider)
+        wait_for_provider(provider)
         prompt_tokens = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         reservation = self._reserve(prompt_tokens, prompt)
         retries = RetryPolicy(attempts=5, on_retry=functools.partial(_before_retry, provider, reservation))
@@ -249,7 +249,7 @@ def _before_retry(provider: str, reservation: Reservation, failure: ModelCallErr
             cache.set(f"playhead:pause:{provider}", until, timeout=MAX_PAUSE)
 
 
-def _wait_for_turn(provider: str) -> None:
+def wait_for_provider(provider: str) -> None:
     """Waits until the provider's pause is over, then for the provider's rate limit in our settings, if
     any."""
     with _without_redis():
@@ -260,10 +260,10 @@ def _wait_for_turn(provider: str) -> None:
         if limit is None:
             return
         rate = parse(limit)
-        while not _limiter().hit(rate, "playhead", provider):
-            reset, _ = _limiter().get_window_stats(rate, "playhead", provider)
+        while not provider_limiter().hit(rate, "playhead", provider):
+            reset, _ = provider_limiter().get_window_stats(rate, "playhead", provider)
             if reset - time.time() > rate.get_expiry() + 1:  # the clock was set back
-                _limiter().clear(rate, "playhead", provider)
+                provider_limiter().clear(rate, "playhead", provider)
             time.sleep(max(0.05, min(reset - time.time(), 1)))
 
 
@@ -282,7 +282,7 @@ def _without_redis() -> Iterator[None]:
 
 
 @functools.cache
-def _limiter() -> MovingWindowRateLimiter:
+def provider_limiter() -> MovingWindowRateLimiter:
     """The rate limiter. With Redis it limits all workers together."""
     if not settings.REDIS_URL:
         return MovingWindowRateLimiter(storage_from_string("memory://"))

@@ -169,10 +169,10 @@ def _store(session: Session, batch: Sequence[SearchDocument], newest: SearchStep
     elif newest is not None and newest.open_tokens is not None:
         newest.open_tokens = None
         newest.save(update_fields=["open_tokens"])
-    return _insert_rows(session, batch) or newest or rows[0]
+    return insert_rows(session, batch) or newest or rows[0]
 
 
-def _insert_rows(session: Session, batch: Sequence[SearchDocument]) -> SearchStep | None:
+def insert_rows(session: Session, batch: Sequence[SearchDocument]) -> SearchStep | None:
     """Adds rows with their tokens. Returns the last row."""
     rows = []
     for document in batch:
@@ -217,7 +217,7 @@ def rebuild_search(session: Session) -> Iterator[str]:
         row, is_open = stored.pop(document.first, None), document.last == last
         if row is None:
             yield f"search row {document.first} was missing"
-            _insert_rows(session, [document])
+            insert_rows(session, [document])
             continue
         rebuilt = SearchStep(pk=row.pk)
         _fill(rebuilt, document, is_open=False)

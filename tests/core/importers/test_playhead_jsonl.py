@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from historyapp.core.entries import ModelInput, Rewind
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import AddSummary, Append, Operation, RewindTo, SessionStart
-from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL, _Positions
+from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL, CopiedPositions
 from tests.core.importers.reading import bodies, kinds, lines, metadata, read, skipped, starts
 from tests.core.importers.samples import EXPORT, exported
 
@@ -116,13 +116,13 @@ def test_forks_of_forks_have_no_maximum_depth(has_entries: bool) -> None:
 def test_positions_of_forks_are_those_of_their_copied_entries(data: st.DataObject) -> None:
     """Compares with a list of positions for each session, which forks copy."""
     lists: list[list[int]] = [[]]
-    sessions = [_Positions()]
+    sessions = [CopiedPositions()]
     for _ in range(data.draw(st.integers(1, 25))):
         chosen = data.draw(st.integers(0, len(lists) - 1))
         position = data.draw(st.integers(0, 12))
         if data.draw(st.booleans()):
             lists.append([one for one in lists[chosen] if one <= position])
-            sessions.append(_Positions(sessions[chosen], position))
+            sessions.append(CopiedPositions(sessions[chosen], position))
         elif sessions[chosen].accept(position):
             lists[chosen].append(position)
         for positions, expected in zip(sessions, lists, strict=True):

@@ -12,10 +12,10 @@ from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
-from tests.llm.conftest import _server, loopback
+from tests.llm.conftest import loopback, loopback_server
 from tests.services.drafts import act, ask, ok
 
-__all__ = ["_server", "loopback"]
+__all__ = ["loopback", "loopback_server"]
 
 Record = Callable[[int], Session]
 Compress = Callable[..., CompressionRun]

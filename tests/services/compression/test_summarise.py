@@ -36,10 +36,10 @@ MODELS = ("gpt-5-mini", "openai_responses:gpt-5-mini", "claude-haiku-4-5")
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Resets pauses and limits before and after the test."""
-    summarise._limiter.cache_clear()
+    summarise.provider_limiter.cache_clear()
     yield
     cache.clear()
-    summarise._limiter.cache_clear()
+    summarise.provider_limiter.cache_clear()
 
 
 @pytest.fixture
