@@ -12,7 +12,7 @@ from ninja import NinjaAPI
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.operation import Operation
 
-from historyapp.api.openapi import Document
+from historyapp.api.openapi import Document, document_view
 from historyapp.api.parsing import check_length
 from historyapp.api.problems import problem_response
 from historyapp.api.validation import not_valid
@@ -31,8 +31,14 @@ class PlayheadAPI(NinjaAPI):
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app, namespace = super().urls
+        own_views = {"openapi-json": document_view(self)}
         guarded: list[URLResolver | URLPattern] = [
-            URLPattern(pattern.pattern, guard(pattern.callback), pattern.default_args, pattern.name)
+            URLPattern(
+                pattern.pattern,
+                guard(own_views.get(pattern.name or "", pattern.callback)),
+                pattern.default_args,
+                pattern.name,
+            )
             for pattern in patterns
             if isinstance(pattern, URLPattern)
         ]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from historyapp.api.openapi import Document
 from tests.api.agent import Agent
 
 UNTAGGED = ("/export", "/stream", "/shares")
@@ -172,3 +173,17 @@ def test_the_docs_page_needs_no_key_and_no_other_host(db: None) -> None:
     assert "swagger-ui" in page
     assert "http://" not in page
     assert "https://" not in page
+
+
+def test_the_document_is_written_once_and_has_an_etag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To write it takes about 20 ms, and anybody may read it."""
+    first = Client().get("/api/v1/openapi.json")
+
+    def write_again(*_: object) -> None:
+        raise AssertionError("the document is written again")
+
+    monkeypatch.setattr("historyapp.api.openapi.json.dumps", write_again)
+    monkeypatch.setattr(Document, "__init__", write_again)
+    assert Client().get("/api/v1/openapi.json").content == first.content
+    again = Client().get("/api/v1/openapi.json", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
