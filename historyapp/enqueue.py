@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 REQUEST_SECONDS = 10.0
 """This process requests the same index of a session at most once in this many seconds."""
 READ_WAIT_SECONDS = 0.2
-"""A read waits at most this many seconds for other writers before it indexes names."""
+"""A read waits at most this many seconds for other writers before it indexes names or requests an index."""
 TURN_SECONDS = 0.5
 """A thread waits at most this many seconds for another thread that sends to Redis."""
 RETRY_SECONDS = 5.0
@@ -56,7 +56,7 @@ def wake(run: UUID) -> None:
 
 def request_text_index(sessions: Iterable[UUID]) -> None:
     """Requests text indexes of sessions. Without a broker, the next search requests them again."""
-    send("index_text", not_requested("texts", sessions), "searches stay slow until it is back")
+    _request_index("index_text", not_requested("texts", sessions), "searches stay slow until it is back")
 
 
 def index_imports(reports: Iterable[FileReport]) -> None:
@@ -169,7 +169,8 @@ def name_index_state(history: History) -> str:
 
 def request_search_index(project: UUID) -> None:
     """Requests an update of a project's search index. Without a broker, the next search requests it again."""
-    send("index_search", not_requested("search", [project]), "older steps are not found until it is back")
+    ids = not_requested("search", [project])
+    _request_index("index_search", ids, "older steps are not found until it is back")
 
 
 def wake_bulk_action(action: UUID) -> None:
@@ -184,4 +185,10 @@ def wake_evaluation(evaluation: UUID) -> None:
 
 def request_name_index(session: UUID) -> None:
     """Requests a name index of a session. Without a broker, the next reader requests it again."""
-    send("index_names", not_requested("names", [session]), "the names of a session wait")
+    _request_index("index_names", not_requested("names", [session]), "the names of a session wait")
+
+
+def _request_index(task: str, ids: Iterable[UUID], consequence: str) -> None:
+    """Like :func:`send`, but does not wait long for other writers, because requests that read wait for it."""
+    with waiting_briefly(READ_WAIT_SECONDS):
+        send(task, ids, consequence)

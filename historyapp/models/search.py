@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -306,6 +306,8 @@ class ProjectSearch:
 def limit_statements(seconds: float) -> Iterator[None]:
     """Ends the block if its statements take too long, individually or in total.
 
+    On PostgreSQL the block is one transaction. On SQLite it is none: a transaction holds the write lock.
+
     Raises:
         SearchTooSlow: if a statement was cancelled, or would start after the time limit.
     """
@@ -316,9 +318,11 @@ def limit_statements(seconds: float) -> Iterator[None]:
             raise OperationalError("no time is left for another statement")
         return execute(*arguments)
 
+    block = nullcontext() if on_sqlite() else transaction.atomic()
     try:
-        with transaction.atomic(), connection.execute_wrapper(execute_in_time):
+        with block, connection.execute_wrapper(execute_in_time):
             if on_sqlite():
+                connection.ensure_connection()
                 connection.connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             else:
                 with connection.cursor() as cursor:

@@ -319,6 +319,7 @@ def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
             assert httpx.get(f"{url}/healthz", timeout=30).text == "ok\n"
             assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200
             assert server.api.get(f"/sessions/{session}").status_code == 200
+            assert server.api.get("/search", params={"q": "hello"}).status_code == 200
             assert not any(one.done() for one in writes)
             responses = [one.result() for one in writes]
         other.execute("ROLLBACK")
