@@ -19,7 +19,7 @@ from uuid import UUID
 from django.db import Error, connection
 
 from historyapp.event_streams import Reader, Subscription, cursor_text, event_text, still_allowed
-from historyapp.models.changes import ChangeKind, ChangePage, Cursor, changes_since, progress
+from historyapp.models.changes import ChangeKind, ChangePage, Cursor, ReadChange, changes_since, progress
 from historyapp.wire.problems import CursorExpired
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,12 @@ BATCH_SECONDS = 0.01
 HEARTBEAT_SECONDS = 15.0
 MAX_WAITING = 1000
 """The maximum number of events that wait for one reader. Later events are read from the database."""
+AT_ONCE = 50
+"""The maximum number of streams that get events without a pause. Each takes the event loop about 0.1 ms."""
+PAUSE_SECONDS = 0.002
+SEND_SECONDS = 0.0002
+"""After events are passed to the streams of a feed, it rests for this time for each of its streams, and the
+changes in the meantime are read together. So a project with 1,000 streams delays others less."""
 RETRY_SECONDS = 1.0
 """Seconds before the database is polled again after an error."""
 
@@ -83,7 +89,11 @@ class Feed:
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        """Changes up to here have been passed to the streams."""
+        """The streams have the changes up to here, or are getting them."""
+        self.progress: int | None = None
+        """What :func:`progress` returned before all changes were read. None: there may be unread changes."""
+        self.delivery: asyncio.Task[None] | None = None
+        """Passes the changes to the streams, then rests."""
         self._streams: dict[UUID | None, set[OpenStream]] = defaultdict(set)
 
     @property
@@ -100,17 +110,24 @@ class Feed:
         if not streams:
             del self._streams[stream.subscription.session]
 
-    def deliver(self, page: ChangePage) -> None:
-        for change in page.changes:
-            session_streams = self._streams.get(change.session, set())
-            receivers = [*self._streams.get(None, ()), *session_streams]
-            text = event_text(change) if receivers else ""
-            for stream in receivers:
-                stream.add(change.cursor, text)
-            if change.kind == ChangeKind.SESSION_DELETED:
-                for stream in session_streams:
-                    stream.end()
+    async def deliver(self, page: ChangePage) -> None:
+        """Passes the changes to the streams, with pauses for other work of the event loop."""
         self.cursor = page.cursor
+        texts = [(change, event_text(change)) for change in page.changes if self._has_receiver(change)]
+        streams = self.streams if texts else []
+        for number, stream in enumerate(streams):
+            if number and number % AT_ONCE == 0:
+                await asyncio.sleep(PAUSE_SECONDS)
+            session = stream.subscription.session
+            for change, text in texts:
+                if session in (None, change.session):
+                    stream.add(change.cursor, text)
+                    if session is not None and change.kind == ChangeKind.SESSION_DELETED:
+                        stream.end()
+        await asyncio.sleep(len(streams) * SEND_SECONDS)
+
+    def _has_receiver(self, change: ReadChange) -> bool:
+        return None in self._streams or change.session in self._streams
 
 
 class Streams:
@@ -123,7 +140,8 @@ class Streams:
         self._changed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._progress: int | None = None
+        self._newest = 0
+        """The last result of :func:`progress`."""
         self._next_check = 0.0
 
     def __len__(self) -> int:
@@ -147,7 +165,6 @@ class Streams:
         stream, project = OpenStream(subscription), subscription.project
         feed = self._feeds.setdefault(project, Feed(subscription.newest))
         feed.add(stream)
-        self._progress = None  # there may be changes since the cursor of a new feed
         self._changed.set()
         if self._task is None or self._task.done():
             self._loop = asyncio.get_running_loop()
@@ -189,7 +206,6 @@ class Streams:
             try:
                 await self._poll()
             except Error as error:
-                self._progress = None
                 await _wait_after(error)
             await asyncio.sleep(BATCH_SECONDS)
             with suppress(TimeoutError):
@@ -201,24 +217,29 @@ class Streams:
         if now >= self._next_check:
             self._next_check = now + HEARTBEAT_SECONDS
             await self._end_forbidden()
-        newest: int = await self._in_thread(self._reader, progress)
-        if newest == self._progress:
-            return
-        self._progress = newest
+        newest = self._newest = await self._in_thread(self._reader, progress)
         for project, feed in list(self._feeds.items()):
+            if feed.progress == newest or feed.delivery is not None:
+                continue
             try:
-                await self._read_page(project, feed)
+                await self._read_page(project, feed, newest)
             except CursorExpired:
                 for stream in feed.streams:
                     stream.end()
 
-    async def _read_page(self, project: UUID, feed: Feed) -> None:
+    async def _read_page(self, project: UUID, feed: Feed, newest: int) -> None:
         """Reads one page, so that other feeds wait no longer. The next turn reads the next page."""
         page: ChangePage = await self._in_thread(self._reader, partial(changes_since, project, feed.cursor))
-        feed.deliver(page)
-        if page.has_more:
-            self._progress = None
-            self._changed.set()
+        feed.progress = None if page.has_more else newest
+        feed.delivery = asyncio.create_task(self._deliver(feed, page))
+
+    async def _deliver(self, feed: Feed, page: ChangePage) -> None:
+        try:
+            await feed.deliver(page)
+        finally:
+            feed.delivery = None
+            if feed.progress != self._newest:
+                self._changed.set()
 
     async def _end_forbidden(self) -> None:
         """Ends the streams of readers that have lost access to their project."""

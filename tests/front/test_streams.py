@@ -29,6 +29,8 @@ class Database:
         self.page = 1000
         self.oldest = START
         self.fails = 0
+        self.other_has_more = False
+        """Whether the other project's feed always has another page."""
         self.error: type[Error] = OperationalError
         self.allowed = {READER}
 
@@ -40,7 +42,7 @@ class Database:
     def changes_since(self, project: UUID, cursor: Cursor, *, session: UUID | None = None) -> ChangePage:
         self.reads.append((project, cursor))
         if project == OTHER_PROJECT:
-            return ChangePage([], cursor, has_more=False)
+            return ChangePage([], cursor, has_more=self.other_has_more)
         if self.fails:
             self.fails -= 1
             raise self.error("no database")
@@ -153,12 +155,58 @@ def test_other_feeds_are_read_after_each_page_of_a_feed_that_is_behind(database:
     async def scenario(all_streams: Streams) -> None:
         follower, other = Follower(all_streams), Follower(all_streams, project=OTHER_PROJECT)
         await asyncio.sleep(0.05)
+        database.other_has_more = True
         database.reads.clear()
         database.add(count=12)
         await follower.reads(*range(1, 13))
         projects = [project for project, _ in database.reads]
         assert projects[:8] == [PROJECT, OTHER_PROJECT] * 4
         assert not other.task.done()
+
+    run(scenario)
+
+
+def test_many_streams_get_events_with_pauses_in_between(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise other requests would wait until all streams have theirs."""
+    monkeypatch.setattr(streams, "AT_ONCE", 10)
+    monkeypatch.setattr(streams, "PAUSE_SECONDS", 0.1)
+
+    async def scenario(all_streams: Streams) -> None:
+        followers = [Follower(all_streams) for _ in range(25)]
+        await asyncio.sleep(0.05)
+        database.add()
+        counts = set[int]()
+        async with asyncio.timeout(5):
+            while (count := sum(bool(follower.ids) for follower in followers)) < 25:
+                counts.add(count)
+                await asyncio.sleep(0.02)
+        assert counts == {0, 10, 20}
+
+    run(scenario)
+
+
+def test_a_feed_with_many_streams_rests_while_other_feeds_are_read(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "SEND_SECONDS", 0.05)
+
+    async def scenario(all_streams: Streams) -> None:
+        followers = [Follower(all_streams) for _ in range(8)]
+        Follower(all_streams, project=OTHER_PROJECT)
+        await asyncio.sleep(0.1)
+        database.other_has_more = True
+        database.add()
+        await followers[0].reads(1)
+        database.reads.clear()
+        for _ in range(10):
+            database.add()
+            await asyncio.sleep(0.02)
+        await followers[-1].reads(*range(1, 12))
+        projects = [project for project, _ in database.reads]
+        assert projects.count(PROJECT) == 1
+        assert projects.count(OTHER_PROJECT) > 3
 
     run(scenario)
 
