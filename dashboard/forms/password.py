@@ -13,6 +13,7 @@ from django.contrib.auth.forms import AuthenticationForm
 
 from historyapp.network import network_of
 from historyapp.redis_values import TIME_LIMITS
+from historyapp.services.keys import hash_secret
 
 if TYPE_CHECKING:
     from limits.strategies import FixedWindowRateLimiter
@@ -36,7 +37,7 @@ class PasswordForm(AuthenticationForm):
     def clean(self) -> dict[str, Any]:
         assert self.request
         address = network_of(self.request.META.get("REMOTE_ADDR", ""))
-        name = str(self.cleaned_data.get("username", "")).casefold()
+        name = hash_secret(str(self.cleaned_data.get("username", "")).casefold())  # it may have any length
         limits: list[tuple[int, list[str]]] = [(PER_NAME, [address, name]), (PER_ADDRESS, [address])]
         self.retry_after = max(_seconds_left(*limit) for limit in limits)
         if self.retry_after:

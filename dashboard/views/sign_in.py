@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.forms.password import PasswordForm
 from historyapp.core.errors import NotFound
+from historyapp.services.devices import remember_device
 from historyapp.services.keys import SIGN_IN_MINUTES, default_address, use_sign_in_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -29,12 +30,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = PasswordForm(request, data=request.POST or None)
     if request.method == "POST" and form.is_valid():
         login(request, form.get_user())
-        return redirect(to)
+        response = redirect(to)
+        remember_device(response, is_secure=request.is_secure())
+        return response
     context = {"form": form, "next": to, "command": link_command(request)}
-    response = render(request, "account/sign_in.html", context, status=422 if form.errors else 200)
+    page = render(request, "account/sign_in.html", context, status=422 if form.errors else 200)
     if form.retry_after:
-        response.status_code, response["Retry-After"] = 429, str(form.retry_after)
-    return response
+        page.status_code, page["Retry-After"] = 429, str(form.retry_after)
+    return page
 
 
 @never_cache
@@ -50,7 +53,9 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
         context = {"form": PasswordForm(request), "next": "/", "command": link_command(request)}
         return render(request, "account/sign_in.html", context | {"problem": error.detail}, status=404)
     login(request, user, backend=BACKEND)
-    return redirect("sessions")
+    response = redirect("sessions")
+    remember_device(response, is_secure=request.is_secure())
+    return response
 
 
 @require_POST

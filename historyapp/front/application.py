@@ -24,10 +24,11 @@ from historyapp.front.bodies import BodyRoom, Receive, max_bytes, read_body
 from historyapp.front.connections import renew_connection
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
-from historyapp.front.limits import Clients, Limits, Projects, client_of
+from historyapp.front.limits import Clients, KnownClients, Limits, client_of
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
-from historyapp.front.pools import Client, Pool
+from historyapp.front.pool_names import LONG, SHORT, pool_name
+from historyapp.front.pools import Pool
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
@@ -35,7 +36,7 @@ from historyapp.meters import count_request
 from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.changes import on_change
-from historyapp.services.keys import key_project
+from historyapp.services.keys import on_credential
 from historyapp.services.transactions import is_long_request, queued_seconds
 from historyapp.wire.problems import Malformed
 
@@ -47,9 +48,6 @@ CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
 CALL_SPACING = 0.02
 """Seconds between the starts of two model calls. Each call takes about 15 ms of processor time."""
-LONG = ("calls", "transfers")
-"""Pools of long requests. A lower limit applies to how many of them a client may have open."""
-SHORT = ("reads", "writes")
 SWITCH_SECONDS = 0.001
 """A computing thread lets other threads run after this time. An append waits for the disk many times. With
 Python's default, each wait would take 5 ms longer while an export is written.
@@ -88,7 +86,7 @@ class Front:
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
-        self._projects = Projects()
+        self._known = KnownClients()
         self._unread = UnreadBytes(limits)
         self._bodies = BodyRoom(limits)
         self._connections: Connections | None = None
@@ -146,7 +144,7 @@ class Front:
         connections.busy.add(peer)
         try:
             length = _length_of(headers)
-            name = pool_name(scope["method"], scope["path"])
+            name = pool_name(scope["method"], scope["path"], headers.get(b"cookie", b""))
             network = network_of(peer[0])
             client = client_of(scope["path"], headers.get(b"authorization", b""), network)
             max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
@@ -160,7 +158,7 @@ class Front:
                         length, max_length, receive, self._limits, self._deadlines, in_memory=in_memory
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
-                holder = Client(client, self._projects.project_of(client))
+                holder = self._known.holder(client, network)
                 outbox = Outbox(loop, self._unread, client, partial(pool.waiting_for_client, holder))
                 environ = environ_of(scope, headers, body)
                 run = partial(self._run, environ, outbox, send, name)
@@ -231,7 +229,7 @@ class Front:
         queued_seconds.set(waited)
         is_long_request.set(pool in LONG)
         bytes_left.set(None if is_transfer else MAX_READ)
-        key_project.set(None)
+        on_credential.set(partial(self._known.add, outbox.client))
         try:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
@@ -262,7 +260,6 @@ class Front:
             with suppress(Exception):
                 getattr(response, "close", lambda: None)()
             environ["wsgi.input"].close()
-            self._projects.remember(outbox.client, key_project.get())
         # The event loop is woken once, at the end. Earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
 
@@ -321,6 +318,7 @@ def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
         "calls": ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
         # Checking a password takes a third of a second of computing, by design.
         "passwords": ending("passwords", 1),
+        "passwords of known devices": ending("passwords of known devices", 1),
         # They respond even while all threads wait for the database.
         "checks": ending("health checks", 4),
         "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
@@ -376,22 +374,3 @@ def _length_of(headers: dict[bytes, bytes]) -> int:
     if len(length) > MAX_DIGITS:
         raise Malformed(f"The Content-Length has more than {MAX_DIGITS} digits.")
     return int(length)
-
-
-def pool_name(method: str, path: str) -> str:
-    """The pool that serves a request. Short requests never wait for long ones."""
-    if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
-        return "calls"
-    if path.endswith("/export") or "/exports/" in path:
-        return "transfers"
-    if method == "POST" and path.removeprefix("/api/v1") in ("/imports", "/exports"):
-        return "transfers"
-    if method == "POST" and path.removeprefix("/api/v1").startswith("/bulk"):
-        return "reads"  # estimating the cost of 500 compressions takes long, and writes few rows
-    if path.startswith("/api/") and path.endswith("/contexts"):
-        return "reads"  # a context of a long session takes many seconds, and writes one row
-    if path == "/readyz":
-        return "checks"
-    if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
-        return "passwords"
-    return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from uuid import UUID
 
+from historyapp.front.pools import Client
 from historyapp.wire.problems import TooManyRequests
 
 PER_ADDRESS = 4
@@ -14,7 +15,7 @@ CALLS_PER_ADDRESS = 3
 """The same for model calls, exports and imports. Smaller, so that an address cannot use all their threads."""
 RETRY_SECONDS = 1
 MAX_KEYS = 10_000
-"""The maximum number of clients whose project is cached."""
+"""The maximum number of known clients in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +135,33 @@ class Clients:
         )
 
 
-class Projects:
-    """A cache of the projects of clients' keys, filled by the requests of these keys."""
+class KnownClients:
+    """The clients whose key or share link is valid, with their projects.
+
+    Other requests are counted by their address when threads are given in turn. Otherwise somebody could
+    invent a key for each request and get a turn with each.
+    """
 
     def __init__(self) -> None:
-        self._cached: dict[bytes, bytes] = {}
+        self._projects: dict[bytes, bytes] = {}
 
-    def project_of(self, client: bytes) -> bytes:
-        """The project of the client's key. The client's id if it has no key or the project is not cached."""
-        return self._cached.get(client, client)
+    def holder(self, client: bytes, address: str) -> Client:
+        """Who holds the thread of a request.
 
-    def remember(self, client: bytes, project: UUID | None) -> None:
-        """Caches the project of a request's key, if it had a key. May be called in any thread."""
-        if project is not None and client not in self._cached:
-            if len(self._cached) >= MAX_KEYS:
-                self._cached.clear()
-            self._cached[client] = project.bytes
+        Args:
+            client: the result of :func:`client_of`.
+        """
+        project = self._projects.get(client)
+        if project is None:
+            return Client(address.encode(), address.encode())
+        return Client(client, project)
+
+    def add(self, client: bytes, project: UUID) -> None:
+        """Adds a client whose key or share link has just been found. May be called in any thread."""
+        if client not in self._projects:
+            if len(self._projects) >= MAX_KEYS:
+                self._projects.clear()
+            self._projects[client] = project.bytes
 
 
 def client_of(path: str, authorization: bytes, address: str) -> bytes:

@@ -22,11 +22,11 @@ MAX_WAITING = 2000
 
 
 class Client(NamedTuple):
-    """The sender of a request: an API key, a share link or, without these, an IP address."""
+    """The sender of a request: an API key or share link that is known to be valid, else an IP address."""
 
     id: bytes
     project: bytes
-    """The project of the key: all its keys count together. Equal to ``id`` if the project is not known."""
+    """The project of the key or link: all its clients take turns for one. Of an address, equal to ``id``."""
 
 
 @dataclass(slots=True)
@@ -46,9 +46,9 @@ class PoolJob:
 class Pool:
     """Starts a thread if a job finds none free. ``submit()`` must be called in the event loop.
 
-    If jobs wait, clients get threads in turn, whatever the number of their jobs. Two rules keep long jobs
-    from blocking other clients: a client gets another thread only while it uses fewer threads than are free,
-    and a project that has no thread gets a spare thread.
+    If jobs wait, projects get threads in turn, and so do the clients of one project, whatever the number of
+    their jobs. Two rules keep long jobs from blocking other clients: a client gets another thread only while
+    it uses fewer threads than are free, and a project that has no thread gets a spare thread.
 
     Args:
         max_wait: the longest wait for a thread, in seconds.
@@ -76,8 +76,8 @@ class Pool:
         self._max_wait = max_wait
         self._keeps_thread = keeps_thread
         self._on_idle = on_idle
-        self._jobs: dict[bytes, deque[PoolJob]] = {}
-        """Waiting jobs by client. The client whose turn is next comes first."""
+        self._jobs: dict[bytes, dict[bytes, deque[PoolJob]]] = {}
+        """Waiting jobs by project and client. The project and the client whose turn is next come first."""
         self._pending = 0
         """Waiting and running jobs."""
         self._threads = 0
@@ -117,9 +117,9 @@ class Pool:
         job = PoolJob(client, run, refuse, asyncio.get_running_loop())
         with self._lock:
             self._pending += 1
-            self._jobs.setdefault(client.id, deque()).append(job)
+            self._jobs.setdefault(client.project, {}).setdefault(client.id, deque()).append(job)
             self._dispatch()
-            if client.id in self._jobs:  # the job waits
+            if client.id in self._jobs.get(client.project, {}):  # the job waits
                 job.waiting_since = time.monotonic()
                 job.expiry = job.loop.call_later(self._max_wait, self._expire, job)
 
@@ -137,20 +137,32 @@ class Pool:
 
     def _dispatch(self) -> None:
         """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
-        while self._jobs:
-            id = next((id for id, jobs in self._jobs.items() if self._may_run(jobs[0].client)), None)
-            if id is None or (self._spacing and not self._take_start(self._jobs[id][0].loop)):
+        while (client := self._next_client()) is not None:
+            if self._spacing and not self._take_start(self._jobs[client.project][client.id][0].loop):
                 return
-            jobs = self._jobs.pop(id)
-            job = jobs.popleft()
-            if jobs:
-                self._jobs[id] = jobs  # last in the order
+            job = self._take_job(client)
             self._count(job.client, 1)
             if self._idle:
                 self._idle.pop().put(job)
             else:
                 self._threads += 1
                 threading.Thread(target=self._run_jobs, args=(job,), name=self.name, daemon=True).start()
+
+    def _next_client(self) -> Client | None:
+        """The client that gets the next thread, or None if no waiting client may have one."""
+        clients = (jobs[0].client for by_client in self._jobs.values() for jobs in by_client.values())
+        return next(filter(self._may_run, clients), None) if self._jobs else None
+
+    def _take_job(self, client: Client) -> PoolJob:
+        """Removes the client's first job. The client is now last in its project, and the project is last."""
+        by_client = self._jobs.pop(client.project)
+        jobs = by_client.pop(client.id)
+        job = jobs.popleft()
+        if jobs:
+            by_client[client.id] = jobs
+        if by_client:
+            self._jobs[client.project] = by_client
+        return job
 
     def _take_start(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Takes the next start of the pool's spacing. If it is too early, returns False and sets a timer."""

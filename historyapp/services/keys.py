@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -22,8 +22,9 @@ from historyapp.services.transactions import writing
 SIGN_IN_MINUTES = 15
 LOCAL_ADDRESS = "http://127.0.0.1:8000"
 _PREFIX_LENGTH = 10
-key_project: ContextVar[UUID | None] = ContextVar("key_project", default=None)
-"""The project of the API key of this thread's request, for ``historyapp.front``."""
+on_credential: ContextVar[Callable[[UUID], None] | None] = ContextVar("on_credential", default=None)
+"""Called with the project when the key or the share link of this thread's request is found. Set by
+``historyapp.front``, which counts unknown credentials by their address."""
 
 
 def hash_secret(secret: str) -> str:
@@ -65,11 +66,17 @@ def create_key(
 
 
 def find_key(text: str) -> ApiKey | None:
-    """The key with this text, or None. The key may be expired or revoked. Sets ``key_project`` to its
-    project."""
+    """The key with this text, or None. The key may be expired or revoked."""
     key = api_key(hash_secret(text))
-    key_project.set(key.project_id if key else None)
+    if key is not None:
+        notify_of_credential(key.project_id)
     return key
+
+
+def notify_of_credential(project: UUID) -> None:
+    """Calls ``on_credential``, if it is set."""
+    if notify := on_credential.get():
+        notify(project)
 
 
 def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:

@@ -23,6 +23,7 @@ from historyapp.models import Project, ShareLink
 from historyapp.models.shares import MAX_DAYS, MAX_SHARES
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
+from historyapp.services.keys import notify_of_credential
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
@@ -121,6 +122,7 @@ def find_share(token: str) -> ShareLink:
         links = ShareLink.objects.usable(timezone.now()).filter(pk=share_id)
         share = links.select_related("session__project").first()
         if share is not None:
+            notify_of_credential(share.session.project_id)
             return share
     raise NotFound(INVALID_LINK)
 

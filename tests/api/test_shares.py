@@ -13,6 +13,7 @@ from django.utils import timezone
 from historyapp.core.errors import NotFound
 from historyapp.models import AuditRecord, IdempotencyKey, Project, ShareLink
 from historyapp.services import shares
+from historyapp.services.keys import on_credential
 from historyapp.services.retention import purge
 from historyapp.services.shares import find_share, share_token
 from tests.api.agent import Agent, ask
@@ -37,6 +38,20 @@ def test_by_default_a_link_shows_no_takes_and_no_inputs_and_expires_in_30_days(
     assert (share.as_of, share.with_takes, share.with_inputs) == (None, False, False)
     assert timedelta(days=29) < share.expires_at - timezone.now() <= timedelta(days=30)
     assert made["url"].startswith("http://testserver/s/")
+
+
+def test_only_a_found_link_is_reported_with_its_project(run: Agent, project: Project) -> None:
+    token = token_in(run.post("/shares")["url"])
+    projects: list[UUID] = []
+    restore = on_credential.set(projects.append)
+    try:
+        with pytest.raises(NotFound):
+            find_share(token[:-1] + ("A" if token[-1] != "A" else "B"))
+        assert projects == []
+        find_share(token)
+    finally:
+        on_credential.reset(restore)
+    assert projects == [project.pk]
 
 
 def test_a_link_keeps_its_options(run: Agent) -> None:

@@ -11,9 +11,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
+from limits.storage import MemoryStorage
 from pytest_django import Settings
 
 from dashboard.forms.password import PER_NAME, reset_failures, shared_limiter
+from historyapp.services.devices import COOKIE, is_known_device
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
 
@@ -100,6 +102,28 @@ def test_one_address_cannot_try_many_names(alice_user: User, monkeypatch: pytest
     monkeypatch.setattr("dashboard.forms.password.PER_ADDRESS", 3)
     assert [attempt(f"person {n}", "wrong").status_code for n in range(4)] == [422, 422, 422, 429]
     assert attempt("alice", "correct horse battery").status_code == 429
+
+
+def test_failures_keep_no_long_name_in_memory(db: None) -> None:
+    attempt("x" * 1_000_000, "wrong")
+    storage = shared_limiter().storage
+    assert isinstance(storage, MemoryStorage)
+    assert 0 < max(map(len, storage.storage)) < 200
+
+
+@pytest.mark.parametrize("by_link", [True, False])
+def test_a_sign_in_makes_the_browser_a_known_device(client: Client, alice_user: User, by_link: bool) -> None:
+    if by_link:
+        client.post(f"/sign-in/{create_sign_in_link(alice_user)}")
+    else:
+        client.post("/sign-in", {"username": "alice", "password": "correct horse battery"})
+    client.post("/sign-out")
+    assert is_known_device(f"{COOKIE}={client.cookies[COOKIE].value}".encode())
+
+
+def test_a_wrong_password_makes_no_known_device(client: Client, alice_user: User) -> None:
+    client.post("/sign-in", {"username": "alice", "password": "wrong"})
+    assert COOKIE not in client.cookies
 
 
 def test_a_right_password_is_not_counted_as_a_failure(alice_user: User) -> None:

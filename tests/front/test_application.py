@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+import time
+from datetime import timedelta
 
 import pytest
+from django.http import HttpResponse
 
-from historyapp.front.application import pool_name
+from historyapp.front.pool_names import pool_name
+from historyapp.services.devices import COOKIE, LIFETIME, remember_device
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,23 @@ from historyapp.front.application import pool_name
 )
 def test_long_requests_have_separate_threads(method: str, path: str, pool: str) -> None:
     assert pool_name(method, path) == pool
+
+
+def test_a_browser_in_which_somebody_has_signed_in_has_its_own_thread_for_passwords(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise anybody could keep the thread for passwords busy with wrong ones."""
+    response = HttpResponse()
+    remember_device(response, is_secure=True)
+    cookie = response.cookies[COOKIE]
+    header = f"other=1; {COOKIE}={cookie.value}".encode()
+    assert (cookie["httponly"], cookie["secure"], cookie["samesite"]) == (True, True, "Lax")
+    assert pool_name("POST", "/sign-in", header) == "passwords of known devices"
+    for wrong in (b"", header[:-1], f"{COOKIE}=x".encode(), f"{COOKIE}=".encode() + b"\xff" * 9000):
+        assert pool_name("POST", "/sign-in", wrong) == "passwords"
+    later = time.time() + (LIFETIME + timedelta(seconds=2)).total_seconds()
+    monkeypatch.setattr("django.core.signing.time.time", lambda: later)
+    assert pool_name("POST", "/sign-in", header) == "passwords"
 
 
 def test_imported_modules_are_not_garbage_collected() -> None:

@@ -1,14 +1,19 @@
 """How clients are identified, and what one client may use at a time."""
 
+import asyncio
 from contextlib import ExitStack
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from historyapp.asgi import make_front
-from historyapp.front.application import CALL_THREADS, SPARE_CALL_THREADS
-from historyapp.front.limits import MAX_KEYS, Projects, client_of
+from historyapp.front.application import CALL_THREADS, SPARE_CALL_THREADS, Front
+from historyapp.front.limits import MAX_KEYS, KnownClients, client_of
+from historyapp.front.pools import Client
+from historyapp.services.keys import notify_of_credential
 from historyapp.wire.problems import TooManyRequests
+from tests.front.limits import small_limits
 
 API = "/api/v1/sessions"
 
@@ -35,21 +40,50 @@ def test_the_client_of_a_page_request_is_its_address_with_any_key() -> None:
     assert client_of("/sessions", b"Bearer k", "10.0.0.1") == client_of("/sessions", b"", "10.0.0.1")
 
 
-def test_the_project_of_a_key_is_known_after_its_first_request() -> None:
-    projects, project = Projects(), uuid4()
-    assert projects.project_of(b"key") == b"key"
-    for client, of in ((b"key", project), (b"other key", project), (b"no key", None)):
-        projects.remember(client, of)
-    assert projects.project_of(b"key") == projects.project_of(b"other key") == project.bytes
-    assert projects.project_of(b"no key") == b"no key"
+def test_an_unknown_key_is_counted_by_its_address_until_it_is_found() -> None:
+    known, project = KnownClients(), uuid4()
+    address = Client(b"10.0.0.1", b"10.0.0.1")
+    assert known.holder(b"key", "10.0.0.1") == known.holder(b"another key", "10.0.0.1") == address
+    known.add(b"key", project)
+    assert known.holder(b"key", "10.0.0.1") == known.holder(b"key", "10.0.0.2") == (b"key", project.bytes)
+    assert known.holder(b"another key", "10.0.0.1") == address
 
 
-def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
-    projects = Projects()
+@pytest.mark.parametrize("key", [b"found", b"invented"])
+def test_a_key_is_known_as_soon_as_a_request_has_found_it(key: bytes) -> None:
+    project = uuid4()
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        if environ["HTTP_AUTHORIZATION"] == "Bearer found":
+            notify_of_credential(project)
+        start_response("200 OK", [])
+        return [b""]
+
+    async def send(message: dict[str, Any]) -> None:
+        pass
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    front = Front(application, small_limits(), 1)
+    header = b"Bearer " + key
+    scope = {
+        "type": "http", "method": "GET", "path": API, "query_string": b"",
+        "headers": [(b"authorization", header)], "client": ("10.0.0.1", 1000),
+        "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
+    }  # fmt: skip
+    asyncio.run(front(scope, receive, send))
+    holder = front._known.holder(client_of(API, header, "10.0.0.1"), "10.0.0.1")
+    assert holder.project == (project.bytes if key == b"found" else b"10.0.0.1")
+
+
+def test_a_limited_number_of_clients_is_kept_in_memory() -> None:
+    known = KnownClients()
     for number in range(MAX_KEYS + 1):
-        projects.remember(b"%d" % number, uuid4())
-    assert projects.project_of(b"0") == b"0"
-    assert projects.project_of(b"%d" % MAX_KEYS) != b"%d" % MAX_KEYS
+        known.add(b"%d" % number, uuid4())
+    assert known.holder(b"0", "10.0.0.1").id == b"10.0.0.1"
+    assert known.holder(b"%d" % MAX_KEYS, "10.0.0.1").id == b"%d" % MAX_KEYS
 
 
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:

@@ -116,6 +116,23 @@ def test_clients_that_wait_get_a_thread_in_turn() -> None:
     assert [name for name in order if name != "Bob"] == [f"Ann {number}" for number in range(5)]
 
 
+def test_the_clients_of_one_project_take_turns_for_one() -> None:
+    async def run() -> list[str]:
+        pool = Pool("writes", 1, max_wait=5, keeps_thread=False)
+        release, ran = threading.Event(), list[str]()
+        pool.submit(ANN, lambda waited: release.wait(5), _never)
+        for client in (Client(b"key 1", b"Cid"), Client(b"key 2", b"Cid"), Client(b"key 3", b"Cid"), BOB):
+            for _ in range(2):
+                pool.submit(client, partial(_note, ran, client.id.decode()), _never)
+        release.set()
+        while len(ran) < 8:
+            await asyncio.sleep(0.01)
+        return ran
+
+    order = asyncio.run(run())
+    assert order == ["key 1", "Bob", "key 2", "Bob", "key 3", "key 1", "key 2", "key 3"]
+
+
 def _hold(threads: int, spare: int, clients: str) -> list[str]:
     """The clients whose jobs got a thread. Each letter is a job that holds one; Ann's keys are A, B and C."""
 

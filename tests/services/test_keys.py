@@ -1,6 +1,7 @@
 """Keys and sign-in links: shown once, stored as hashes, useless once revoked, used or expired."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,6 +17,7 @@ from historyapp.services.keys import (
     create_key,
     create_sign_in_link,
     find_key,
+    on_credential,
     record_use,
     revoke_key,
     use_sign_in_link,
@@ -33,6 +35,19 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
     assert text not in str(stored)
     assert find_key(text[:-1]) is None
     assert AuditRecord.objects.get().actor == "user:alice"
+
+
+def test_only_a_found_key_is_reported_with_its_project(project: Project) -> None:
+    _, text = create_key(project, "laptop")
+    projects: list[UUID] = []
+    token = on_credential.set(projects.append)
+    try:
+        find_key("ph_invented")
+        assert projects == []
+        find_key(text)
+    finally:
+        on_credential.reset(token)
+    assert projects == [project.pk]
 
 
 def test_deferred_fields_of_a_key_are_loaded_on_use(project: Project) -> None:

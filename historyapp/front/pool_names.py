@@ -1,0 +1,30 @@
+"""Which pool of threads serves a request."""
+
+from historyapp.services.devices import is_known_device
+
+LONG = ("calls", "transfers")
+"""Pools of long requests. A lower limit applies to how many of them a client may have open."""
+SHORT = ("reads", "writes")
+
+
+def pool_name(method: str, path: str, cookies: bytes = b"") -> str:
+    """The pool that serves a request. Short requests never wait for long ones.
+
+    Args:
+        cookies: the header ``Cookie``.
+    """
+    if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
+        return "calls"
+    if path.endswith("/export") or "/exports/" in path:
+        return "transfers"
+    if method == "POST" and path.removeprefix("/api/v1") in ("/imports", "/exports"):
+        return "transfers"
+    if method == "POST" and path.removeprefix("/api/v1").startswith("/bulk"):
+        return "reads"  # estimating the cost of 500 compressions takes long, and writes few rows
+    if path.startswith("/api/") and path.endswith("/contexts"):
+        return "reads"  # a context of a long session takes many seconds, and writes one row
+    if path == "/readyz":
+        return "checks"
+    if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
+        return "passwords of known devices" if is_known_device(cookies) else "passwords"
+    return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"
