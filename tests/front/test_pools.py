@@ -5,7 +5,6 @@ import threading
 import time
 from collections import Counter
 from functools import partial
-from itertools import pairwise
 
 import pytest
 
@@ -43,9 +42,10 @@ def test_jobs_of_a_pool_with_a_spacing_start_one_after_another_and_get_threads_o
     async def run() -> tuple[list[float], list[int]]:
         pool = Pool("calls", 4, max_wait=5, keeps_thread=False, spacing=0.1)
         started, threads = list[float](), list[int]()
+        submitted = time.monotonic()
 
         def work(waited: float) -> None:
-            started.append(time.monotonic())
+            started.append(time.monotonic() - submitted)
             threads.append(sum(thread.name == "calls" for thread in threading.enumerate()))
             time.sleep(0.5)
 
@@ -56,7 +56,7 @@ def test_jobs_of_a_pool_with_a_spacing_start_one_after_another_and_get_threads_o
         return started, threads
 
     started, threads = asyncio.run(run())
-    assert all(later - earlier >= 0.09 for earlier, later in pairwise(started))
+    assert all(seconds >= 0.1 * number for number, seconds in enumerate(started))
     assert threads == [1, 2, 3]
 
 
