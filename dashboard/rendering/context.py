@@ -20,7 +20,8 @@ from historyapp.core.context_diff import (
     first_changed,
     is_missed,
 )
-from historyapp.core.formats import prefix_bytes
+from historyapp.core.formats import format_named, prefix_bytes
+from historyapp.core.formats.base import Format
 from historyapp.core.manifest import FullHistory, Manifest, Segment
 from historyapp.core.prices import Prices
 from historyapp.core.settings import window_of
@@ -121,12 +122,12 @@ class RequestPart:
     block: Block
 
 
-def request_parts(request: Mapping[str, Any]) -> list[RequestPart]:
-    """The messages and fields of a request, in the order in which the provider reads them."""
-    folder = Folder()
+def request_parts(built: BuiltContext) -> list[RequestPart]:
+    """The messages and fields of a context's request, in the order in which the provider reads them."""
+    folder, format = Folder(), format_named(built.spec.format)
     return [
         RequestPart(label, preview(text, 90), folder.block(f"part-{number}", text, language))
-        for number, (label, text, language) in enumerate(_texts(request))
+        for number, (label, text, language) in enumerate(_texts(built.request, format))
     ]
 
 
@@ -135,7 +136,7 @@ def request_json(request: Mapping[str, Any]) -> Block:
     return Folder().block("json", pretty_json(request), "json")
 
 
-def _texts(request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _texts(request: Mapping[str, Any], format: Format) -> Iterator[tuple[str, str, str]]:
     """Label, text and language of each part: plain texts as they are, anything else as JSON."""
     for name, value in request.items():
         if isinstance(value, str):
@@ -145,7 +146,7 @@ def _texts(request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         else:
             for item in value:
                 role, content = item.get("role") or item.get("type"), item.get("content")
-                label = role if isinstance(role, str) and name != "tools" else name
+                label = role if isinstance(role, str) and name == format.items_field else name
                 if set(item) <= {"role", "content"} and _is_text(content):
                     yield label, content_text(content), TERMINAL
                 else:

@@ -16,7 +16,19 @@ from dashboard.tools.subagent import SUBAGENT
 from dashboard.tools.web import WEB
 
 TOOL_VIEWS: dict[str, ToolView] = {
-    view.name: view for view in (EDIT, SHELL, QUESTION, PLAN, SUBAGENT, READ, SEARCH, WEB, MCP, DEFAULT)
+    view.name: view
+    for view in (
+        EDIT,
+        SHELL,
+        QUESTION,
+        PLAN,
+        SUBAGENT,
+        READ,
+        SEARCH,
+        WEB,
+        MCP,
+        DEFAULT,
+    )
 }
 """Tool views by name, in the order in which they are tried. The last one fits every call."""
 

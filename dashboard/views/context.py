@@ -186,7 +186,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
             except Invalid:  # the context before the step does not fit the budget
                 shown["changes"] = None
         case "messages":
-            shown["parts"] = request_parts(built.request)
+            shown["parts"] = request_parts(built)
         case "json":
             shown["request_json"] = request_json(built.request)
         case _:
@@ -210,10 +210,10 @@ def context_block(request: PersonRequest, session_id: UUID, key: str) -> HttpRes
     location = find_location(request, session_id)
     form = read_context_form(location, request.GET)
     form = form.of_step()
-    model_request = form.build(form.positions()[1]).request
-    blocks = {part.block.key: part.block for part in request_parts(model_request)}
+    built = form.build(form.positions()[1])
+    blocks = {part.block.key: part.block for part in request_parts(built)}
     if key == "json":
-        blocks = {key: request_json(model_request)}
+        blocks = {key: request_json(built.request)}
     if key not in blocks:
         raise NotFound(f"The request has no part {key[:50]}.")
     page = blocks[key].page(read_number(request.GET, "start") or 0)

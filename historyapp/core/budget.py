@@ -14,16 +14,15 @@ from historyapp.core.context import Context, Item, Rendered
 from historyapp.core.conversation import ConversationPart, InputMessage
 from historyapp.core.entries import ModelOutput
 from historyapp.core.formats import format_named
+from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES
 from historyapp.core.formats.base import Format
 from historyapp.core.formats.reasoning import own_blocks
 from historyapp.core.formats.tools import Definition
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens, counter_for, encoding_for
 
-FACTORS = {"anthropic": 1.25, "unknown": 1.1}
-"""Tokens of other tokenizers for each token of o200k_base, until reported usage gives a better factor.
-Measured for Claude: in 374 model calls of recorded Claude Code sessions, the reported usage grew by 1.20 to
-1.25 times our count (the median of each model)."""
+UNKNOWN_FACTOR = 1.1
+"""Tokens of an unknown tokenizer for each token of o200k_base, until reported usage gives a better factor."""
 
 
 class FixedTokens(NamedTuple):
@@ -92,7 +91,7 @@ class RequestMeter:
     def request_tokens(self, request: Mapping[str, Any]) -> int:
         """Tokens of a rendered request."""
         format = self._format
-        tools = format.tool_tokens(request.get("tools", ()), self.count, self.factor)
+        tools = format.tool_tokens(format.tools_in(request), self.count, self.factor)
         leaves = format.request_leaves(request)
         return format.priming + tools + format.leaf_tokens(leaves, self.count, self.factor)
 
@@ -116,9 +115,10 @@ def meter_for(format: str, model: str = "", factor: float | None = None) -> Requ
     Raises:
         Invalid: for an unknown format.
     """
-    format_named(format)
+    own_factor = format_named(format).factor
     if factor is None:
-        is_exact = encoding_for(model) is not None or not (model or format == "anthropic_messages")
-        is_claude = format == "anthropic_messages" or "claude" in model.lower()
-        factor = 1.0 if is_exact else FACTORS["anthropic" if is_claude else "unknown"]
+        is_exact = encoding_for(model) is not None or not (model or own_factor)
+        is_claude = "claude" in model.lower()
+        estimate = own_factor or (ANTHROPIC_MESSAGES.factor if is_claude else None) or UNKNOWN_FACTOR
+        factor = 1.0 if is_exact else estimate
     return RequestMeter(format, counter_for(model), factor)

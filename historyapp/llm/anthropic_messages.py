@@ -148,6 +148,12 @@ PROVIDER = Provider(
     reserved=(),
     defaults={"max_tokens": DEFAULT_MAX_TOKENS},
     reader=MessagesStreamReader,
+    # Source: the request type of the SDK on 2026-11-23.
+    priced_options=(
+        "metadata", "output_config", "stop_sequences", "temperature", "thinking", "tool_choice", "top_k",
+        "top_p",
+    ),
+    priced_tiers=("auto", "standard_only"),
     count_path="/v1/messages/count_tokens",
     count_fields=(
         "model", "system", "messages", "tools", "tool_choice", "thinking", "output_config", "cache_control",

@@ -27,6 +27,12 @@ _REASONS: dict[str, FinishReason] = {
 _TEXTS = ("content", "refusal")
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Fields in which compatible servers stream reasoning. OpenAI does not stream it."""
+PRICED_OPTIONS = (
+    "metadata", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "reasoning",
+    "safety_identifier", "store", "temperature", "tool_choice", "top_logprobs", "top_p", "user",
+)  # fmt: skip
+"""Options of OpenAI's APIs that cost only tokens. Source: the request types of the SDK on 2026-11-23."""
+PRICED_TIERS = ("auto", "default", "flex")
 _BLOCKS = "reasoning_details"
 """The field with reasoning blocks that compatible servers require in the next request."""
 
@@ -123,4 +129,9 @@ PROVIDER = Provider(
     reserved=("n", "stream_options"),
     defaults={"stream_options": {"include_usage": True}},
     reader=ChatStreamReader,
-)
+    priced_options=(
+        *PRICED_OPTIONS, "frequency_penalty", "logit_bias", "logprobs", "presence_penalty",
+        "reasoning_effort", "response_format", "seed", "stop", "top_k", "verbosity",
+    ),
+    priced_tiers=PRICED_TIERS,
+)  # fmt: skip

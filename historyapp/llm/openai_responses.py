@@ -15,6 +15,7 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.errors import error_from
+from historyapp.llm.openai_chat import PRICED_OPTIONS, PRICED_TIERS
 from historyapp.llm.provider import Provider
 from historyapp.llm.sdks import openai_sdk
 from historyapp.llm.transport import Event
@@ -145,6 +146,8 @@ PROVIDER = Provider(
     # OpenAI stores nothing, so encrypted reasoning is requested and sent back.
     defaults={"store": False, "include": ["reasoning.encrypted_content"]},
     reader=ResponsesReader,
+    priced_options=(*PRICED_OPTIONS, "include", "text", "truncation"),
+    priced_tiers=PRICED_TIERS,
     count_path="/responses/input_tokens",
     count_fields=(
         "model", "instructions", "input", "tools", "tool_choice", "reasoning", "text", "truncation",

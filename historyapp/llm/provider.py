@@ -49,6 +49,11 @@ class Provider:
     defaults: Mapping[str, Any]
     """Default request fields. Options may override those that are not reserved."""
     reader: Callable[[], ResponseReader]
+    priced_options: Collection[str] = ()
+    """The options that cost only input and output tokens. While a spending cap applies, all others are
+    refused, because providers add options."""
+    priced_tiers: Collection[str] = ()
+    """Values of ``service_tier`` that cost no more than a model call without the option."""
     count_path: str | None = None
     count_fields: Collection[str] = ()
     """Request fields that count as tokens."""

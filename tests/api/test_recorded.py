@@ -1,5 +1,6 @@
 """What the model saw before a step, over HTTP: its tokens, what was new, and its messages in pages."""
 
+import json
 from typing import Any
 
 import pytest
@@ -83,6 +84,30 @@ def test_a_served_context_is_the_request_with_its_hash(run: Agent) -> None:
     )  # fmt: skip
     assert recorded["messages"] == [{"role": "user", "position": None, "step": None, "tokens": None,
                                   "content": served["request"]["messages"][0]}]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("format", "fixed"),
+    [
+        ("openai_chat", ["tools"]),
+        ("openai_responses", ["tools", "instructions"]),
+        ("anthropic_messages", ["tools", "system"]),
+        ("plain", []),
+    ],
+)
+def test_a_served_request_shows_its_tools_and_its_instruction_in_every_format(
+    run: Agent, format: str, fixed: list[str]
+) -> None:
+    run.append({"kind": "system_instruction", "text": "Be brief."}, ask("find it"))
+    tool = {"name": "ls", "input_schema": {"type": "object"}}
+    served = run.post("/contexts", {"format": format, "tools": [tool]})
+    run.append({**called("call_1"), "metadata": {"snapshot": served["snapshot"]}})
+    messages = request_of(run, 1)["messages"]
+    shown, items = messages[: len(fixed)], messages[len(fixed) :]
+    assert [message["role"] for message in shown] == ["system"] * len(fixed)
+    assert [message["content"] for message in shown] == [{name: served["request"][name]} for name in fixed]
+    assert "find it" in json.dumps(items[-1]["content"])
+    assert items[-1]["role"] == "user"
 
 
 def test_the_request_of_a_missing_step_is_a_404(two: Agent) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.budget import FACTORS, RequestMeter, meter_for
+from historyapp.core.budget import UNKNOWN_FACTOR, RequestMeter, meter_for
 from historyapp.core.conversation import NO_RESULT, InputMessage, Turn
 from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.errors import Invalid
@@ -115,10 +115,10 @@ def test_reasoning_costs_tokens_only_if_it_is_sent() -> None:
         ("openai_chat", "", 1.0),
         ("openai_chat", "gpt-5-mini", 1.0),
         ("openai_chat", "openai:gpt-4", 1.0),
-        ("anthropic_messages", "", FACTORS["anthropic"]),
-        ("anthropic_messages", "claude-opus-4-1", FACTORS["anthropic"]),
-        ("openai_chat", "anthropic/claude-3-haiku", FACTORS["anthropic"]),
-        ("openai_chat", "llama-3", FACTORS["unknown"]),
+        ("anthropic_messages", "", 1.25),
+        ("anthropic_messages", "claude-opus-4-1", 1.25),
+        ("openai_chat", "anthropic/claude-3-haiku", 1.25),
+        ("openai_chat", "llama-3", UNKNOWN_FACTOR),
     ],
 )
 def test_tokenizers_other_than_openais_are_estimated(format: str, model: str, factor: float) -> None:

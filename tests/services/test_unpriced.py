@@ -1,6 +1,7 @@
 """With a cap or a list of models, a request is refused if a part of it has no known price."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,23 @@ import pytest
 
 from historyapp.core.formats import format_named
 from historyapp.llm.request import ModelRequest
-from historyapp.llm.router import PROVIDERS
-from historyapp.services.unpriced import PRICED_OPTIONS, extra_image_tokens, uncounted_part, unpriced_part
+from historyapp.llm.router import PROVIDERS, ProviderRouter
+from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
 
 CHAT, RESPONSES, CLAUDE = "gpt-5", "openai_responses:gpt-5", "claude-opus-4-5"
 
 
-def test_each_format_has_its_options() -> None:
-    assert set(PRICED_OPTIONS) == {provider.format for provider in PROVIDERS.values()}
+def test_each_provider_has_options_and_tiers_with_a_price() -> None:
+    assert all(provider.priced_options and provider.priced_tiers for provider in PROVIDERS.values())
+
+
+def test_a_provider_that_lists_no_options_takes_none_under_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = replace(PROVIDERS["openai"], priced_options=(), priced_tiers=())
+    monkeypatch.setattr("historyapp.services.unpriced.ProviderRouter", lambda: ProviderRouter({"new": bare}))
+    assert unpriced_part(ModelRequest("new:m", {})) == ""
+    for name, value in {"temperature": 0.2, "service_tier": "auto"}.items():
+        request = ModelRequest("new:m", {}, options={name: value})
+        assert unpriced_part(request) == f"the option {name!r}"
 
 
 @pytest.mark.parametrize(
@@ -88,20 +98,27 @@ def test_a_field_that_changes_the_price_or_an_option_of_another_format_has_no_pr
 
 
 @pytest.mark.parametrize(
-    ("block", "is_counted"),
+    ("model", "block", "is_counted"),
     [
-        ({"type": "file", "file": {"file_data": "data:application/pdf;base64,QUJD", "filename": "a"}}, True),
-        ({"type": "file", "file": {"file_data": "https://a/b.pdf", "filename": "a"}}, False),
-        ({"type": "file", "file": {"file_id": "file-1"}}, False),
-        ({"type": "document", "source": {"type": "base64", "data": "QUJD"}}, True),
-        ({"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}, False),
-        ({"type": "input_audio", "input_audio": {"data": "QUJD", "format": "mp3"}}, False),
-        ({"type": "text", "text": "https://a/b.pdf"}, True),
+        (
+            CHAT,
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,QUJD", "filename": "a"}},
+            True,
+        ),
+        (CHAT, {"type": "file", "file": {"file_data": "https://a/b.pdf", "filename": "a"}}, False),
+        (CHAT, {"type": "file", "file": {"file_id": "file-1"}}, False),
+        (CLAUDE, {"type": "document", "source": {"type": "base64", "data": "QUJD"}}, True),
+        (CLAUDE, {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}, False),
+        (CHAT, {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "mp3"}}, False),
+        (CHAT, {"type": "text", "text": "https://a/b.pdf"}, True),
+        (CLAUDE, {"type": "tool_use", "input": {"type": "document", "source": {"type": "url"}}}, True),
     ],
 )
-def test_remote_content_and_audio_are_not_counted(block: dict[str, Any], is_counted: bool) -> None:
+def test_remote_content_and_audio_are_not_counted(
+    model: str, block: dict[str, Any], is_counted: bool
+) -> None:
     for content in ([block], [{"type": "tool_result", "content": [block]}]):
-        request = ModelRequest(CHAT, {"messages": [{"role": "user", "content": content}]})
+        request = ModelRequest(model, {"messages": [{"role": "user", "content": content}]})
         assert (uncounted_part(request) == "") == is_counted
 
 
@@ -118,8 +135,10 @@ def test_remote_content_and_audio_are_not_counted(block: dict[str, Any], is_coun
 def test_models_that_count_more_tokens_for_images_have_a_surcharge(model: str, more: int) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
     output = {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "x"}]}
-    context = {"messages": [{"role": "user", "content": [image]}], "input": [output]}
-    assert extra_image_tokens(ModelRequest(model, context)) == more
+    message = {"role": "user", "content": [image]}
+    field = "input" if model.startswith("openai_responses:") else "messages"
+    items = [message, output] if field == "input" else [message, message]
+    assert extra_image_tokens(ModelRequest(model, {field: items})) == more
 
 
 @pytest.mark.parametrize(
@@ -144,5 +163,5 @@ def test_the_page_about_models_lists_each_option() -> None:
     page = (Path(__file__).parents[2] / "docs/models.md").read_text()
     section = page.partition("## Options while a cap or a list applies")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`([a-z_]+)`", section.partition("|---|---|")[2]))
-    accepted = frozenset().union(*PRICED_OPTIONS.values())
+    accepted = {option for provider in PROVIDERS.values() for option in provider.priced_options}
     assert accepted <= listed

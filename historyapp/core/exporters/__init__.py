@@ -9,6 +9,12 @@ from historyapp.core.exporters.playhead_jsonl import PLAYHEAD_JSONL
 
 EXPORTERS: dict[str, Exporter] = {
     exporter.name: exporter
-    for exporter in (PLAYHEAD_JSONL, OPENAI_MESSAGES, ANTHROPIC_MESSAGES, MARKDOWN, HTML_REPLAY)
+    for exporter in (
+        PLAYHEAD_JSONL,
+        OPENAI_MESSAGES,
+        ANTHROPIC_MESSAGES,
+        MARKDOWN,
+        HTML_REPLAY,
+    )
 }
 """By name, as in the API."""

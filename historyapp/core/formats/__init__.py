@@ -12,7 +12,13 @@ from historyapp.core.formats.plain import PLAIN
 from historyapp.core.json import compact_json
 
 FORMATS: dict[str, Format] = {
-    format.name: format for format in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC_MESSAGES, PLAIN)
+    format.name: format
+    for format in (
+        OPENAI_CHAT,
+        OPENAI_RESPONSES,
+        ANTHROPIC_MESSAGES,
+        PLAIN,
+    )
 }
 
 

@@ -46,8 +46,14 @@ class AnthropicMessages(Format):
     """
 
     name = "anthropic_messages"
+    items_field = "messages"
+    factor = 1.25
+    """Measured: in 374 model calls of recorded Claude Code sessions, the reported usage grew by 1.20 to 1.25
+    times our count (the median of each model)."""
     closing = "]}]}"
     reasoning_kinds = tuple(_THINKING)
+    text_kinds = ("text",)
+    call_kinds = ("tool_use",)
     max_frame = Frame(START, CONTINUE)
     tool_prompt = 346
     """Source: Claude documentation, "Tool use", "Pricing"."""
@@ -130,9 +136,8 @@ class AnthropicMessages(Format):
         tool_items = self.tools(tools)
         if tool_items and not (context.system.strip() or context.notebook.strip()):
             tool_items[-1] = _with_breakpoint(tool_items[-1])
-        return ({"tools": tool_items} if tool_items else {}) | self.fields(
-            context, [*cached, *changing, *self.text_items(after)]
-        )
+        items = [*cached, *changing, *self.text_items(after)]
+        return self.tool_fields(tool_items) | self.fields(context, items)
 
     def is_exact(self, block: Mapping[str, Any]) -> bool:
         names = _THINKING[block["type"]]
@@ -147,9 +152,9 @@ class AnthropicMessages(Format):
         return self.leaves({"content": blocks})
 
     def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        tool_items, fields = self.tools(tools), self.fields(context, [])
+        fields = self.fields(context, [])
         system = [_text(block["text"]) for block in fields.pop("system", ())]
-        return ({"tools": tool_items} if tool_items else {}) | ({"system": system} if system else {}) | fields
+        return self.tool_fields(self.tools(tools)) | ({"system": system} if system else {}) | fields
 
     def piece(self, item: Item, before: Item | None) -> str:
         """Adjacent messages of the same role are one message."""
@@ -178,6 +183,10 @@ class AnthropicMessages(Format):
 
     def tool_item(self, tool: Tool) -> Item:
         return {**name_fields(tool), "input_schema": tool.schema, **strict_field(tool)}
+
+    def uncounted(self, block: Mapping[str, Any]) -> str:
+        has_url = block.get("type") == "document" and block["source"]["type"] == "url"
+        return "a file that the provider would fetch" if has_url else ""
 
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None

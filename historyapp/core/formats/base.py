@@ -8,7 +8,7 @@ written turns.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context, Item, Rendered
@@ -20,6 +20,8 @@ from historyapp.core.json import compact_json, json_text
 from historyapp.core.text import clean_value
 from historyapp.core.tokens import TokenCounter
 
+Role = Literal["system", "user", "assistant", "tool"]
+Piece = Literal["reasoning", "text", "call"]
 START = "(What came before is not shown.)"
 CONTINUE = "Continue."
 OVERHEAD = 4
@@ -73,10 +75,22 @@ class Format(ABC):
     priming: ClassVar[int] = PRIMING
     tool_prompt: ClassVar[int] = 0
     """Tokens that the provider adds to a request with tools."""
+    items_field: ClassVar[str]
+    """The field of a request that holds its items. It is the last one."""
+    roles: ClassVar[Mapping[str, Role]] = {
+        "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool",
+    }  # fmt: skip
+    """Whose message an item is, by its ``role``, or by its ``type`` if it has no role."""
+    factor: ClassVar[float | None] = None
+    """Tokens of the provider's models for each token of o200k_base, if they have a tokenizer of their own."""
     closing: ClassVar[str] = "]}"
     """The end of a request's canonical JSON, after its items."""
     reasoning_kinds: ClassVar[Collection[str]] = ()
     """The types of reasoning blocks that the provider makes and accepts."""
+    text_kinds: ClassVar[Collection[str]] = ()
+    """The types of the texts beside them in a response."""
+    call_kinds: ClassVar[Collection[str]] = ()
+    """The types of the tool calls beside them."""
 
     # Turns and inputs.
 
@@ -134,9 +148,8 @@ class Format(ABC):
 
     def opening(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
         """The request before its first turn or input, without cache breakpoints; its items are last."""
-        shaped = self.tools(tools)
         leading = list(self.joined(context.parts[: context.leading]))
-        return ({"tools": shaped} if shaped else {}) | self.fields(context, leading)
+        return self.tool_fields(self.tools(tools)) | self.fields(context, leading)
 
     def piece(self, item: Item, before: Item | None) -> str:
         """The canonical JSON that an item adds to a request after the item before it."""
@@ -160,13 +173,37 @@ class Format(ABC):
         Raises:
             Invalid: when a tool's definition is not valid.
         """
-        shaped = self.tools(tools)
         screen = context.live_screen.items if context.live_screen else []
         leading, parts = context.parts[: context.leading], context.parts[context.leading :]
         items = [*self.joined(parts), *screen]
         before, after = map(self.text_items, self.frame(items))
         items = [*self.joined(leading), *before, *items, *after]
-        return ({"tools": shaped} if shaped else {}) | self.fields(context, items)
+        return self.tool_fields(self.tools(tools)) | self.fields(context, items)
+
+    def tool_fields(self, tools: list[Item]) -> dict[str, Any]:
+        """The fields of a request that hold tools in the provider's shape; none without tools."""
+        return {"tools": tools} if tools else {}
+
+    def tools_in(self, request: Mapping[str, Any]) -> Sequence[Item]:
+        """The tools of a request: what :meth:`tool_fields` was given."""
+        tools: Sequence[Item] = request.get("tools", ())
+        return tools
+
+    def items_in(self, request: Mapping[str, Any]) -> Sequence[Item]:
+        """The items of a request, with the texts that :meth:`fields` puts before them."""
+        items: Sequence[Item] = request.get(self.items_field, ())
+        return items
+
+    def role_of(self, item: Mapping[str, Any]) -> Role:
+        """Whose message an item is; the user's if its role is unknown."""
+        return self.roles.get(str(item.get("role") or item.get("type")), "user")
+
+    def uncounted(self, block: Mapping[str, Any]) -> str:
+        """What a block of an item is, as ``an audio part``, if its tokens or its price are unknown.
+
+        Otherwise empty. A spending cap refuses such blocks.
+        """
+        return ""
 
     # The same for every provider.
 

@@ -22,6 +22,7 @@ class OpenAIChat(Format):
     """Requests to ``chat/completions``: ``tools`` and ``messages``."""
 
     name = "openai_chat"
+    items_field = "messages"
     longest_id = 40
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
@@ -80,6 +81,16 @@ class OpenAIChat(Format):
     def tool_item(self, tool: Tool) -> Item:
         function = {**name_fields(tool), "parameters": tool.schema, **strict_field(tool)}
         return {"type": "function", "function": function}
+
+    def uncounted(self, block: Mapping[str, Any]) -> str:
+        match block:
+            case {"type": "input_audio"}:
+                return "an audio part"
+            case {"type": "file", "file": {"file_id": _}}:
+                return "a file that the provider would fetch"
+            case {"type": "file", "file": {"file_data": data}} if "://" in str(data)[:100]:
+                return "a file that the provider would fetch"
+        return ""
 
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None

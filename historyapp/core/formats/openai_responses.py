@@ -21,7 +21,15 @@ class OpenAIResponses(Format):
     """Requests to ``responses``: ``tools``, ``instructions`` and ``input``."""
 
     name = "openai_responses"
+    items_field = "input"
+    roles = {
+        **Format.roles,
+        "function_call": "assistant", "custom_tool_call": "assistant", "reasoning": "assistant",
+        "function_call_output": "tool", "custom_tool_call_output": "tool",
+    }  # fmt: skip
     reasoning_kinds = ("reasoning",)
+    text_kinds = ("message",)
+    call_kinds = ("function_call", "custom_tool_call")
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         text, tool_calls = output_text(turn.output), turn.output.tool_calls

@@ -30,6 +30,7 @@ class Plain(Format):
     """One text: ``{"text": …}``, blocks under headings, joined by blank lines."""
 
     name = "plain"
+    items_field = "text"
     max_frame = Frame()
     priming = 0
 
@@ -58,6 +59,10 @@ class Plain(Format):
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         fixed = [*self.text_items(context.system, "system"), *self.text_items(context.notebook, "system")]
         return {"text": "\n\n".join(item["text"] for item in [*fixed, *items])}
+
+    def items_in(self, request: Mapping[str, Any]) -> Sequence[Item]:
+        """The text, which holds all items, as the user's message."""
+        return [{"role": "user", "content": request["text"]}]
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
         yield Leaf(request["text"])

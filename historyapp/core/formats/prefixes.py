@@ -22,7 +22,7 @@ class RequestPrefix:
     def __init__(self, format: Format, context: Context, tools: Sequence[Definition] = ()) -> None:
         self._format = format
         opening = format.opening(context, tools)
-        items: list[Item] = list(opening.values())[-1]
+        items: list[Item] = opening[format.items_field]
         self._hash = hashlib.sha256(compact_json(opening)[: -len("]}")].encode())
         self._before: Item | None = items[-1] if items else None
         """The last item that was hashed."""

@@ -5,30 +5,24 @@ was recorded, at the place that it had in its response, or not at all.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from historyapp.core.context import Item
 from historyapp.core.conversation import output_text
 from historyapp.core.entries import ModelOutput
-from historyapp.core.formats.base import Format
+from historyapp.core.formats.base import Format, Piece
 from historyapp.core.text import clean_value
 
-Piece = Literal["reasoning", "text", "call"]
 Sendable = Literal["all", "none", "foreign"]
 """``all``: every block of the format's provider can be sent. ``none``: one cannot, so none is sent.
 ``foreign``: the provider made no block."""
-_PIECES: dict[str, Piece] = {
-    "thinking": "reasoning", "redacted_thinking": "reasoning", "reasoning": "reasoning",
-    "text": "text", "message": "text",
-    "tool_use": "call", "function_call": "call", "custom_tool_call": "call",
-}  # fmt: skip
 
 
 def own_blocks(format: Format, output: ModelOutput) -> list[dict[str, Any]]:
     """The reasoning blocks that the format's provider made, as they were recorded."""
-    kinds = format.reasoning_kinds
-    return [block for block in output.reasoning if isinstance(block, dict) and _kind(block) in kinds]
+    blocks = [block for block in output.reasoning if isinstance(block, dict)]
+    return [block for block in blocks if _piece(format, block) == "reasoning"]
 
 
 def sendable(format: Format, output: ModelOutput) -> Sendable:
@@ -37,10 +31,10 @@ def sendable(format: Format, output: ModelOutput) -> Sendable:
     if not blocks:
         return "foreign"
     exact = all(format.is_exact(block) and clean_value(block) == block for block in blocks)
-    return "all" if exact and response_order(output, len(blocks)) else "none"
+    return "all" if exact and response_order(format, output, len(blocks)) else "none"
 
 
-def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
+def response_order(format: Format, output: ModelOutput, blocks: int) -> list[Piece]:
     """The pieces of a response in their order; empty if the request cannot repeat it.
 
     A response whose order was not recorded begins with its reasoning, as providers write it.
@@ -56,9 +50,7 @@ def response_order(output: ModelOutput, blocks: int) -> list[Piece]:
     message = output.raw_message or {}
     lists = [message[name] for name in ("output", "content") if isinstance(message.get(name), list)]
     listed: list[Any] = lists[0] if lists else []
-    recorded: list[Piece | Literal[""]] = [
-        _PIECES.get(_kind(block), "") for block in listed if isinstance(block, dict)
-    ]
+    recorded = [_piece(format, block) for block in listed if isinstance(block, dict)]
     if "reasoning" not in recorded:
         return pieces
     last = max(index for index, piece in enumerate(recorded) if piece == "reasoning")
@@ -76,11 +68,16 @@ def in_response_order(format: Format, output: ModelOutput, written: Iterable[Ite
     blocks = own_blocks(format, output)
     remaining: dict[Piece, list[Item]] = {"reasoning": blocks[::-1], "text": [], "call": []}
     for item in written:
-        piece = _PIECES[_kind(item)]
+        piece = _piece(format, item)
+        assert piece, f"{format.name} writes blocks whose type it does not declare"
         remaining[piece].insert(0, item)
-    return [remaining[piece].pop() for piece in response_order(output, len(blocks))]
+    return [remaining[piece].pop() for piece in response_order(format, output, len(blocks))]
 
 
-def _kind(block: Mapping[str, Any]) -> str:
+def _piece(format: Format, block: Mapping[str, Any]) -> Piece | Literal[""]:
+    """What a block of a response is; empty for a type that a request cannot repeat."""
     kind = block.get("type")
-    return kind if isinstance(kind, str) else ""
+    kinds: dict[Piece, Collection[str]] = {
+        "reasoning": format.reasoning_kinds, "text": format.text_kinds, "call": format.call_kinds,
+    }  # fmt: skip
+    return next((piece for piece, names in kinds.items() if isinstance(kind, str) and kind in names), "")

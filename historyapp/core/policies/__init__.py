@@ -9,7 +9,14 @@ from historyapp.core.policies.masked import MASKED
 from historyapp.core.policies.sliding_window import SLIDING_WINDOW
 
 POLICIES: dict[str, Policy] = {
-    policy.name: policy for policy in (BUDGETED, EPISODIC, SLIDING_WINDOW, LIVE, MASKED)
+    policy.name: policy
+    for policy in (
+        BUDGETED,
+        EPISODIC,
+        SLIDING_WINDOW,
+        LIVE,
+        MASKED,
+    )
 }
 
 

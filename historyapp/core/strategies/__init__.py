@@ -10,7 +10,13 @@ from historyapp.core.strategies.structured import STRUCTURED
 MANUAL = "manual"
 """The strategy of summaries that people write."""
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (EPISODE_SUMMARY, AI_SUMMARY, SIMPLE_EXTRACT, STRUCTURED)
+    strategy.name: strategy
+    for strategy in (
+        EPISODE_SUMMARY,
+        AI_SUMMARY,
+        SIMPLE_EXTRACT,
+        STRUCTURED,
+    )
 }
 
 

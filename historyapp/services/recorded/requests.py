@@ -9,6 +9,9 @@ from uuid import UUID
 from historyapp.core import entries as core
 from historyapp.core.content import plain_text
 from historyapp.core.errors import Conflict
+from historyapp.core.formats import format_named
+from historyapp.core.formats.base import Role
+from historyapp.core.formats.openai_responses import OPENAI_RESPONSES
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.request_tokens import Part, RequestTokens, count_request, factor_for
@@ -210,7 +213,7 @@ def part_of_segment(segment: Segment) -> Part:
 class RequestMessage:
     """One message of a request, with its body."""
 
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Role
     content: Mapping[str, Any]
     """The fields of the entry; for a snapshot, the message as the provider received it."""
     position: int | None = None
@@ -246,7 +249,8 @@ def _fixed_messages(request: RecordedRequest) -> list[RequestMessage]:
         body = {"kind": entry.kind, **entry.body.model_dump(exclude_defaults=True)}
         fixed.append(RequestMessage("system", body, entry.position, tokens=entry.tokens))
     position = request.window.replaced_by
-    return fixed + [RequestMessage(_role(item), dict(item), position) for item in request.window.replacement]
+    roles = OPENAI_RESPONSES.role_of  # only Codex records the items
+    return fixed + [RequestMessage(roles(item), dict(item), position) for item in request.window.replacement]
 
 
 def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
@@ -276,23 +280,10 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
 
 def _snapshot_messages(session: Session, snapshot: Snapshot) -> list[RequestMessage]:
     owner = session if snapshot.session_id == session.pk else Session.objects.get(pk=snapshot.session_id)
-    request = rebuild_request(owner, snapshot).request
-    fixed = [RequestMessage("system", {"tools": request["tools"]})] if request.get("tools") else []
-    if request.get("system"):
-        fixed.append(RequestMessage("system", {"system": request["system"]}))
-    items = request.get("messages") or request.get("input") or [{"role": "user", "content": request}]
-    return [*fixed, *(RequestMessage(_role(item), item) for item in items)]
-
-
-def _role(item: Mapping[str, Any]) -> Literal["system", "user", "assistant", "tool"]:
-    match item.get("role") or item.get("type"):
-        case "system" | "developer":
-            return "system"
-        case "assistant" | "function_call" | "reasoning" | "custom_tool_call":
-            return "assistant"
-        case "tool" | "function_call_output" | "custom_tool_call_output":
-            return "tool"
-    return "user"
+    request, format = rebuild_request(owner, snapshot).request, format_named(snapshot.format)
+    fixed = {name: value for name, value in request.items() if name != format.items_field}
+    items = [RequestMessage(format.role_of(item), item) for item in format.items_in(request)]
+    return [*(RequestMessage("system", {name: value}) for name, value in fixed.items()), *items]
 
 
 def item_text(item: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ own: whether arguments are an object or text, which roles there are, how message
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
@@ -19,6 +19,7 @@ from historyapp.core.entries import Body, ModelInput, ModelOutput, ToolCall, Too
 from historyapp.core.episodes import conversation_parts
 from historyapp.core.formats.base import Format
 from historyapp.core.formats.calls import CallIds
+from historyapp.core.formats.tools import Definition
 from historyapp.core.manifest import Manifest
 from tests.core.entries import session
 from tests.core.formats.refusals import NAME, Request, refuse_blank, refuse_unless
@@ -55,7 +56,7 @@ RECORDED: tuple[Body, ...] = (
     ModelOutput(text="the answer"),
     ModelInput(content="the last input"),
 )
-FIXED = {"system": "the system text", "notebook": "the notebook"}
+FIXED: dict[str, Any] = {"system": "the system text", "notebook": "the notebook"}
 SCREEN = "the live screen"
 TEXTS = (
     "the input", "first part", "second part", "beside the calls", "the instruction", "the remark",
@@ -65,13 +66,15 @@ TEXTS = (
 CALLS = [(f"argument{n}.{i}", f"result{n}.{i}") for n, ids in enumerate(STEPS) for i in range(len(ids))]
 
 
-def request_of(format: Format, *bodies: Body, screen: str = "", **fields: Any) -> Request:
+def request_of(
+    format: Format, *bodies: Body, screen: str = "", tools: Sequence[Definition] = (), **fields: Any
+) -> Request:
     """The request for a context of everything in the session with these bodies."""
     parts = tuple(map(format.write, conversation_parts(session(*bodies))))
     manifest = Manifest(policy="test", max_tokens=None, tokens=0)
     items = format.text_items(screen, "live_screen")
     live = parts[0]._replace(items=items, calls=(), instruction="") if items else None
-    return format.request(Context(parts, manifest, live_screen=live, **fields))
+    return format.request(Context(parts, manifest, live_screen=live, **fields), tools)
 
 
 def nodes(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -174,6 +177,24 @@ def check_pairs(format: Format) -> None:
             refuse_unless(_nearest(id_places, answered) == id, f"the result is not under the id {id}", result)
     counts = Counter(id for _, id in id_places)
     refuse_unless(not id_places or set(counts.values()) <= {1, 2}, "ids stand more than twice", counts)
+
+
+def check_readers(format: Format) -> None:
+    """The items and the tools of a request are found in it, and outputs are the assistant's."""
+    tool = {"name": "the_tool", "description": "what it does", "input_schema": {"type": "object"}}
+    request = request_of(format, *RECORDED, tools=[tool], screen=SCREEN, **FIXED)
+    items = format.items_in(request)
+    written = json.dumps(items, ensure_ascii=False)
+    missing = [text for text in TEXTS if text not in written and text not in FIXED.values()]
+    refuse_unless(not missing, "not among the items", missing)
+    read = json.dumps(format.tools_in(request)).count('"the_tool"')
+    refuse_unless(read == json.dumps(request).count('"the_tool"'), "not among the tools", tool)
+    for item in items:
+        text = json.dumps(item)
+        if "the answer" in text and "the last input" not in text:
+            refuse_unless(format.role_of(item) == "assistant", "an output of another role", item)
+        if "the last input" in text:
+            refuse_unless(format.role_of(item) == "user", "an input of another role", item)
 
 
 def _names_and_values(request: Request) -> Iterator[tuple[Path, str]]:

@@ -1,20 +1,21 @@
 """Every format keeps the rules of all providers, and the checks refuse a broken format."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, Turn
 from historyapp.core.formats import FORMATS
-from historyapp.core.formats.base import Format, Frame
+from historyapp.core.formats.base import Format, Frame, Role
 from historyapp.core.formats.openai_chat import OpenAIChat
 from tests.core.entries import calls
 from tests.core.formats.any_provider import (
     check_frame,
     check_images,
     check_pairs,
+    check_readers,
     check_request,
     check_texts,
     request_of,
@@ -52,6 +53,26 @@ def test_parts_that_are_not_text_are_sent_or_named(name: str) -> None:
 @EVERY
 def test_the_texts_that_a_format_declares_are_added(name: str) -> None:
     check_frame(FORMATS[name])
+
+
+@EVERY
+def test_items_tools_and_roles_are_read_as_they_were_written(name: str) -> None:
+    check_readers(FORMATS[name])
+
+
+class OtherField(OpenAIChat):
+    items_field = "input"
+
+
+class OtherTools(OpenAIChat):
+    """Writes tools into a field that it does not read."""
+
+    def tool_fields(self, tools: list[Item]) -> dict[str, Any]:
+        return {"functions": tools}
+
+
+class UnknownRole(OpenAIChat):
+    roles: ClassVar[dict[str, Role]] = {"user": "user"}
 
 
 class SameIds(OpenAIChat):
@@ -154,6 +175,9 @@ class NoNotebook(OpenAIChat):
         (check_frame, NoFrame),
         (lambda format: check_images(format, *NOT_TEXT), UnnamedImages),
         (check_texts, NoNotebook),
+        (check_readers, OtherField),
+        (check_readers, OtherTools),
+        (check_readers, UnknownRole),
     ],
 )
 def test_a_broken_format_is_refused(check: Callable[[Format], None], broken: type[Format]) -> None:

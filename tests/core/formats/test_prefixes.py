@@ -107,10 +107,11 @@ def test_the_order_of_a_response_stays() -> None:
 def test_a_response_that_the_request_cannot_repeat_has_no_order() -> None:
     search = {"type": "web_search_call"}
     hosted = answer(ENCRYPTED, raw_message={"output": [search, {"type": "reasoning"}, {"type": "message"}]})
-    assert response_order(hosted, 1) == []
+    assert response_order(FORMATS["openai_responses"], hosted, 1) == []
     after = [{"type": "reasoning"}, {"type": "message"}, {"type": "function_call"}, search]
-    assert response_order(answer(ENCRYPTED, raw_message={"output": after}), 1)
-    assert response_order(answer(ENCRYPTED, raw_message={"output": after[:2]}), 1) == []
+    whole, cut = (answer(ENCRYPTED, raw_message={"output": items}) for items in (after, after[:2]))
+    assert response_order(FORMATS["openai_responses"], whole, 1)
+    assert response_order(FORMATS["openai_responses"], cut, 1) == []
 
 
 @settings(max_examples=examples(100))
