@@ -142,7 +142,8 @@ def delete_bulk_action(request: ApiRequest, bulk_id: BulkId) -> HttpResponse:
 )
 @handles_own_key
 def post_exports(request: ApiRequest, body: ExportsIn) -> StreamingHttpResponse:
-    """One zip file, sent while it is created. Its `index.json` names the file of each session.
+    """One zip file, sent while it is created. Its `index.json` names the file of each session. In
+    `playhead_jsonl`, forks of the same session are one file.
 
     An `Idempotency-Key` has no effect, because nothing is stored.
     """

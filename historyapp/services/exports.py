@@ -1,15 +1,17 @@
 """Exports sessions. Files are streamed, so the memory used does not depend on a session's length."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from historyapp.core import entries as core
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.exporters import EXPORTERS
-from historyapp.core.exporters.base import ExportNote, ExportSession, ExportSummary
+from historyapp.core.exporters.base import Exporter, ExportNote, ExportSession, ExportSummary
 from historyapp.core.exporters.long_steps import shortened
 from historyapp.models import Session, StepNote, Summary
+from historyapp.models.families import FamilyPart, family_parts
 from historyapp.models.history import History
 from historyapp.models.own_rows import live_rows, own_rows
 from historyapp.services.annotations import dump_annotation
@@ -35,38 +37,70 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     Raises:
         Invalid: for a format that does not exist, or a position beyond the head.
     """
-    exporter = EXPORTERS.get(format)
-    if exporter is None:
-        raise Invalid(f"There is no export format {format!r}. Use one of: {', '.join(EXPORTERS)}.")
+    exporter = exporter_named(format)
     history = History(session, as_of)
     with writing():
-        add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
-    # A name that every file system accepts. The end of the id distinguishes sessions with the same title.
-    slug = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
-    name = f"{slug or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
+        _audit(session, format, actor)
+    name = _file_name(session, exporter)
     if exporter.live_only:
         sized = ((row.core(), row.size) for row in live_rows(history.lineage))
         entries = shortened(sized) if exporter.whole_steps else (entry for entry, _ in sized)
         summaries = Summary.objects.live(session, history.lineage, (1, history.lineage.last), as_of)
         live = _export_of(session, entries, summaries, session.head if as_of is None else as_of)
         return Export(name, exporter.media_type, exporter.write(live))
-    first, *others = _family(session, as_of)
-    return Export(name, exporter.media_type, exporter.write(first, others))
+    parts = family_parts([session.pk], as_of)
+    return Export(name, exporter.media_type, _write_parts(exporter, parts))
 
 
-def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
-    """The ancestors' shared entries, oldest first; the session; then its forks, each after its parent."""
-    ancestors = [(session, session.head if as_of is None else as_of)]
-    while (parent := ancestors[-1][0].forked_from) is not None:
-        child, head = ancestors[-1]
-        ancestors.append((parent, min(child.fork_position, head)))
-    for ancestor, head in reversed(ancestors):
-        yield _own_entries(ancestor, head)
-    generation = [session.pk]
-    while as_of is None and generation:
-        forks = list(Session.objects.filter(forked_from__in=generation).order_by("created_at", "id"))
-        yield from (_own_entries(fork, fork.head) for fork in forks)
-        generation = [fork.pk for fork in forks]
+def export_together(sessions: Sequence[Session], format: str, *, actor: str = "") -> Export:
+    """Sessions of one family as one file, which contains each entry once, in a format for whole families.
+
+    The name of the file comes from the oldest session of the family.
+
+    Raises:
+        Invalid: for a format that does not exist.
+        NotFound: when the sessions have been deleted.
+    """
+    exporter = exporter_named(format)
+    parts = family_parts([session.pk for session in sessions])
+    oldest = Session.objects.filter(pk=parts[0].session).first() if parts else None
+    if oldest is None:
+        raise NotFound("The session has been deleted.")
+    with writing():
+        for session in sessions:
+            _audit(session, format, actor)
+    return Export(_file_name(oldest, exporter), exporter.media_type, _write_parts(exporter, parts))
+
+
+def exporter_named(format: str) -> Exporter:
+    """The exporter of a format. Raises ``Invalid`` when there is none."""
+    exporter = EXPORTERS.get(format)
+    if exporter is None:
+        raise Invalid(f"There is no export format {format[:100]!r}. Use one of: {', '.join(EXPORTERS)}.")
+    return exporter
+
+
+def _audit(session: Session, format: str, actor: str) -> None:
+    add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
+
+
+def _file_name(session: Session, exporter: Exporter) -> str:
+    """A name that every file system accepts. The end of the id distinguishes sessions with the same title."""
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
+    return f"{slug or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
+
+
+def _write_parts(exporter: Exporter, parts: Iterable[FamilyPart]) -> Iterator[str]:
+    """The text of the sessions. Those that are deleted before they are written are left out."""
+    exported = (_own_entries(session, part.head) for part in parts for session in _with_id(part.session))
+    first = next(exported, None)
+    if first is not None:
+        yield from exporter.write(first, exported)
+
+
+def _with_id(id: UUID) -> Iterable[Session]:
+    """The session, if it exists. Sessions are read one by one, because their rows can be long."""
+    return Session.objects.filter(pk=id)
 
 
 def _own_entries(session: Session, head: int) -> ExportSession:

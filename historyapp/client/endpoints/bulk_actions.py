@@ -57,7 +57,8 @@ def estimate_bulk_compression(
 
 
 def export_many(sessions: Iterable[Id], *, format: str = "playhead_jsonl") -> Stream[bytes]:
-    """A zip file with one file for each session, in chunks as they arrive."""
+    """A zip file in chunks as they arrive. It has a file for each session. In ``playhead_jsonl``, forks of
+    the same session are one file."""
     body = drop_nulls({"sessions": _ids(sessions), "format": format})
     api_call = ApiCall("POST", "/exports", lambda _: None, body=body)
     return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))

@@ -4,17 +4,16 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
-from historyapp.core.errors import Invalid, NotFound, PlayheadError
-from historyapp.core.exporters import EXPORTERS
+from historyapp.core.errors import PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.models import Project, Session
+from historyapp.models.families import by_family
 from historyapp.services.bulk.start import check_sessions
-from historyapp.services.exports import export_session
+from historyapp.services.exports import Export, export_session, export_together, exporter_named
 
 INDEX_NAME = "index.json"
 """The last file. It lists the other files, and the sessions that are missing with the reasons."""
@@ -59,36 +58,53 @@ class _ZipBuffer:
 def export_zip(project: Project, ids: Sequence[UUID], format: str, *, actor: str = "") -> ZipExport:
     """The sessions in one of the export formats, each as a file.
 
+    In Playhead's own format, which contains forks and the entries that forks share, the sessions that were
+    forked from the same session are one file. So each entry is written once.
+
     Raises:
         Invalid: for a format that does not exist, and for no sessions or too many of them.
     """
-    if format not in EXPORTERS:
-        raise Invalid(f"There is no export format {format[:100]!r}. Use one of: {', '.join(EXPORTERS)}.")
-    sessions = check_sessions(ids)
+    exporter, chosen = exporter_named(format), check_sessions(ids)
+    groups = [[id] for id in chosen] if exporter.live_only else by_family(chosen)
     stamp = timezone.now().strftime("%Y-%m-%d-%H%M%S")
-    return ZipExport(f"sessions-{stamp}.zip", _zipped(project, sessions, format, actor))
+    return ZipExport(f"sessions-{stamp}.zip", _zipped(project, groups, format, actor))
 
 
-def _zipped(project: Project, ids: Sequence[UUID], format: str, actor: str) -> Iterator[bytes]:
-    buffer, files, missing = _ZipBuffer(), list[dict[str, Any]](), list[dict[str, Any]]()
+def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str) -> Iterator[bytes]:
+    """The zip file, with a file for each group of sessions."""
+    buffer, files, missing = _ZipBuffer(), list[dict[str, str]](), list[dict[str, str]]()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for id in ids:
+        for ids in groups:
+            rows = Session.objects.filter(project=project)
+            # The rows of a family can be long together, and the index needs only the titles.
+            found = (rows.only("project_id", "title") if len(ids) > 1 else rows).in_bulk(ids)
+            missing += [_missing(id, f"There is no session {id}.") for id in ids if id not in found]
+            sessions = [found[id] for id in ids if id in found]
+            if not sessions:
+                continue
             try:
-                session = Session.objects.filter(project=project, pk=id).first()
-                if session is None:
-                    raise NotFound(f"There is no session {id}.")
-                export = export_session(session, format, actor=actor)
-                name = _free_name(export.name, id, {file["file"] for file in files})
+                export = _export(sessions, format, actor)
+                name = _free_name(export.name, sessions[0].pk, {file["file"] for file in files})
                 with archive.open(_zip_info(name), "w", force_zip64=True) as file:
                     for chunk in export.chunks:
                         file.write(chunk.encode())
                         yield from buffer.take(_CHUNK_SIZE)
-                files.append({"file": name, "session": str(id), "title": session.title})
+                files += [{"file": name, "session": str(one.pk), "title": one.title} for one in sessions]
             except PlayheadError as error:
-                missing.append({"session": str(id), "reason": error.detail})
+                missing += [_missing(session.pk, error.detail) for session in sessions]
         index = {"format": format, "files": files, "not_exported": missing}
         archive.writestr(_zip_info(INDEX_NAME), dump_json(index).encode())
     yield from buffer.take()
+
+
+def _export(sessions: Sequence[Session], format: str, actor: str) -> Export:
+    if len(sessions) > 1:
+        return export_together(sessions, format, actor=actor)
+    return export_session(sessions[0], format, actor=actor)
+
+
+def _missing(id: UUID, reason: str) -> dict[str, str]:
+    return {"session": str(id), "reason": reason}
 
 
 def _zip_info(name: str) -> zipfile.ZipInfo:
