@@ -96,8 +96,8 @@ def _size_note(request: RecordedRequest) -> str:
     source = "as billed" if request.reported else "by our count"
     if request.model_window:
         return f"of {request.model_window:,} tokens, {source}"
-    window = f"unknown, at least {request.largest:,}" if request.largest else "unknown"
-    return f"tokens, {source} · model window: {window}"
+    window = f"unknown (at least {request.largest:,})" if request.largest else "unknown"
+    return f"tokens, {source} · context window {window}"
 
 
 def _bar(request: RecordedRequest) -> list[BarPart]:

@@ -146,7 +146,10 @@ def block_url(location: Location, block: Block, part: str = "rest") -> str:
 
 @register.filter
 def arguments(calls: str, names: list[str]) -> str:
-    """Previews of tool calls without tool names; long paths keep only their end."""
+    """Previews of tool calls without tool names; long paths keep only their end.
+
+    If no call has arguments, the names of the tools.
+    """
     previews: list[str] = []
     for number, name in enumerate(names):
         is_last, call, later_calls = number == len(names) - 1, calls, ""
@@ -159,7 +162,7 @@ def arguments(calls: str, names: list[str]) -> str:
         if is_last:
             break
         calls = f"{names[number + 1]}({later_calls}"
-    return " · ".join(filter(None, previews))
+    return " · ".join(filter(None, previews)) or ", ".join(dict.fromkeys(names))
 
 
 @register.simple_tag

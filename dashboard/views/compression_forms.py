@@ -105,11 +105,13 @@ def _form_page(
             estimates.append(_estimate(session, form.run_requests()[number], payer))
         except Invalid as error:
             estimates.append(StrategyEstimate(refusal=error.detail))
+    notes = [each.estimate.note for each in estimates if each.estimate and each.estimate.note]
     shown: dict[str, Any] = {
         **page_context(request, newest_step(session)),
         "form": form,
         "settings": load_settings(session.settings),
         "estimates": estimates,
+        "notes": list(dict.fromkeys(notes)),  # both sides of a comparison may have the same one
         "active": session.compression_runs.active().filter(trial=False).first(),
         "max_compared": MAX_COMPARED,
         "refusal": refusal,

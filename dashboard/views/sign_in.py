@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.forms.password import PasswordForm
 from historyapp.core.errors import NotFound
 from historyapp.services.devices import remember_device
-from historyapp.services.keys import SIGN_IN_MINUTES, default_address, use_sign_in_link
+from historyapp.services.keys import SIGN_IN_MINUTES, check_sign_in_link, default_address, use_sign_in_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -45,9 +45,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Shows a button first, because programs that preview links would use up the link."""
-    if request.method != "POST":
-        return render(request, "account/sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
     try:
+        if request.method != "POST":
+            check_sign_in_link(token)
+            return render(request, "account/sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
         user = use_sign_in_link(token)
     except NotFound as error:
         context = {"form": PasswordForm(request), "next": "/", "command": link_command(request)}

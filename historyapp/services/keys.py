@@ -184,20 +184,34 @@ def default_address() -> str:
     return settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME) or LOCAL_ADDRESS
 
 
+def check_sign_in_link(token: str) -> None:
+    """Checks that a sign-in link can be used, without using it up.
+
+    Raises:
+        NotFound: as :func:`use_sign_in_link`.
+    """
+    _usable(SignInLink.objects.filter(token_hash=hash_secret(token)).first())
+
+
 def use_sign_in_link(token: str) -> User:
     """Uses up a sign-in link. Returns its user.
 
     Raises:
         NotFound: when the link never existed, has been used or has expired. The error does not say which.
     """
+    with writing():
+        links = SignInLink.objects.select_for_update()
+        link = _usable(links.filter(token_hash=hash_secret(token)).first())
+        link.used_at = timezone.now()
+        link.save(update_fields=["used_at"])
+        return link.user
+
+
+def _usable(link: SignInLink | None) -> SignInLink:
     now = timezone.now()
     # A link that expires later than this was created before the clock was set back.
     latest = now + timedelta(minutes=SIGN_IN_MINUTES)
-    with writing():
-        link = SignInLink.objects.select_for_update().filter(token_hash=hash_secret(token)).first()
-        usable = link is not None and not link.used_at and now <= link.expires_at <= latest
-        if link is None or not usable or not link.user.is_active:
-            raise NotFound("This sign-in link has been used or is too old.")
-        link.used_at = now
-        link.save(update_fields=["used_at"])
-        return link.user
+    usable = link is not None and not link.used_at and now <= link.expires_at <= latest
+    if link is None or not usable or not link.user.is_active:
+        raise NotFound("This sign-in link has been used or is too old.")
+    return link

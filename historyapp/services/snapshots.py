@@ -1,5 +1,6 @@
 """Snapshots: records served contexts, rebuilds them from the log and compares two of them."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,8 @@ from historyapp.core.context_diff import (
     diff_segments,
 )
 from historyapp.core.errors import NotFound
-from historyapp.core.formats import prefix_bytes
+from historyapp.core.formats import prefix_bytes, render_bytes
+from historyapp.core.formats.base import EARLIER_START, START
 from historyapp.core.formats.tools import maker_of
 from historyapp.core.manifest import Manifest
 from historyapp.core.settings import load_settings
@@ -131,6 +133,10 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
     )
     request = build(past, spec).request
     sha256 = digest(request)
+    if sha256 != snapshot.sha256:
+        earlier = json.loads(render_bytes(request).decode().replace(START, EARLIER_START))
+        if digest(earlier) == snapshot.sha256:
+            return RebuiltRequest(earlier, snapshot.sha256, True)
     return RebuiltRequest(request, sha256, sha256 == snapshot.sha256)
 
 

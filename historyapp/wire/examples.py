@@ -269,7 +269,7 @@ RECORDED_REQUEST: dict[str, Any] = {
         "place": "end", "first_byte": None, "part": None, "new_positions": [2, 3], "shared_tokens": 12_410,
         "reusable_tokens": 12_288, "missed_tokens": 0, "saved": 0.0086, "cached_cost": 0.0014,
     },
-    "notes": ["About 12,400 tokens of the request are not in the transcript: tools and system prompt."],
+    "notes": ["About 12,400 tokens of the request are not recorded: tools and system prompt."],
     "total": 3,
     "messages": [{"role": "user", "position": 1, "tokens": 8, "content": INPUT}],
     "next": "WyJyZXF1ZXN0IiwxXQ",

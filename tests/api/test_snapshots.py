@@ -1,10 +1,12 @@
 """Snapshots over HTTP: listed, rebuilt byte by byte, compared."""
 
+import json
 from typing import Any
 
 import pytest
 
 from historyapp.core.formats import FORMATS
+from historyapp.core.formats.base import EARLIER_START, START
 from historyapp.core.policies import POLICIES
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
@@ -141,6 +143,24 @@ def test_cache_savings_are_at_the_models_prices(three: Agent) -> None:
     assert saved["gpt-5"] > 0
     assert saved["claude-opus-4-5"] > 0
     assert saved["llama-9"] == "unknown"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_snapshot_from_before_the_text_at_the_beginning_changed_is_rebuilt(
+    alice: Agent, run: Agent, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a request begins with the model's output; Anthropic's API needs a user's message before it."""
+    grow(run, "call_0")
+    monkeypatch.setattr("historyapp.core.formats.base.START", EARLIER_START)
+    monkeypatch.setattr("historyapp.core.formats.anthropic_messages.START", EARLIER_START)
+    served = run.post("/contexts", {"format": format}).body
+    monkeypatch.undo()
+    rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
+    assert rebuilt["matches"] is True
+    assert rebuilt["request"] == served["request"]
+    is_framed = format == "anthropic_messages"
+    assert (EARLIER_START in json.dumps(served["request"])) == is_framed
+    assert (START in json.dumps(run.post("/contexts", {"format": format})["request"])) == is_framed
 
 
 def test_missing_and_foreign_snapshots_are_404(alice: Agent, three: Agent) -> None:

@@ -59,7 +59,7 @@ def test_the_list_and_the_running_agents_are_updated(page: Page, project: Projec
     expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
     session = create_session(project, names={"title": "Audit the ledgers"})
     append(project, session.pk, [act("look")])
-    titles, at_work = page.locator(".sessions .title"), page.get_by_role("region", name="Running now")
+    titles, at_work = page.locator(".sessions .title"), page.get_by_role("region", name="Live now")
     expect(at_work).to_contain_text("Audit the ledgers")
     expect(at_work).to_contain_text("step 1 is running: look")
     expect(titles).to_have_text(["Audit the ledgers"])

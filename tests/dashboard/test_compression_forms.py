@@ -93,8 +93,15 @@ def test_a_provider_with_a_key_is_named_if_the_provider_of_the_settings_has_none
     session.settings = {"llm_name": "gpt-5.2"}
     session.save()
     page = text(alice.get(form(session, "?strategy=episode_summary")))
-    assert "The settings choose the model gpt-5.2. There is no key for this model's provider" in page
+    assert "The session's model for summaries is gpt-5.2. There is no key for this model's provider" in page
     assert "Anthropic has an API key on this server: choose one of its models to use it." in page
+    comparison = text(
+        alice.get(
+            reverse("compare", args=[session.pk]),
+            {"a-strategy": "episode_summary", "b-strategy": "ai_summary"},
+        )
+    )
+    assert comparison.count("The session's model for summaries is") == 1
 
 
 @pytest.mark.parametrize(

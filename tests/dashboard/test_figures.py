@@ -81,7 +81,7 @@ def test_a_failing_step_is_shown_with_its_line_unless_it_was_rewound(alice: Clie
 
 def test_htmx_gets_all_but_the_tables(alice: Client, counted: Session) -> None:
     part = html(alice.get("/figures", headers={"HX-Request": "true"}))
-    assert "Running now" in part
+    assert "Live now" in part
     assert "the same as in the previous 30 days" in part
     assert "<main" not in part
     assert "<table" not in part

@@ -63,7 +63,7 @@ def test_a_panel_shows_recorded_by_default(alice: Client, imported: Session) -> 
     assert "Before step 2" in shown
     assert "87,605 of 272,000 tokens, as billed" in shown
     assert "Cache 98 % read 86,000 read · 0 written · 1,605 new · $" in shown
-    assert "About 87,000 tokens of the request are not in the transcript: tools and system prompt" in shown
+    assert "About 87,000 tokens of the request are not recorded: tools and system prompt" in shown
 
 
 @pytest.mark.parametrize(("model", "billed_input"), [("my-own", 240_000), ("gpt-4", 9_500)])
@@ -74,9 +74,9 @@ def test_an_unknown_window_is_never_smaller_than_the_bill(
     usage = {"input_tokens": billed_input, "output_tokens": 9}
     output = draft(ModelOutput(text="done"), model=model, usage=usage, source={"line": 1})
     append(project, session.pk, [ask("go"), output])
-    lower = f"unknown, at least {billed_input:,}"
-    assert f"{billed_input:,} tokens, as billed · model window: {lower}" in panel(alice, session)
-    assert f"model window: unknown, at least {short_figure(billed_input)}" in text(
+    lower = f"unknown (at least {billed_input:,})"
+    assert f"{billed_input:,} tokens, as billed · context window {lower}" in panel(alice, session)
+    assert f"context window unknown (at least {short_figure(billed_input)})" in text(
         alice.get(address(session, "", "overview"))
     )
     assert f"/ {max(billed_input, 8_000):,} tokens" in panel(alice, session, "?step=1&mode=what_if")
@@ -85,7 +85,7 @@ def test_an_unknown_window_is_never_smaller_than_the_bill(
 def test_an_unknown_window_has_no_size_without_usage(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "my-own"})
     append(project, session.pk, [ask("go"), act()])
-    assert "tokens, by our count · model window: unknown" in panel(alice, session)
+    assert "tokens, by our count · context window unknown" in panel(alice, session)
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 
@@ -152,7 +152,7 @@ def test_the_panel_names_a_compaction_and_a_take_that_it_leaves_out(alice: Clien
     rewind(project, session.pk, Target(to_step=2))
     append(project, session.pk, [act("d"), ok()])
     shown = panel(alice, session, "?step=3")
-    assert "Step 1 had been compacted by the agent into a summary." in shown
+    assert "The agent had compacted step 1 into a summary." in shown
     assert "step 3 , rewound (take)." in shown
 
 

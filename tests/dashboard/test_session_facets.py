@@ -140,7 +140,7 @@ def test_running_agents_are_shown_above_the_list(alice: Client, project: Project
 
 def test_nothing_is_shown_above_the_list_without_running_agents(alice: Client, project: Project) -> None:
     make(project, "of January")
-    assert "Running now" not in text(alice.get("/"))
+    assert "Live now" not in text(alice.get("/"))
 
 
 @pytest.fixture

@@ -48,10 +48,22 @@ def test_opening_a_link_asks_for_confirmation_and_does_not_use_it_up(
 def test_a_link_works_once(client: Client, alice_user: User) -> None:
     path = f"/sign-in/{create_sign_in_link(alice_user)}"
     Client().post(path)
-    response = client.post(path)
-    assert response.status_code == 404
-    assert "has been used or is too old" in text(response)
+    for response in (client.get(path), client.post(path)):
+        assert response.status_code == 404
+        assert "has been used or is too old" in text(response)
+        assert "To get a new sign-in link" in text(response)
+        assert "playhead sign-in" in text(response)
+        assert 'name="password"' in html(response)
     assert not is_signed_in(client)
+
+
+def test_a_used_link_leads_a_signed_in_person_to_the_sessions(client: Client, alice_user: User) -> None:
+    path = f"/sign-in/{create_sign_in_link(alice_user)}"
+    client.post(path)
+    again = client.get(path)
+    assert "You are already signed in. Show the sessions" in text(again)
+    assert '<a class="button primary" href="/">' in html(again)
+    assert 'name="password"' not in html(again)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -172,7 +184,9 @@ def test_the_suggested_command_makes_a_link_to_the_address_of_the_page(
     settings.PLAYHEAD_BASE_URL = base
     settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "play.example.org"]
     for page in (client.get("/sign-in", headers={"host": host}), _used_up(client, host)):
-        assert f'<pre class="command">{command}</pre>' in unescape(html(page))
+        assert f'<pre class="text code" id="link-command" tabindex="0">{command}</pre>' in unescape(
+            html(page)
+        )
 
 
 def _used_up(client: Client, host: str) -> Any:

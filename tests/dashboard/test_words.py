@@ -23,7 +23,7 @@ from historyapp.core.episodes import STATUSES
         ("bash(path='/home/me/code/project/src/a.py')", "…/src/a.py"),
         ("bash(path='/etc/passwd')", "/etc/passwd"),
         ("bash(options={'a': 1})", "options={'a': 1}"),
-        ("bash()", ""),
+        ("bash()", "bash"),
         ("bash(command='cut off in the mid…", "command='cut off in the mid…"),
         ("other(x=1)", "other(x=1"),
     ],

@@ -22,7 +22,10 @@ from historyapp.core.tokens import TokenCounter
 
 Role = Literal["system", "user", "assistant", "tool"]
 Piece = Literal["reasoning", "text", "call"]
-START = "(What came before is not shown.)"
+START = "(No user message is shown before this.)"
+"""True for a context whose beginning is left out, and for a whole session that begins with the model."""
+EARLIER_START = "(What came before is not shown.)"
+"""What :data:`START` was before 2026-11-28. It has as many tokens, so older snapshots are chosen alike."""
 CONTINUE = "Continue."
 OVERHEAD = 4
 """Tokens around each text, tool call and tool result: 3 for a message and 1 for its role.

@@ -106,7 +106,7 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
         yield Notice("read_again", text, tuple(read_again[:8]))
     if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
         waited, step = figures.waits[0]
-        yield Notice("longest_pause", "Longest pause, before the next input", (step,), waited)
+        yield Notice("longest_pause", "Longest wait for an input", (step,), waited)
     if figures.is_dated and figures.slowest and figures.slowest[0].score >= LONG_STEP:
         slowest = figures.slowest[0]
         text = f"Slowest step: {slowest.tool}"

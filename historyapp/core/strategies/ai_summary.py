@@ -127,8 +127,8 @@ AI_SUMMARY = Strategy(
     name="ai_summary",
     title="Summary with key points",
     description=(
-        "The model turns several steps into one summary with goal, decisions, names, errors and open "
-        "questions: one request for each batch. Without a model, it makes an extract."
+        "A model turns several steps into one summary with goal, decisions, names, errors and open "
+        "questions. Each batch takes one request. Without a model, Playhead makes an extract."
     ),
     covers="batch",
     uses_model=True,

@@ -43,10 +43,10 @@ def _line(episode: Episode, material: Material, resources: Resources) -> str:
 
 EPISODE_SUMMARY = Strategy(
     name="episode_summary",
-    title="A line for each step",
+    title="One line per step",
     description=(
-        "The model writes one line for each step, with the facts that it gathered: one short request for "
-        "each step. Without a model, it makes an extract."
+        "A model writes one line for each step, with the facts that the step found. Each step takes one "
+        "short request. Without a model, Playhead makes an extract."
     ),
     covers="step",
     uses_model=True,

@@ -199,7 +199,7 @@ def choose_model(
                 fallback = _with_key(FALLBACK_MODEL)
                 return ChosenModel(fallback, f"{error.detail} {FALLBACK_MODEL} is used instead.")
         note = (
-            f"The settings choose the model {settings.llm_name}. {error.detail} "
+            f"The session's model for summaries is {settings.llm_name}. {error.detail} "
             "The local summariser is used instead."
         )
     titles: dict[str, None] = {}  # both providers of OpenAI have the same title

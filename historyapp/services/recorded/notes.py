@@ -23,9 +23,9 @@ PARTS: dict[Part, str] = {
 }
 """The names of a request's parts in sentences."""
 _SOURCES = {
-    "snapshot": "The output names the snapshot of this request.",
-    "served": "This is the newest context that Playhead served just before the step.",
-    "transcript": "Rebuilt from the imported transcript.",
+    "snapshot": "The step's output names the snapshot of this request.",
+    "served": "This is the newest context that Playhead served before the step. The output does not name it.",
+    "transcript": "This request is rebuilt from the imported transcript.",
     "log": "The agent did not record its request. This is everything that was live before the step. "
     "The agent may have left out some of it.",
 }
@@ -49,15 +49,15 @@ def unseen_note(tokens: RequestTokens) -> str:
         return _difference(tokens)
     unseen = tokens.parts.get("unseen", 0)
     if unseen >= 0:
-        note = f"About {_rounded(unseen):,} tokens of the request are not in the transcript: "
+        note = f"About {_rounded(unseen):,} tokens of the request are not recorded: "
         note += "tools and system prompt"
         reasons = {jump.reason for jump in tokens.jumps}
         note += ", files that inputs name with @" if "attached" in reasons else ""
         note += ", results of the provider's own tools" if "hosted" in reasons else ""
         note += ", and other text that the agent added." if "unknown" in reasons else "."
     else:
-        note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript. "
-        note += "The agent left out parts of it; which ones is unknown."
+        note = f"The request had about {_rounded(-unseen):,} tokens fewer than the log. "
+        note += "The agent left out parts of the log; which parts is unknown."
     return f"{note} {_difference(tokens)}".strip()
 
 
@@ -66,7 +66,7 @@ def _rounded(tokens: int) -> int:
     return round(tokens, -2) if tokens >= 1_000 else tokens
 
 
-_NO_USAGE = "The usage of this model call is not recorded: the size of the whole request is unknown."
+_NO_USAGE = "The usage of this model call is not recorded, so the size of the whole request is unknown."
 _COUNTING_ERROR = 0.01
 """A smaller difference, as a share of the billed input or cost, is treated as an error of counting."""
 
@@ -79,21 +79,21 @@ def _difference(tokens: RequestTokens) -> str:
         return f"Our count differs from the bill by {abs(difference):,} tokens." if difference else ""
     comparison = "more" if difference > 0 else "fewer"
     return (
-        f"The provider billed {abs(difference):,} tokens {comparison} than our count; the reason is unknown."
+        f"The provider billed {abs(difference):,} tokens {comparison} than we count; the reason is unknown."
     )
 
 
 def window_note(request: RecordedRequest) -> str:
     """What the agent had done with older steps."""
     first, window = request.first_step, request.window
-    earlier = f"Steps 1 to {first - 1:,}" if first > 2 else "Step 1" if first == 2 else ""
+    earlier = f"steps 1 to {first - 1:,}" if first > 2 else "step 1" if first == 2 else ""
     match window.begins:
         case "compaction":
-            note = f"{earlier or 'Everything before it'} had been compacted by the agent into a summary."
+            note = f"The agent had compacted {earlier or 'all older entries'} into a summary."
         case "cleared":
-            note = f"{earlier or 'Everything before it'} had been cleared from the context."
+            note = f"The agent had cleared {earlier or 'all older entries'} from the context."
         case "older":
-            note = f"{earlier or 'Older entries'} would not fit into the model's window. "
+            note = f"{(earlier or 'older entries').capitalize()} would not fit into the model's window. "
             note += "Whether the model saw any of them is unknown."
         case _:
             note = ""
@@ -109,10 +109,9 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
     before, where = request.step - 1, _first_byte(changes)
     match changes.place:
         case "removed":
-            note = f"The request has about {_rounded(request.removed):,} tokens fewer than that of "
-            note += f"step {before:,} plus what was added. Something was removed, as agents do with "
-            note += "old results and providers with the thoughts of earlier turns. "
-            return f"{note}The transcript does not name it."
+            note = f"About {_rounded(request.removed):,} tokens that the request of step {before:,} had were "
+            note += "removed. What was removed is not recorded. Agents remove old results, and providers "
+            return f"{note}remove the thoughts of earlier turns."
         case "instruction":
             return f"The instruction has changed since step {before:,}{where}."
         case "history" if request.snapshot:
@@ -121,7 +120,9 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             return f"The agent replaced its history since step {before:,}. The requests differ{where}."
     added = _added(request, changes)
     byte = "" if changes.first_byte is None else f" (byte {changes.first_byte:,})"
-    return f"{added} The requests first differ at the end of the previous one{byte}: nothing was removed."
+    return (
+        f"{added} The request first differs from the previous one at its end{byte}, so nothing was removed."
+    )
 
 
 def _first_byte(changes: RequestChanges) -> str:

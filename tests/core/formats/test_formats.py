@@ -14,7 +14,8 @@ from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResul
 from historyapp.core.episodes import conversation_parts
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS, format_named, prefix_bytes, render_bytes
-from historyapp.core.formats.base import BUILT_IN_TOOL_TOKENS, CONTINUE, START
+from historyapp.core.formats.base import BUILT_IN_TOOL_TOKENS, CONTINUE, EARLIER_START, START
+from historyapp.core.tokens import count_tokens
 from tests.core.entries import result, session
 from tests.core.formats.contexts import (
     ENCRYPTED,
@@ -341,3 +342,7 @@ def test_two_tools_of_one_name_are_refused(name: str) -> None:
 def test_the_error_of_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(Invalid, match=", ".join(FORMATS)):
         format_named("xml")
+
+
+def test_the_text_at_the_beginning_has_as_many_tokens_as_the_earlier_one() -> None:
+    assert count_tokens(START) == count_tokens(EARLIER_START)

@@ -109,7 +109,7 @@ def test_compacted_steps_are_not_in_the_request(session: Session) -> None:
     assert request.window.begins == "compaction"
     assert request.first_step == 3
     assert seen(session, 4).first_step == 3
-    assert "Steps 1 to 2 had been compacted" in " ".join(notes(request, None))
+    assert "The agent had compacted steps 1 to 2 into a summary." in " ".join(notes(request, None))
 
 
 def test_a_step_that_does_not_exist_has_no_request(session: Session) -> None:
@@ -124,7 +124,7 @@ def test_the_reported_input_is_shown_with_our_count(session: Session) -> None:
     assert (first.total, second.total) == (12_500, 12_520)
     assert first.tokens.parts["unseen"] == second.tokens.parts["unseen"]
     assert abs(second.tokens.difference or 0) < 20
-    assert "tokens of the request are not in the transcript: tools and system prompt" in notes(first, None)[1]
+    assert "tokens of the request are not recorded: tools and system prompt" in notes(first, None)[1]
 
 
 def test_unknown_figures_are_reported_as_unknown(session: Session) -> None:
@@ -203,7 +203,7 @@ def test_an_unrecorded_removal_is_reported_and_the_cache_shows_the_shared_part(
     assert changes.shared == 20_000
     assert not changes.is_missed
     words = " ".join(notes(request, changes))
-    assert "Something was removed" in words
+    assert "What was removed is not recorded." in words
     assert "nothing was removed" not in words
 
 
@@ -274,7 +274,7 @@ def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
     assert changes.place == "end"
     assert changes.first_byte
     words = " ".join(notes(seen(session, 2), changes))
-    assert f"the end of the previous one (byte {changes.first_byte:,}): nothing was removed." in words
+    assert f"at its end (byte {changes.first_byte:,}), so nothing was removed." in words
 
 
 def test_two_snapshots_with_other_instructions_differ_in_the_instructions(session: Session) -> None:
