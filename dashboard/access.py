@@ -104,6 +104,7 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
         sessions = Session.objects.filter(pk=session_id, project__members=request.user)
     runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
     sessions = sessions.select_related("project", "forked_from", "spawned_by", "stale_outcomes", "annotation")
+    sessions = sessions.defer("forked_from__metadata", "spawned_by__metadata")
     session = sessions.annotate(has_active_run=Exists(runs)).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")

@@ -27,6 +27,7 @@ BEFORE = 3
 """Pairs shown before the first difference if the page begins there."""
 CANDIDATES = 20
 """Sessions, takes and forks that are offered for a comparison."""
+_SHOWN = ("title", "agent", "steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,12 @@ def candidates(session: Session) -> list[Candidate]:
         reference = RunReference(session_id, None, take.rewind.position)
         steps = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off after step {take.after_step:,}"
         runs.append(Candidate("Take", steps, "", comparison_address(reference, session_id)))
-    forks = session.forks.order_by("-pk")[:CANDIDATES]
+    forks = session.forks.only(*_SHOWN).order_by("-pk")[:CANDIDATES]
     runs += [_session("Fork", session_id, fork) for fork in forks]
     shown = [session_id, *(fork.pk for fork in forks)]
     shown += [session.forked_from_id] if session.forked_from_id else []
     newest = Session.objects.filter(project_id=session.project_id).exclude(pk__in=shown)
-    newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first()[:CANDIDATES]
+    newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first().only(*_SHOWN)[:CANDIDATES]
     return runs + [_session("Session", session_id, other) for other in newest]
 
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Invalid
 from historyapp.models import Project, Session, ShareLink
+from historyapp.models.sessions import large_columns
 from historyapp.models.shares import ShareQuerySet
 
 LINKS = 50
@@ -33,7 +34,7 @@ def session_links(session: Session, query: QueryDict) -> ShareList:
 def project_links(project: Project, query: QueryDict) -> ShareList:
     """The usable links to all sessions of a project."""
     links = ShareLink.objects.usable(timezone.now()).filter(session__project=project)
-    return _page(links.select_related("session"), query, of_project=True)
+    return _page(links.select_related("session").defer(*large_columns("session")), query, of_project=True)
 
 
 def _page(usable: ShareQuerySet, query: QueryDict, *, of_project: bool = False) -> ShareList:

@@ -22,6 +22,7 @@ from historyapp.core.errors import PlayheadError
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.json import MAX_DEPTH, MAX_VALUES
+from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.core.settings import SessionSettings
 from historyapp.services.append import MAX_TOOL_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
@@ -114,6 +115,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     )
     figures = {what: int(figure.replace(",", "")) for what, figure in table.items()}
     assert figures["Tool calls of one `model_output`"] == MAX_TOOL_CALLS
+    assert figures["Characters of a session's `metadata` as compact JSON in ASCII"] == MAX_METADATA
     assert figures["Levels of nested objects and lists"] == MAX_DEPTH
     assert figures["JSON values in one body"] == MAX_VALUES
     assert figures["Steps in one text of `progress`"] == MAX_STEPS
@@ -121,8 +123,8 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
-    set_elsewhere = {MAX_TOOL_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, KEPT_CHARACTERS, 32 * 2**20}
-    assert limits(schema) | set_elsewhere == set(figures.values())
+    set_elsewhere = {MAX_TOOL_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, MAX_METADATA, KEPT_CHARACTERS}
+    assert limits(schema) | set_elsewhere | {32 * 2**20} == set(figures.values())
 
 
 def test_the_page_of_errors_is_made_from_their_list() -> None:

@@ -6,6 +6,7 @@ from dashboard.access import PersonRequest, actor
 from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO
 from historyapp.models import ApiKey, Project, Session, SpendingCounter
+from historyapp.models.sessions import large_columns
 from historyapp.models.spending import CounterQuerySet
 from historyapp.services.caps import Cap, caps_of, set_caps
 
@@ -50,7 +51,8 @@ def key_forms(project: Project) -> list[KeyForm]:
 def capped_sessions(project: Project) -> list[Cap]:
     """The caps of sessions, the newest first."""
     counters = SpendingCounter.objects.capped().filter(project=project).exclude(session=None)
-    return caps_of(list(counters.select_related("session").order_by("-pk")[:MAX_SESSIONS]))
+    counters = counters.select_related("session").defer(*large_columns("session"))
+    return caps_of(list(counters.order_by("-pk")[:MAX_SESSIONS]))
 
 
 def save_caps(

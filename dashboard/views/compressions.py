@@ -23,6 +23,8 @@ from dashboard.strategy_rows import PAGE as PAGE_OF_ROWS
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
 from historyapp.models import CompressionItem, CompressionRun
+from historyapp.models.compressions import RunQuerySet
+from historyapp.models.sessions import large_columns
 from historyapp.services.compression.start import cancel_run, find_run, retry_run
 from historyapp.services.strategy_comparisons import compare_strategies, find_comparison
 
@@ -48,7 +50,7 @@ def compressions(request: PersonRequest) -> HttpResponse:
     shown = CompressionRun.objects.filter(project=project)
     shown = CompressionRun.objects.filter(session=session) if session else shown
     shown = shown.filter(pk__lt=before) if before else shown
-    runs = list(shown.newest_first().select_related("session")[: PAGE + 1])
+    runs = list(_with_titles(shown.newest_first())[: PAGE + 1])
     page = runs[:PAGE]
     context = {
         "project": session.project if session else project,
@@ -64,6 +66,10 @@ def compressions(request: PersonRequest) -> HttpResponse:
         return render(request, FRAGMENTS[request.htmx.target], context)
     head = head_context(request, newest_step(session)) if session else {}
     return render(request, "compression/compressions.html", context | head)
+
+
+def _with_titles(runs: RunQuerySet) -> RunQuerySet:
+    return runs.select_related("session").defer(*large_columns("session"))
 
 
 def _read_uuid(query: QueryDict, name: str) -> UUID | None:
@@ -90,7 +96,7 @@ def progress(request: PersonRequest) -> HttpResponse:
         except ValueError:
             continue
     own_runs = CompressionRun.objects.filter(pk__in=ids, project__members=request.user)
-    runs = list(own_runs.select_related("session"))
+    runs = list(_with_titles(own_runs))
     watched = [run for run in runs if run.active]
     response = render(request, "compression/_runs_progress.html", {"runs": runs, "watched": watched})
     if len(watched) < len(runs):

@@ -18,12 +18,13 @@ from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_folds import folded_under, top_level
 from historyapp.models.session_lists import Order, page_of
-from historyapp.models.sessions import SessionQuerySet
+from historyapp.models.sessions import SessionQuerySet, large_columns
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import save_list_preference
 
 PAGE = 50
-UNLISTED = ("closed_spans", "fork_spans", "settings", "metadata", "search_text")
+_PARENTS = ("forked_from", "spawned_by")
+UNLISTED = ("closed_spans", "fork_spans", "settings", "search_text", *large_columns(*_PARENTS))
 """Columns that the list does not show."""
 
 
@@ -88,7 +89,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
 def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
     """The sessions that match, with the columns that a row shows."""
     listed = filters.apply(Session.objects.filter(project=project))
-    return listed.select_related("forked_from", "spawned_by", "annotation").defer(*UNLISTED)
+    return listed.select_related(*_PARENTS, "annotation").defer(*UNLISTED)
 
 
 @signed_in

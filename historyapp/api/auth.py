@@ -86,13 +86,17 @@ def actor(request: ApiRequest) -> str:
     return f"key:{request.auth.prefix}" if request.auth.prefix else request.auth.name
 
 
-def find_session(request: ApiRequest, session_id: UUID) -> Session:
+def find_session(request: ApiRequest, session_id: UUID, *, with_metadata: bool = False) -> Session:
     """The project's session.
+
+    Args:
+        with_metadata: load the metadata too. Otherwise it is loaded on first use.
 
     Raises:
         NotFound: when the project has no session with this id, even if another project has one.
     """
-    session = Session.objects.filter(pk=session_id, project=request.auth.project).first()
+    sessions = Session.objects.filter(pk=session_id, project=request.auth.project)
+    session = (sessions.defer(None) if with_metadata else sessions).first()
     if session is None:
         raise not_found("session", session_id)
     return session

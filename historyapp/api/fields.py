@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from historyapp.core.dates import known_time
 from historyapp.core.entries import check_unknown_fields
 from historyapp.core.errors import NotFound
+from historyapp.core.session_metadata import MAX_METADATA, metadata_size
 from historyapp.core.text import Text
 from historyapp.core.usage import MICRO
 from historyapp.services.append import as_utc
@@ -118,6 +120,23 @@ Title = Annotated[Line, Field(max_length=300)]
 Name = Annotated[Line, Field(max_length=200)]
 Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=100)]
 Metadata = dict[Text, Any]
+
+
+def _check_size(metadata: dict[str, Any]) -> dict[str, Any]:
+    if (size := metadata_size(metadata)) > MAX_METADATA:
+        raise PydanticCustomError(
+            "metadata_size",
+            "has {size} characters as JSON. Send at most {limit}, and append larger facts as entries",
+            {"size": f"{size:,}", "limit": f"{MAX_METADATA:,}"},
+        )
+    return metadata
+
+
+SessionMetadata = Annotated[
+    Metadata,
+    AfterValidator(_check_size),
+    Field(description=f"Any fields, at most {MAX_METADATA:,} characters as compact JSON in ASCII."),
+]
 
 AsOf = Annotated[
     QueryPosition | None, Field(description="Return the session as it was when this position was its head.")

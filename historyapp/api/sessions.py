@@ -12,10 +12,10 @@ from historyapp.api.fields import (
     AsOf,
     IdField,
     Line,
-    Metadata,
     Name,
     RequestBody,
     SessionId,
+    SessionMetadata,
     StepNumber,
     Tag,
     Title,
@@ -53,7 +53,7 @@ Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 Note = Annotated[Line, Field(max_length=MAX_NOTE)]
 Score = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE, allow_inf_nan=False)]
 ScoreName = Annotated[Line, Field(max_length=MAX_SCORE_NAME)]
-_BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings", "metadata")
+_BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings")
 
 
 class SettingsIn(SessionSettings):
@@ -97,7 +97,7 @@ class SessionIn(RequestBody):
     model: Name = ""
     tags: Tags = Field(default_factory=list)
     settings: SettingsIn | None = None
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: SessionMetadata = Field(default_factory=dict)
     spawned_by: IdField | None = Field(
         default=None, description="The session of this project whose agent starts this one, a sub-agent."
     )
@@ -140,7 +140,7 @@ class SessionPatch(RequestBody):
         "nothing is changed.",
     )
     settings: SettingsIn = Field(default_factory=SettingsIn)
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: SessionMetadata = Field(default_factory=dict)
 
 
 @router.post("/sessions", response={201: SessionOut}, summary="Create a session")
@@ -208,7 +208,7 @@ def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpRes
 
 @router.get("/sessions/{session_id}", response=SessionOut, summary="Read a session")
 def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
-    session = find_session(request, session_id)
+    session = find_session(request, session_id, with_metadata=True)
     return response_or_304(request, session, lambda: session_out(History(session, as_of)))
 
 

@@ -8,6 +8,8 @@ from historyapp.core.text import clean
 
 MAX_PLACE = 300
 """Characters. Of a longer folder, the end is kept, which differs most."""
+_MAX_READ = 2_000
+"""Characters of a value to search for a place."""
 _FOLDERS = ("cwd", "folder", "workdir", "working_directory")
 _REPOSITORIES = ("repository", "repo", "repository_url")
 _SCHEME = re.compile(r"[a-z]{1,10}(?:\+[a-z]{1,10})?://", re.IGNORECASE)
@@ -17,9 +19,10 @@ _BENCHMARK = re.compile(r"([A-Za-z0-9.-]{1,100}(?:_[A-Za-z0-9.-]{1,100})?)__([\w
 
 
 def places_in(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata about where a run worked, which its forks inherit."""
+    """The metadata about where a run worked, which its forks inherit, at most 2,000 characters of each."""
     names = (*_FOLDERS, *_REPOSITORIES, "instance_id")
-    return {name: value for name, value in metadata.items() if name in names}
+    places = {name: metadata[name] for name in names if isinstance(metadata.get(name), str)}
+    return {name: place[:_MAX_READ] for name, place in places.items()}
 
 
 def folder_of(metadata: Mapping[str, Any]) -> str:
@@ -47,6 +50,6 @@ def repository_of(metadata: Mapping[str, Any]) -> str:
 def _first(metadata: Mapping[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         value = metadata.get(name)
-        if isinstance(value, str) and (text := " ".join(clean(value[:2000]).split())):
+        if isinstance(value, str) and (text := " ".join(clean(value[:_MAX_READ]).split())):
             return text
     return ""

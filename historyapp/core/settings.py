@@ -13,7 +13,10 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
+
+from historyapp.core.entries import check_unknown_fields
 
 UNKNOWN_WINDOW = 200_000
 """The window in tokens of a model that the table does not list."""
@@ -101,6 +104,11 @@ class SessionSettings(BaseModel):
     """A name in the registry ``core/policies``; services check it."""
     format: str | None = None
     """A name in the registry ``core/formats``; services check it. Null: that of the model's provider."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_unknown_fields(cls, value: Any) -> Any:
+        return check_unknown_fields(cls, value)
 
     @field_validator("max_tokens", mode="wrap")
     @classmethod

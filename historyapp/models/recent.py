@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from historyapp.models.compressions import CompressionRun
 from historyapp.models.fields import as_uuid, uuid_value
-from historyapp.models.sessions import Session
+from historyapp.models.sessions import Session, large_columns
 from historyapp.models.sql import as_aware, fetch_all
 
 ACTIVE_WITHIN = timedelta(minutes=15)
@@ -56,7 +56,8 @@ def active_sessions(project: UUID) -> list[Session]:
 def running_compressions(project: UUID) -> list[CompressionRun]:
     """Waiting and running compressions, newest first."""
     active = CompressionRun.objects.filter(project=project, state__in=CompressionRun.ACTIVE)
-    return list(active.order_by("-pk").select_related("session")[:MAX_ACTIVE])
+    active = active.select_related("session").defer(*large_columns("session"))
+    return list(active.order_by("-pk")[:MAX_ACTIVE])
 
 
 def newest_failures(project: UUID) -> list[RecentFailure]:

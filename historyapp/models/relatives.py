@@ -76,7 +76,7 @@ def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]
     children = Session.objects.filter(spawned_by__in=owners, spawned_position__in=steps)
     children = children.filter(project=history.session.project_id).order_by("spawned_position", "id")
     by_step: dict[int, list[Session]] = {}
-    for child in children.only("spawned_by", "spawned_position", *columns)[:MAX_STARTED]:
+    for child in children.defer(None).only("spawned_by", "spawned_position", *columns)[:MAX_STARTED]:
         row = steps[child.spawned_position or 0]
         if child.spawned_by_id in (row.session_id, history.session.pk):
             by_step.setdefault(row.number, []).append(child)

@@ -267,7 +267,8 @@ class ProjectSearch:
     def hits(self, rows: Sequence[MatchingRow]) -> list[SearchHit]:
         """The rows that are live in a session, or all rows if takes are included."""
         missing = {row.owner for row in rows} - self._sessions.keys()
-        self._sessions |= Session.objects.filter(project=self.project).in_bulk(missing) if missing else {}
+        in_project = Session.objects.filter(project=self.project).with_lineages()
+        self._sessions |= in_project.in_bulk(missing) if missing else {}
         names_session = any(condition.name == "session" for condition in self.query.conditions)
         hits = []
         for row in rows:
@@ -296,6 +297,7 @@ class ProjectSearch:
         level, count = [session.pk], 0
         while level and count < MAX_FORKS:
             forks = Session.objects.filter(forked_from__in=level, fork_position__gte=position)
+            forks = forks.with_lineages()
             children = list(forks.exclude(status=Session.Status.ARCHIVED).order_by("pk")[: MAX_FORKS - count])
             count += len(children)
             yield from children

@@ -50,6 +50,15 @@ _REWINDS = "SELECT session_id, position, body FROM historyapp_entry WHERE kind =
 _FORK_SPANS = "SELECT id, fork_spans FROM historyapp_session WHERE id IN"
 
 
+LARGE_COLUMNS = ("metadata", "settings", "tail", "closed_spans", "fork_spans", "search_text", "strip")
+"""Columns that can be large. Lists load those that they need."""
+
+
+def large_columns(*relations: str) -> list[str]:
+    """The large columns of related sessions, as names for ``defer``."""
+    return [f"{relation}__{column}" for relation in relations for column in LARGE_COLUMNS]
+
+
 class _HasTags(models.Func):
     """The condition of the index. With a parameter, SQLite would also read sessions without tags."""
 
@@ -60,6 +69,10 @@ class _HasTags(models.Func):
 class SessionQuerySet(models.QuerySet["Session"]):
     def newest_first(self) -> Self:
         return self.order_by("-last_entry_at", "-id")
+
+    def with_lineages(self) -> Self:
+        """With the large columns that :meth:`Session.lineage` needs, and no others."""
+        return self.defer(*[column for column in LARGE_COLUMNS if column != "closed_spans"])
 
     def with_prefix(self, prefix: str) -> Self:
         """Sessions whose id begins with these hexadecimal digits. Dashes are ignored."""
@@ -85,6 +98,16 @@ class SessionQuerySet(models.QuerySet["Session"]):
         for text in texts:
             matching = matching.filter(GreaterThan(StrIndex(column, models.Value(text)), 0))
         return matching
+
+
+_AnySession = models.Manager.from_queryset(SessionQuerySet)
+
+
+class SessionManager(_AnySession["Session"]):
+    """Sessions without their metadata, which few readers need. It is loaded on first use."""
+
+    def get_queryset(self) -> SessionQuerySet:
+        return SessionQuerySet(self.model, using=self._db).defer("metadata")
 
 
 def empty_tail() -> dict[str, Any]:  # migrations name it
@@ -169,7 +192,7 @@ class Session(models.Model):
     compression_due = models.BooleanField(default=False)
     """Whether a compression is due. Workers search for such sessions."""
 
-    objects = SessionQuerySet.as_manager()
+    objects = SessionManager()
 
     _parsed_tail: tuple[Any, Tail] | None = None
     """A cache: the column's content and the parsed tail."""

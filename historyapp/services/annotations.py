@@ -137,7 +137,7 @@ def dump_annotation(session: Session) -> dict[str, Any]:
 
 def import_annotation(session: Session, annotation: Mapping[str, Any]) -> None:
     """Stores a new session's note and score from a file. Invalid values are ignored."""
-    note = _normalised(text(annotation.get("note")))[:MAX_NOTE]
+    note = _imported(annotation, "note", MAX_NOTE)
     score = annotation.get("score")
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not _is_storable(score):
         score = None
@@ -149,13 +149,18 @@ def import_annotation(session: Session, annotation: Mapping[str, Any]) -> None:
     Annotation.objects.create(
         session=session,
         note=note,
-        noted_by=clean(text(annotation.get("noted_by")))[:200] if note else "",
+        noted_by=clean(text(annotation.get("noted_by"))[:200]) if note else "",
         noted_at=noted_at if note else None,
         score=score,
-        score_name="" if score is None else _normalised(text(annotation.get("score_name")))[:MAX_SCORE_NAME],
-        scored_by="" if score is None else clean(text(annotation.get("scored_by")))[:200],
+        score_name="" if score is None else _imported(annotation, "score_name", MAX_SCORE_NAME),
+        scored_by="" if score is None else clean(text(annotation.get("scored_by"))[:200]),
         scored_at=None if score is None else scored_at,
     )
+
+
+def _imported(annotation: Mapping[str, Any], name: str, length: int) -> str:
+    """A text of an annotation in a file. Twice the length is read, because normalising can halve a text."""
+    return _normalised(text(annotation.get(name))[: 2 * length])[:length]
 
 
 def _is_storable(score: float) -> bool:

@@ -18,10 +18,18 @@ from historyapp.services.annotations import ANNOTATION_FIELDS, annotate, check_e
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
-from historyapp.services.compression.start import set_thresholds
-from historyapp.services.list_columns import set_list_columns
+from historyapp.services.compression.start import THRESHOLDS, set_thresholds
+from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, set_list_columns
 from historyapp.services.spending import OPERATOR, Spender, check_summary_model
 from historyapp.services.transactions import writing
+
+_COLUMNS = (
+    "title", "agent", "model", "status", "tags_text", "search_text", "settings", "revision", *THRESHOLDS,
+    *LIST_COLUMNS,
+)  # fmt: skip
+"""The columns that a change writes."""
+_METADATA_COLUMNS = ("metadata", *PLACE_COLUMNS)
+"""The columns that a change of the metadata writes."""
 
 
 class StartingToolCall(NamedTuple):
@@ -131,7 +139,7 @@ def change_session(
         if "model" in changes:
             set_list_columns(session, session.live_tail)
         session.revision += 1
-        session.save()
+        session.save(update_fields=[*_COLUMNS, *(_METADATA_COLUMNS if "metadata" in changes else ())])
         record_change(session, ChangeKind.SESSION_CHANGED)
         return session
 

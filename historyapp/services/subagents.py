@@ -38,9 +38,9 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
     parents = ids.union(started.values_list("spawned_by_id", flat=True))
     unlinked = Session.objects.filter(spawned_by__in=parents, spawned_position=None)
     by_parent: dict[UUID, list[Session]] = {}
-    for child in unlinked.select_related("spawned_by"):
-        assert child.spawned_by is not None
-        by_parent.setdefault(child.spawned_by.pk, []).append(child)
+    for child in unlinked.defer("settings", "tail", "search_text", "strip"):
+        if child.spawned_by_id is not None:
+            by_parent.setdefault(child.spawned_by_id, []).append(child)
     for parent, children in by_parent.items():
         traits = {child.pk: _traits(child) for child in children}
         agents = {id for child in traits.values() for id in child.ids}

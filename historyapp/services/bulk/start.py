@@ -212,7 +212,7 @@ def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
             action.state, action.finished_at = BulkAction.State.CANCELLED, timezone.now()
             action.save(update_fields=("state", "finished_at"))
     started = action.items.exclude(run_id=None).values_list("run_id", flat=True)
-    runs = list(CompressionRun.objects.active().filter(pk__in=list(started)).select_related("session"))
+    runs = list(CompressionRun.objects.active().filter(pk__in=list(started)))
     if not was_running and not runs:
         raise Conflict("There is nothing to cancel: the action has ended.", state=action.state)
     for run in runs:

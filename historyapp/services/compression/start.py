@@ -173,7 +173,7 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.save()
         record_run_change(run)
         detail = {"run": str(run.pk)}
-        add_audit_record(run.session.project_id, actor, "cancel compression", run.session_id, detail)
+        add_audit_record(run.project_id, actor, "cancel compression", run.session_id, detail)
         count_ended_run(run)
     return run
 

@@ -13,6 +13,7 @@ from historyapp.core.importers.base import Append, Importer, RewindTo, SessionSt
 from historyapp.core.text import clean
 from historyapp.models import Project
 from historyapp.services.audit import add_audit_record
+from historyapp.services.imports.limits import report_left_out, within_limits
 from historyapp.services.imports.parser import ParserProcess, open_parser
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
@@ -77,7 +78,9 @@ def inspect_file(
                 case Skipped():
                     report.skip(operation)
                 case SessionStart(session=id, title=title) as start:
-                    sessions.setdefault(id, SessionReport(uuid7(), id, title, True, Counts()))
+                    if id not in sessions:
+                        sessions[id] = SessionReport(uuid7(), id, title, True, Counts())
+                        report_left_out(report, within_limits(start)[1])
                     stored_if_empty |= {id} if may_be_empty(start, importer.name) else set()
                 case Append() | RewindTo():
                     sessions[operation.session].counts.add(operation)

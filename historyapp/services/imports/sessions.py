@@ -1,7 +1,7 @@
 """Finds or creates the sessions of one transcript during its import."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,14 +17,15 @@ from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart, Skipped
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
-from historyapp.core.settings import load_settings
-from historyapp.core.text import clean, preview
+from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.text import clean
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
 from historyapp.models.relatives import is_started_by
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session
 from historyapp.services.compression.start import set_thresholds
+from historyapp.services.imports.limits import report_left_out, within_limits
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
@@ -33,9 +34,6 @@ from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.subagents import link_subagents
 from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
-
-MAX_TAGS = 50
-"""The API has the same limit, because lists show all tags of each session."""
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
@@ -59,6 +57,8 @@ class ImportJob:
         self.ignored: set[str] = set()
         """Sessions of which this file has a partial copy, and an imported transcript the complete one."""
         self.new: set[str] = set()
+        self._left_out: dict[str, Mapping[str, int]] = {}
+        """See :func:`within_limits`. By source id, for the sessions whose metadata is too large."""
 
     def add(self, parsed: ParsedOperation) -> None:
         match parsed.operation:
@@ -76,7 +76,8 @@ class ImportJob:
                 if start.whole_copy and self._matching_sources(start.whole_copy).exists():
                     self.ignored.add(id)
                 else:
-                    self.starts[id] = start
+                    self.starts[id], left_out = within_limits(start)
+                    self._left_out |= {id: left_out} if left_out else {}
 
     def compare(self, operations: Iterable[ParsedOperation]) -> set[str]:
         """The sessions of a file that begin differently from the imported ones. Stores nothing."""
@@ -151,6 +152,7 @@ class ImportJob:
             source = self._replace_partial_copy(start)
         if source is None:
             self.new.add(start.session)
+            report_left_out(self.report, self._left_out.get(start.session, {}))
             source = self._create(start, variant)
         return source
 
@@ -210,22 +212,22 @@ class ImportJob:
         session = Session(
             id=own_id if own_id and not Session.objects.filter(pk=own_id).exists() else uuid7(),
             project=self.project,
-            title=clean(start.title)[:300],
-            agent=clean(start.agent)[:200],
-            model=clean(start.model)[:200],
+            title=start.title,
+            agent=start.agent,
+            model=start.model,
             status=start.status if start.status in open_statuses else Session.Status.FINISHED,
             settings=self._settings(start),
             metadata=dict(start.metadata),
         )
         session.created_at = session.last_entry_at = start.created_at or UNDATED
-        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MAX_TAGS]
+        session.tags = start.tags
         set_thresholds(session)
         return session
 
     def _settings(self, start: SessionStart) -> dict[str, Any]:
         try:
-            items = start.settings.items()
-            texts = {name: clean(text)[:200] for name, text in items if isinstance(text, str)}
+            known = ((name, start.settings.get(name)) for name in SessionSettings.model_fields)
+            texts = {name: clean(text[:200]) for name, text in known if isinstance(text, str)}
             texts.pop("summary_instruction", None)
             settings = dump_settings(load_settings({**start.settings, **texts}))
             if settings.get("llm_name", LOCAL) != LOCAL:
@@ -239,7 +241,8 @@ class ImportJob:
         except ValidationError as error:
             first_error = error.errors(include_url=False, include_input=False)[0]
             setting = ".".join(map(str, first_error["loc"]))
-            self.report.skip(Skipped(1, f"the session's settings: {setting}: {first_error['msg']}"))
+            name = f"{setting}: " if setting else ""
+            self.report.skip(Skipped(1, f"the session's settings: {name}{first_error['msg']}"))
             return {}
 
     def _link(self, source: ImportSource) -> None:
@@ -273,7 +276,7 @@ def _collecting_differences(differing: set[str]) -> Iterator[None]:
 
 
 def _stored_id(source_id: str) -> str:
-    return clean(source_id)[:300]
+    return clean(source_id[:300])
 
 
 def _uuid(text: str) -> UUID | None:

@@ -27,6 +27,8 @@ MAX_ROWS = 200
 """At most this many of the newest steps are read for the appends of one session on a page of the feed."""
 MAX_FAILED_STEPS = 10
 """The maximum number of failed steps in one event."""
+_NOT_NEEDED = ("metadata", "settings", "fork_spans", "search_text", "strip")
+"""Large columns of sessions that no event needs."""
 _MAX_DELAY = timedelta(seconds=10)
 """One transaction writes a status and its audit record. Their times differ by at most this."""
 
@@ -62,7 +64,7 @@ def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[WebhookEve
     for change in changes:
         if change.kind in _FINDERS:
             by_session.setdefault(change.session, []).append(change)
-    sessions = Session.objects.filter(project=project).in_bulk(list(by_session))
+    sessions = Session.objects.filter(project=project).defer(*_NOT_NEEDED).in_bulk(list(by_session))
     events: list[WebhookEvent] = []
     for id, session_changes in by_session.items():
         if id not in sessions:

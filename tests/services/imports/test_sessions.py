@@ -4,12 +4,13 @@ import pytest
 
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import AddSummary, SessionStart, Source
+from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.imports.files import import_file, inspect_file
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES
-from tests.services.scripts import Script, read, texts
+from tests.services.scripts import SOURCE, Script, read, texts
 
 CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
 SAMPLES = {**dict(FILES), "claude_code": CLAUDE}
@@ -82,3 +83,35 @@ def test_the_number_of_tags_of_an_imported_session_is_limited(project: Project, 
     script.operations = [SessionStart("s", tags=tuple(f"tag {n}" for n in range(60))), *texts("a")]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
     assert Session.objects.get().tags == [f"tag {n}" for n in range(50)]
+
+
+def test_metadata_beyond_the_limit_is_reported_once(project: Project, script: Script) -> None:
+    metadata = {"cwd": "/work", "tools": "x" * MAX_METADATA}
+    file = [SessionStart("s", metadata=metadata), *texts("a")]
+    script.operations = file
+    expected = f"the session's metadata: 'tools' ({MAX_METADATA + 12:,} characters) left out: at most 65,536"
+    for report in (inspect_file(SOURCE, format="script"), import_file(project, SOURCE, format="script")):
+        assert [skipped.reason for skipped in report.skipped] == [
+            f"{expected} characters of JSON are imported"
+        ]
+    stored = Session.objects.get()
+    assert (stored.metadata, stored.folder) == ({"cwd": "/work"}, "/work")
+    again = import_file(project, SOURCE, format="script")
+    assert (again.skipped, again.changed) == ([], False)
+
+
+def test_many_fields_beyond_the_limit_are_reported_together(project: Project, script: Script) -> None:
+    metadata = {f"{number}" * 100: "x" * 9_000 for number in range(20)}
+    script.operations = [SessionStart("s", metadata=metadata), *texts("a")]
+    (skipped,) = import_file(project, SOURCE, format="script").skipped
+    assert " and 8 more left out" in skipped.reason
+    assert len(skipped.reason) < 600
+    assert len(Session.objects.get().metadata) == 7
+
+
+def test_settings_with_many_unknown_names_make_one_error(project: Project, script: Script) -> None:
+    unknown = dict.fromkeys(map(str, range(100_000)), 0)
+    script.operations = [SessionStart("s", settings={"window_size": 3, **unknown}), *texts("a")]
+    (skipped,) = import_file(project, SOURCE, format="script").skipped
+    assert skipped.reason == "the session's settings: has 100001 fields, most of them unknown"
+    assert Session.objects.get().settings == {}

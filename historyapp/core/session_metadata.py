@@ -1,0 +1,32 @@
+"""The limit of a session's metadata. It is small, because reading and writing a session includes it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from historyapp.core.json import dump_json
+
+MAX_METADATA = 65_536
+"""Characters of a session's metadata as compact JSON in ASCII, which is how it is stored."""
+
+
+def metadata_size(metadata: Mapping[str, Any]) -> int:
+    """Characters of the metadata as :data:`MAX_METADATA` counts them."""
+    return len(dump_json(metadata))
+
+
+def fitting_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """The fields of a transcript's metadata that fit into the limit, and the sizes of the others by name.
+
+    If not all fit, the smallest are kept: a run has one or two long facts and many short ones.
+    """
+    size = metadata_size(metadata)
+    if size <= MAX_METADATA:
+        return dict(metadata), {}
+    sizes = {name: metadata_size({name: value}) for name, value in metadata.items()}
+    left_out: dict[str, int] = {}
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        if size <= MAX_METADATA:
+            break
+        size -= sizes[name] - 1  # without its braces, with a comma
+        left_out[name] = sizes[name]
+    return {name: value for name, value in metadata.items() if name not in left_out}, left_out
