@@ -20,6 +20,8 @@ class ListColumn(NamedTuple):
     descends: bool = True
     """Whether the first click puts the highest values first."""
     is_number: bool = True
+    has_total: bool = False
+    """Whether the rows of groups show its total, or for a time the newest one."""
 
     @property
     def template(self) -> str:
@@ -37,14 +39,14 @@ COLUMNS = {
         ListColumn("last_step", "Last step", is_number=False),
         ListColumn("outcomes", "Outcomes", is_number=False),
         ListColumn("model", "Model", "model", descends=False, is_number=False),
-        ListColumn("steps", "Steps", "steps"),
-        ListColumn("errors", "Errors", "errors"),
-        ListColumn("likely_failures", "Likely failures", "likely_failures"),
+        ListColumn("steps", "Steps", "steps", has_total=True),
+        ListColumn("errors", "Errors", "errors", has_total=True),
+        ListColumn("likely_failures", "Likely failures", "likely_failures", has_total=True),
         ListColumn("duration", "Time", "duration"),
-        ListColumn("tokens", "Tokens", "tokens"),
-        ListColumn("money", "Cost", "money"),
+        ListColumn("tokens", "Tokens", "tokens", has_total=True),
+        ListColumn("money", "Cost", "money", has_total=True),
         ListColumn("started", "Started", "started"),
-        ListColumn("last_entry", "Last entry", "last_entry"),
+        ListColumn("last_entry", "Last entry", "last_entry", has_total=True),
     )
 }
 DEFAULT = ("last_step", "outcomes", "steps", "errors", "duration", "tokens", "money", "last_entry")

@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from django.urls import reverse
-
 from dashboard.rendering.text import visible
-from dashboard.session_list.filters import SessionFilters
+from dashboard.session_list.filters import SessionFilters, list_url
 from historyapp.models.session_filters import UNDATED_RUNS, FacetCounts
 
 SHOWN, MAX = 6, 60
@@ -51,7 +49,7 @@ def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGrou
     for name, facet, value, label in _OUTCOMES:
         count, is_on = facets[facet]["true" if value == "with" else "false"], filters.has(name, value)
         if count or is_on:
-            outcomes.append(SessionFacetLink(label, _url(filters.toggled(name, value)), count, is_on))
+            outcomes.append(SessionFacetLink(label, list_url(filters.toggled(name, value)), count, is_on))
     groups = [
         FacetGroup("Status", list(_links(filters, "status", _STATUSES.items(), facets["status"])), []),
         FacetGroup("Outcome", outcomes, []),
@@ -63,7 +61,7 @@ def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGrou
 
 def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
     """The active filters. Each link removes one."""
-    chips = [SessionFacetLink(f"“{visible(filters.q)}”", _url(filters.but(q="")))] if filters.q else []
+    chips = [SessionFacetLink(f"“{visible(filters.q)}”", list_url(filters.but(q="")))] if filters.q else []
     words = {("date", value): label for value, label in _DATES.items()} | {
         (name, value): label for name, _, value, label in _OUTCOMES
     }
@@ -73,12 +71,14 @@ def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
         label = words.get((name, value), visible(value))
         value_label = "without likely failures" if (name, value) == ("failures", "without") else label
         shown = f"{_TITLES[name].lower()}: {value_label}" if name in _TITLES else value_label
-        chips.append(SessionFacetLink(shown, _url(filters.toggled(name, value))))
+        chips.append(SessionFacetLink(shown, list_url(filters.toggled(name, value))))
     for name, word, day in (("first", "from", filters.first), ("last", "to", filters.last)):
         if day:
-            chips.append(SessionFacetLink(f"{word} {day.isoformat()}", _url(filters.but(**{name: None}))))
+            chips.append(SessionFacetLink(f"{word} {day.isoformat()}", list_url(filters.but(**{name: None}))))
     if filters.parent:
-        chips.append(SessionFacetLink("forks and sub-agents of one session", _url(filters.but(parent=None))))
+        chips.append(
+            SessionFacetLink("forks and sub-agents of one session", list_url(filters.but(parent=None)))
+        )
     return chips
 
 
@@ -96,9 +96,6 @@ def _links(
     for value, label in values:
         is_on = filters.has(name, value)
         if counts[value] or is_on:
-            yield SessionFacetLink(visible(label), _url(filters.toggled(name, value)), counts[value], is_on)
-
-
-def _url(filters: SessionFilters) -> str:
-    query = filters.query
-    return f"{reverse('sessions')}?{query}" if query else reverse("sessions")
+            yield SessionFacetLink(
+                visible(label), list_url(filters.toggled(name, value)), counts[value], is_on
+            )

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import QueryDict
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -21,6 +22,7 @@ from historyapp.models.session_filters import (
     SessionCriteria,
 )
 from historyapp.models.session_folds import under
+from historyapp.models.session_groups import GROUPINGS
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
 
@@ -60,6 +62,10 @@ class SessionFilters:
     last: datetime.date | None = None
     order: Order | None = None
     """Null: the order that the person has chosen."""
+    group: str = ""
+    """The column by which sessions are grouped; empty: they are not."""
+    opened: str | None = None
+    """The value of the group whose sessions are shown; null: only the groups are."""
 
     @classmethod
     def read(cls, query: QueryDict) -> "SessionFilters":
@@ -89,6 +95,11 @@ class SessionFilters:
             raise Invalid("parent must be the ID of a session.") from None
         sort = query.get("sort", "")
         order = Order.parse(sort) if sort else None
+        values_by_name["group"] = group = query.get("group", "")
+        if group not in ("", *GROUPINGS):
+            raise Invalid(f"group must be one of {', '.join(GROUPINGS)}.")
+        if group and "open" in query:
+            values_by_name["opened"] = clean(query.get("open", ""))[:MAX_PLACE]
         return cls(
             clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **values_by_name
         )
@@ -110,8 +121,10 @@ class SessionFilters:
 
     def hidden(self, *left_out: str) -> list[tuple[str, str]]:
         """Names and values that a form sends in addition to its own fields."""
-        order = [("sort", str(self.order))] if self.order else []
-        return [(name, value) for name, value in (*self.active(), *order) if name not in left_out]
+        form = [("sort", str(self.order))] if self.order else []
+        form += [("group", self.group)] if self.group else []
+        form += [("open", self.opened)] if self.opened is not None else []
+        return [(name, value) for name, value in (*self.active(), *form) if name not in left_out]
 
     @property
     def params_without_search(self) -> list[tuple[str, str]]:
@@ -175,6 +188,12 @@ class SessionFilters:
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""
         return self.criteria.apply(self.within(sessions))
+
+
+def list_url(filters: SessionFilters) -> str:
+    """The address of the list with these filters."""
+    query = filters.query
+    return f"{reverse('sessions')}?{query}" if query else reverse("sessions")
 
 
 def _day(name: str, query: QueryDict) -> datetime.date | None:

@@ -10,6 +10,7 @@ from dashboard.access import PersonRequest, current_project, find_session, proje
 from dashboard.session_list.columns import COLUMNS, choice_of
 from dashboard.session_list.facets import chosen_chips, facet_groups
 from dashboard.session_list.filters import SessionFilters
+from dashboard.session_list.groups import grouped, grouping_links
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session
@@ -50,6 +51,9 @@ def sessions(request: PersonRequest) -> HttpResponse:
     listed = _listed(filters, project.pk)
     if not filters.has_filters:
         listed = top_level(listed)
+    groups = grouped(listed, filters, order) if filters.group else None
+    if groups is not None:
+        listed = groups.sessions
     page = page_of(
         listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )
@@ -63,6 +67,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "all_columns": COLUMNS.values(),
         "bulk_now": BULK_BUTTONS,
         "formats": EXPORTERS.values(),
+        "groups": groups,
+        "groupings": grouping_links(filters),
         "rows": list(zip(page.sessions, begins, strict=True)),
         "folded": folded_under([session.pk for session in page.sessions]),
         "older": page.cursor,
