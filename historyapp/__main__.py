@@ -3,7 +3,9 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from historyapp.management.exit_codes import FAILED, INTERRUPTED, WRONG_USAGE
@@ -42,6 +44,10 @@ SESSION_COMMANDS = (
     "sessions", "show", "search", "compare", "tail", "evaluate", "rewind", "fork", "export", "completion",
 )  # fmt: skip
 """The commands of ``historyapp.terminal``. They also work on a remote server, and then load no Django."""
+
+
+DATA_COMMANDS = ("caps", "compress", "import", "keys", "purge", "rebuild-projections", "sign-in")
+"""Commands of ``management/`` that need the data of an earlier start. ``up`` and ``worker`` make it."""
 
 
 def main() -> None:
@@ -87,13 +93,40 @@ def _run_django(arguments: Sequence[str]) -> None:
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    try:
-        django.setup()
-        gc.freeze()
-        gc.enable()
-        execute_from_command_line([sys.argv[0], *_with_command_name(arguments)])
-    except ImproperlyConfigured as error:
-        sys.exit(f"playhead: {error}")
+    with _data_folder(arguments):
+        try:
+            django.setup()
+            gc.freeze()
+            gc.enable()
+            execute_from_command_line([sys.argv[0], *_with_command_name(arguments)])
+        except ImproperlyConfigured as error:
+            sys.exit(f"playhead: {error}")
+
+
+@contextmanager
+def _data_folder(arguments: Sequence[str]) -> Iterator[None]:
+    """A command that only prints gets an empty data folder for this time, so that it creates none.
+
+    Exits if the command needs data and there is none.
+    """
+    from django.apps import apps
+
+    from historyapp.data_folder import missing_data
+
+    missing = "" if apps.ready else missing_data()  # in tests, other settings are loaded
+    only_prints = arguments[0] == "help" or not {"-h", "--help", "--dry-run"}.isdisjoint(arguments)
+    if not missing or not (only_prints or arguments[0].replace("_", "-") in DATA_COMMANDS):
+        yield
+    elif only_prints:
+        home = os.environ.get("PLAYHEAD_HOME", "")
+        with TemporaryDirectory() as folder:
+            os.environ["PLAYHEAD_HOME"] = folder
+            try:
+                yield
+            finally:
+                os.environ["PLAYHEAD_HOME"] = home
+    else:
+        sys.exit(f"playhead: {missing}")
 
 
 def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from historyapp import env
 from historyapp.core.prices import load_prices
+from historyapp.data_folder import data_folder
 from historyapp.database import database
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.secret import secret_key
@@ -18,7 +19,7 @@ CHECKOUT = PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else 
 """The repository, or None in the installed wheel, where templates and static files are in ``dashboard``."""
 
 env.read_secrets()
-PLAYHEAD_HOME = Path(env.text("PLAYHEAD_HOME", ".playhead")).expanduser().resolve()
+PLAYHEAD_HOME = data_folder()
 try:
     PLAYHEAD_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
     SECRET_KEY = env.text("SECRET_KEY") or secret_key(PLAYHEAD_HOME / "secret_key")

@@ -15,8 +15,8 @@ from ninja.operation import Operation
 from historyapp.api.openapi import Document, document_view
 from historyapp.api.parsing import check_length
 from historyapp.api.problems import problem_response
-from historyapp.api.validation import not_valid
-from historyapp.wire.problems import MEDIA_TYPE, MethodNotAllowed
+from historyapp.api.validation import nearest_field, not_valid
+from historyapp.wire.problems import MAX_FIELD_ERRORS, MEDIA_TYPE, MethodNotAllowed
 
 View = Callable[..., HttpResponseBase]
 
@@ -48,10 +48,20 @@ class PlayheadAPI(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """As in ninja, but without cycles through tracebacks, which would keep the body in memory."""
+        """As in ninja, but without cycles through tracebacks, which would keep the body in memory.
+
+        Errors of unknown fields get the name of the nearest field.
+        """
+        nearest = list[str]()
         for context in error_contexts:
             context.pydantic_validation_error.__traceback__ = None
-        return super().validation_error_from_error_contexts(error_contexts)
+            for found in context.pydantic_validation_error.errors(include_url=False, include_input=False):
+                is_listed = found["type"] == "extra_forbidden" and len(nearest) < MAX_FIELD_ERRORS
+                nearest.append(nearest_field(context.model, found["loc"]) if is_listed else "")
+        exception = super().validation_error_from_error_contexts(error_contexts)
+        for error, name in zip(exception.errors, nearest, strict=True):
+            error["nearest"] = name
+        return exception
 
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
         exc.__traceback__ = None if isinstance(exc, ValidationError) else exc.__traceback__

@@ -27,6 +27,7 @@ from historyapp.api.session_queries import SessionFilter, SessionListQuery, face
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
+from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.usage import MICRO
 from historyapp.models import Session
@@ -40,6 +41,7 @@ from historyapp.models.annotations import (
 from historyapp.models.history import History
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
+from historyapp.services.prices import price_list
 from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from historyapp.services.spending import Spender
 from historyapp.wire.base import with_example
@@ -250,6 +252,8 @@ def session_out(history: History) -> SessionOut:
         errors=totals.errors,
         tokens=totals.tokens,
         cost=totals.cost / MICRO,
+        shown_tokens=tokens_of(totals).shown,
+        shown_cost=money_of(totals, session.model, price_list()).micros / MICRO,
         last_entry_at=history.last_entry_at,
         settings=fill(SettingsOut, load_settings(session.settings)),
         instruction=history.instruction,
@@ -265,6 +269,7 @@ def _session_item(session: Session) -> SessionItem:
         forked_from=session.forked_from_id,
         spawned_by=session.spawned_by_id,
         cost=session.cost / MICRO,
+        shown_cost=session.money / MICRO,
         **_annotation_fields(session),
     )
 

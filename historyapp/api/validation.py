@@ -1,7 +1,10 @@
 """Turns validation errors into sentences, which name the field and never repeat its value."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel
 
 from historyapp.wire.problems import MAX_FIELD_ERRORS, NotValid
 
@@ -30,6 +33,8 @@ _MESSAGES = {
     "union_tag_invalid": "{discriminator} must be one of {expected_tags}",
     "union_tag_not_found": "{discriminator} is missing",
 }
+_LONGEST_NAME = 60
+"""No name is suggested for a longer one: comparing two names takes the product of their lengths."""
 _VALIDATORS = ("function-", "json-or-python[")
 """How pydantic's names for the members of a union that are not models begin."""
 
@@ -42,7 +47,45 @@ def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     names = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in listed[0]["loc"])
     first = f"{''.join(names).lstrip('.')} {listed[0]['message']}"
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return NotValid(f"{first.removesuffix('.')}{others}.", errors=listed)
+    end = "" if first.endswith("?") and not others else "."
+    return NotValid(f"{first.removesuffix('.')}{others}{end}", errors=listed)
+
+
+def nearest_field(model: type[BaseModel], loc: Sequence[str | int]) -> str:
+    """The name of the field that an unknown field was probably meant to be; empty if no name is like it.
+
+    Args:
+        loc: the path of the unknown field in the model, as in pydantic's errors.
+    """
+    models, name = [model], str(loc[-1])
+    if len(name) > _LONGEST_NAME:
+        return ""
+    for part in loc[:-1]:
+        fields = [known.model_fields[str(part)] for known in models if str(part) in known.model_fields]
+        tagged = [known for known in models if _is_named(known, part)]
+        if fields:
+            models = [inner for field in fields for inner in _models(field.annotation)]
+        elif tagged:  # the member of a union
+            models = tagged
+    names = {name for known in models for name in known.model_fields}
+    return next(iter(get_close_matches(name, sorted(names), 1)), "")
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type such as ``list[A | B] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    # A validator may parse a model itself; then it names the model for the JSON schema.
+    schema = getattr(annotation, "json_schema_input_type", None)
+    for inner in get_args(annotation) if schema is None else (schema,):
+        yield from _models(inner)
+
+
+def _is_named(model: type[BaseModel], part: str | int) -> bool:
+    """Whether a member of a union is named like this in a path: by its discriminator or its class."""
+    fields = (model.model_fields.get(name) for name in ("kind", "status"))
+    tags = [tag for field in fields if field for tag in get_args(field.annotation)]
+    return part in (*tags, model.__name__)
 
 
 def _sent_path(loc: Sequence[str | int]) -> list[str | int]:
@@ -55,6 +98,7 @@ def _sent_path(loc: Sequence[str | int]) -> list[str | int]:
 def _message(error: Mapping[str, Any]) -> str:
     template = _MESSAGES.get(error["type"])
     if template is not None:
-        return template.format_map(error.get("ctx", {}))
+        message = template.format_map(error.get("ctx", {}))
+        return f"{message}. Did you mean {error['nearest']!r}?" if error.get("nearest") else message
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

@@ -24,10 +24,10 @@ class TranscriptFile:
 
 
 def default_folders() -> list[Path]:
-    """The existing folders in which Claude Code and Codex store sessions."""
+    """The folders in which Claude Code and Codex store sessions, whether they exist or not."""
     claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
     codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "sessions"
-    return [folder for folder in (claude, codex) if folder.is_dir()]
+    return [claude, codex]
 
 
 def find_transcripts(paths: Iterable[Path]) -> Iterator[TranscriptFile]:

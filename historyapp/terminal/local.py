@@ -6,9 +6,11 @@ from typing import Any
 from uuid import UUID
 
 import django
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
+from historyapp.data_folder import missing_data
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.server import Server
 
@@ -24,6 +26,8 @@ def local_server(project: str | None) -> Server:
     Raises:
         CommandFailed: when the folder or the project cannot be used.
     """
+    if not apps.ready and (missing := missing_data()):
+        raise CommandFailed(missing)
     try:
         django.setup()
     except ImproperlyConfigured as error:

@@ -55,8 +55,8 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     ids = short_ids([item["id"] for item in items])
     rows = []
     for id, item in zip(ids, items, strict=True):
-        figures = [f"{item[name]:,}" for name in ("steps", "errors", "tokens")]
-        cost = dollars_text(item["cost"]) if item["cost"] else ""
+        figures = [f"{item[name]:,}" for name in ("steps", "errors", "shown_tokens")]
+        cost = dollars_text(item["shown_cost"]) if item["shown_cost"] else ""
         ended = item["last_entry_at"]
         is_timed = item["forked_from"] is None and item["created_at"] != ended  # as on the pages
         duration = duration_text(item["created_at"], ended) if is_timed else ""

@@ -90,10 +90,10 @@ def print_head(output: Output, session: JsonObject) -> None:
     output.line((safe_line(session["title"]) or "(untitled)", "bold"))
     agent_and_model = ", ".join(filter(None, (session["agent"], session["model"])))
     output.line((session["id"], "dim"), f"  {safe_line(agent_and_model)}")
-    counts = [(session[f"{noun}s"], noun) for noun in ("step", "error", "token")]
-    figures = [f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts]
-    if session["cost"]:
-        figures.append(dollars_text(session["cost"]))
+    counts = {"step": session["steps"], "error": session["errors"], "token": session["shown_tokens"]}
+    figures = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items()]
+    if session["shown_cost"]:
+        figures.append(dollars_text(session["shown_cost"]))
     output.line((session["status"], STYLES.get(session["status"], "")), f"  {', '.join(figures)}")
     if session["tags"]:
         output.line(f"tags: {safe_line(', '.join(session['tags']))}")

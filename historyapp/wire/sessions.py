@@ -42,8 +42,17 @@ class SessionItem(ResponseModel):
     likely_failures: int = Field(
         default=0, description="Steps that were reported as a success but look like a failure."
     )
-    tokens: int
-    cost: float = Field(description="Cost in US dollars, as the source reported it.")
+    tokens: int = Field(description="Tokens of the live entries, as Playhead counts them.")
+    cost: float = Field(description="Cost in US dollars, as the source reported it; 0: none.")
+    shown_tokens: int = Field(
+        default=0,
+        description="The tokens that the pages show: input as the provider billed it, otherwise `tokens`.",
+    )
+    shown_cost: float = Field(
+        default=0.0,
+        description="The cost that the pages show, in US dollars: `cost`, otherwise the billed tokens at the "
+        "prices of the price list; 0: none, or unknown.",
+    )
     folder: str = Field(default="", description="The folder in which the agent worked; empty if unknown.")
     repository: str = Field(
         default="", description="The repository that the agent worked on; empty if unknown."

@@ -183,6 +183,40 @@ def test_a_thousand_parameters_are_too_many(alice: Agent) -> None:
     assert_problem(alice.get("/sessions?" + "&".join(["tag=x"] * 1001)), 400)
 
 
+@pytest.mark.parametrize(
+    ("body", "nearest"),
+    [
+        ({"titel": "x"}, "title"),
+        ({"settings": {"max_token": 5}}, "max_tokens"),
+        ({"zzz": 1}, None),
+        ({"title" * 20: 1}, None),
+    ],
+)
+def test_an_unknown_field_is_answered_with_the_name_of_the_nearest_field(
+    alice: Agent, body: dict[str, Any], nearest: str | None
+) -> None:
+    detail = alice.post("/sessions", body)["detail"]
+    assert " is not a field of this request" in detail
+    suggestion = f"is not a field of this request. Did you mean {nearest!r}?"
+    assert detail.endswith(suggestion if nearest else "is not a field of this request.")
+
+
+@pytest.mark.parametrize(
+    ("entry", "nearest"),
+    [
+        ({"kind": "model_input", "content": "x", "chanel": "user"}, "channel"),
+        ({"kind": "model_output", "tool_call": []}, "tool_calls"),
+        ({"kind": "model_output", "tool_calls": [{"id": "a", "name": "ls", "argument": {}}]}, "arguments"),
+        ({"kind": "tool_results", "result": []}, "results"),
+    ],
+)
+def test_the_nearest_field_is_one_of_the_same_kind_of_entry(
+    run: Agent, entry: dict[str, Any], nearest: str
+) -> None:
+    messages = [error["message"] for error in run.post("/entries", {"entries": [entry]})["errors"]]
+    assert f"is not a field of this request. Did you mean {nearest!r}?" in messages
+
+
 def test_an_error_never_repeats_the_request(alice: Agent, run: Agent) -> None:
     secret = "hunter2 " * 100_000
     for body in (

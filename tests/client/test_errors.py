@@ -52,7 +52,8 @@ def test_the_error_of_an_invalid_request_names_the_fields(playhead: Playhead, se
     with pytest.raises(Invalid) as caught:
         playhead.append(session_id, [{"kind": "model_input", "kontent": "go"}])
     messages = {error.loc[-1]: error.message for error in caught.value.errors}
-    assert messages == {"content": "is missing", "kontent": "is not a field of this request"}
+    unknown = "is not a field of this request. Did you mean 'content'?"
+    assert messages == {"content": "is missing", "kontent": unknown}
     assert caught.value.problem["type"] == "/docs/errors#not-valid"
 
 

@@ -115,10 +115,10 @@ def test_a_process_ends_with_a_sentence_instead_of_a_traceback(home: str) -> Non
 
 
 @pytest.mark.slow
-def test_an_invalid_variable_and_a_folder_without_data_are_failures(tmp_path: Path) -> None:
+def test_an_invalid_variable_and_a_folder_without_data_are_failures(tmp_path: Path, home: str) -> None:
     empty = str(tmp_path / "empty")
     assert playhead("keys", "list", PLAYHEAD_HOME=empty).returncode == exit_codes.FAILED
-    wrong = playhead("keys", "list", PLAYHEAD_HOME=empty, DEBUG="perhaps")
+    wrong = playhead("keys", "list", PLAYHEAD_HOME=home, DEBUG="perhaps")
     assert (wrong.returncode, wrong.stdout) == (exit_codes.FAILED, "")
     assert wrong.stderr == "playhead: DEBUG must be true or false, not 'perhaps'.\n"
 

@@ -1,5 +1,10 @@
 """``playhead`` alone lists its commands, without Django's."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.core.management import get_commands
 
@@ -47,3 +52,36 @@ def test_a_command_that_looks_at_sessions_is_explained_too(
         printed(capsys, monkeypatch, "help", "show")
     assert end.value.code == 0
     assert "--steps A-B" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "x"),
+        ("export", "last"),
+        ("keys", "list"),
+        ("import", "."),
+        ("import", "--help"),
+        ("import", "--dry-run", "."),
+    ],
+)
+def test_a_command_without_data_creates_nothing_and_says_what_to_do(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    names = ("PLAYHEAD_HOME", "PLAYHEAD_URL", "DATABASE_URL")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    command = [sys.executable, "-m", "historyapp", *arguments]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert list(tmp_path.iterdir()) == []
+    if "--help" in arguments:
+        assert "Import transcripts of Claude Code" in done.stdout
+    elif "--dry-run" in arguments:
+        assert "There are no transcripts in ." in done.stderr
+    else:
+        assert done.returncode == 1
+        assert f"There is no Playhead data in {tmp_path}/.playhead. Run the command in" in done.stderr
+        assert "`playhead up` starts Playhead with a new data folder." in done.stderr

@@ -239,7 +239,7 @@ def test_a_fork_counts_as_new_even_without_an_entry_of_its_own(run: Run, tmp_pat
 def test_the_command_fails_if_no_file_can_be_read(run: Run, tmp_path: Path) -> None:
     assert run("import", tmp_path / "gone.jsonl").error == "Nothing could be read."
     (tmp_path / "empty").mkdir()
-    expected = f"There are no transcripts in {tmp_path / 'empty'}."
+    expected = f"There are no transcripts in {tmp_path / 'empty'}. Name another file or folder."
     assert run("import", tmp_path / "empty").error == expected
 
 
@@ -282,9 +282,9 @@ def test_without_a_path_the_usual_places_are_read(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.delenv("CODEX_HOME", raising=False)
-    assert (
-        run("import").error
-        == "Name a file or folder. There are no sessions of Claude Code or Codex on this machine."
+    assert run("import").error == (
+        f"There are no transcripts of Claude Code in {tmp_path}/.claude/projects or of Codex in "
+        f"{tmp_path}/.codex/sessions. Name a file or a folder, for example `playhead import FOLDER`."
     )
     write(tmp_path / ".claude" / "projects" / "-src" / f"{SESSION}.jsonl", *RECORDS)
     ran = run("import")

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from historyapp.core.entries import ModelOutput
 from historyapp.models import Project
 from historyapp.models.session_lists import ORDERS
 from historyapp.services.append import append
@@ -14,7 +15,7 @@ from historyapp.terminal.command_line import run
 from historyapp.terminal.output import short_ids
 from historyapp.terminal.sessions import SORTS
 from tests.api.agent import Agent
-from tests.services.drafts import ask
+from tests.services.drafts import ask, draft
 from tests.terminal.conftest import TITLE, Playhead
 
 ALIKE = [UUID(f"0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c{n:02x}") for n in range(3)]
@@ -143,3 +144,19 @@ def test_ids_are_shortened_to_unique_beginnings() -> None:
     assert short_ids(ids) == ["12345678-0", "12345678-1", "abcdefab-0"]
     assert short_ids(ids[1:]) == ["12345678", "abcdefab"]
     assert short_ids([]) == []
+
+
+def test_tokens_and_cost_are_those_of_the_pages(playhead: Playhead, project: Project) -> None:
+    """The provider billed more than the entries have; Playhead's own count is in ``tokens``."""
+    usage = {"input_tokens": 40_000, "output_tokens": 100}
+    metadata: Any = {"model": "claude-sonnet-4-5", "usage": usage, "usage_convention": "anthropic"}
+    session = create_session(project, names={"title": "billed", "model": "claude-sonnet-4-5"})
+    append(project, session.pk, [ask("go"), draft(ModelOutput(text="done"), **metadata)])
+    line = playhead("sessions", "billed").out.splitlines()[1]
+    assert " 40,000  $0.12 " in line
+    assert "40,000 tokens, $0.12" in playhead("show", session.pk).out
+    (item,) = playhead("sessions", "billed", "--json").answer["items"]
+    shown = playhead("show", session.pk, "--json").answer
+    assert item["shown_tokens"] == shown["shown_tokens"] == 40_000
+    assert item["shown_cost"] == shown["shown_cost"] == pytest.approx(0.1215)
+    assert (item["tokens"] < 50, item["cost"]) == (True, 0)

@@ -85,17 +85,19 @@ class Command(PlayheadCommand):
 
     def _find(self, paths: list[Path]) -> list[TranscriptFile]:
         """The files at the paths, by default in the folders of Claude Code and Codex."""
-        sources = paths or default_folders()
+        sources = paths or [folder for folder in default_folders() if folder.is_dir()]
         if not sources:
+            claude, codex = (printable(str(folder)) for folder in default_folders())
             raise CommandError(
-                "Name a file or folder. There are no sessions of Claude Code or Codex on this machine."
+                f"There are no transcripts of Claude Code in {claude} or of Codex in {codex}. "
+                "Name a file or a folder, for example `playhead import FOLDER`."
             )
         names = ", ".join(printable(str(source)) for source in sources)
         if not paths:
             self.stderr.write(f"Reading {names}.")
         files = list(find_transcripts(sources))
         if not files:
-            raise CommandError(f"There are no transcripts in {names}.")
+            raise CommandError(f"There are no transcripts in {names}. Name another file or folder.")
         return files
 
 
