@@ -14,6 +14,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 
 from dashboard.keys import KEYS
+from historyapp.api.context_requests import MAX_TOOLS_SIZE
 from historyapp.api.contexts import MAX_STEPS
 from historyapp.api.root import api
 from historyapp.core.entries import BODY, KINDS, ResultStatus
@@ -24,7 +25,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.json import MAX_DEPTH, MAX_VALUES
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.core.settings import SessionSettings
-from historyapp.services.append import MAX_TOOL_CALLS
+from historyapp.services.append import MAX_ID_CHARACTERS, MAX_TOOL_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.terminal.command_line import make_parser
 from historyapp.wire.problems import PROBLEM_TYPES
@@ -123,7 +124,10 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
+    assert next(figure for what, figure in figures.items() if "IDs of these" in what) == MAX_ID_CHARACTERS
+    assert figures["Characters of these tools as compact JSON in ASCII"] == MAX_TOOLS_SIZE
     set_elsewhere = {MAX_TOOL_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, MAX_METADATA, KEPT_CHARACTERS}
+    set_elsewhere |= {MAX_ID_CHARACTERS, MAX_TOOLS_SIZE}
     assert limits(schema) | set_elsewhere | {32 * 2**20} == set(figures.values())
 
 

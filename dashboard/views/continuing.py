@@ -18,10 +18,9 @@ from dashboard.location import (
     read_number,
     render_fragment,
 )
-from dashboard.views.rewinds import REASON
 from historyapp.core.errors import Invalid
 from historyapp.models import Episode
-from historyapp.services.rewinds import Target, fork, preview_rewind, rewind
+from historyapp.services.rewinds import MAX_REASON, Target, fork, preview_rewind, rewind
 
 Newest = Literal["input", "result", "answer", "nothing"]
 """The last part of a request."""
@@ -78,7 +77,7 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if request.method == "POST":
         return _take_action(request, location)
     before, after = _before(location), _after(location)
-    context = {"before": before, "after": after, "longest_reason": REASON}
+    context = {"before": before, "after": after, "longest_reason": MAX_REASON}
     if location.as_of is None and location.session.status != "archived":
         _, cut_off, steps = preview_rewind(location.history, Target(to_position=before.position))
         context |= {"cut_steps": steps, "cut_entries": len(cut_off)}
@@ -93,7 +92,7 @@ def _take_action(request: PersonRequest, location: Location) -> HttpResponse:
             session.project,
             session.pk,
             Target(to_position=_before(location).position),
-            reason=request.POST.get("reason", "").strip()[:REASON],
+            reason=request.POST.get("reason", "").strip()[:MAX_REASON],
             actor=actor(request),
             expected_position=read_number(request.POST, "expected_position"),
         ).session

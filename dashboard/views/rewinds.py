@@ -14,12 +14,10 @@ from historyapp.models import Entry
 from historyapp.models.history import History
 from historyapp.models.samples import count_steps
 from historyapp.models.takes import newest_rewind
-from historyapp.services.rewinds import Target, before_rewind, preview_rewind, undo_rewind
+from historyapp.services.rewinds import MAX_REASON, Target, before_rewind, preview_rewind, undo_rewind
 from historyapp.services.rewinds import fork as fork_session
 from historyapp.services.rewinds import rewind as rewind_session
 
-REASON = 1000
-"""The maximum number of characters of a reason; further ones are dropped."""
 DISMISSED = "dismissed_rewinds"
 """Key of a person's browser session: the rewinds whose notice they dismissed, the newest :data:`KEPT`."""
 KEPT = 50
@@ -38,7 +36,7 @@ def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
             session.project,
             session.pk,
             Target(to_step=step),
-            reason=request.POST.get("reason", "").strip()[:REASON],
+            reason=request.POST.get("reason", "").strip()[:MAX_REASON],
             actor=actor(request),
             expected_position=read_number(request.POST, "expected_position"),
         )

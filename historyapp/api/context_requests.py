@@ -2,10 +2,12 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from historyapp.api.fields import Line, Position, RequestBody
 from historyapp.core.formats import FORMATS
+from historyapp.core.json import dump_json
 from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
 from historyapp.services.contexts import RequestedContext
@@ -20,6 +22,8 @@ FORMAT = (
 MODEL = "The model whose tokens are counted. Default: the session's `model`."
 MAX_TOKENS_DESCRIPTION = "Budget of the whole request in tokens. Default: the session's setting."
 
+MAX_TOOLS_SIZE = 1_000_000
+"""Characters of the tools as compact JSON in ASCII. Each snapshot stores them."""
 PolicyName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(POLICIES)})]
 FormatName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(FORMATS)})]
 ModelName = Annotated[Line, Field(max_length=200)]
@@ -31,16 +35,27 @@ _TOOL = {
 }
 
 
+def _check_size(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if tools and (size := len(dump_json(tools))) > MAX_TOOLS_SIZE:
+        raise PydanticCustomError(
+            "tools_size",
+            "have {size} characters as JSON. Send at most {limit}",
+            {"size": f"{size:,}", "limit": f"{MAX_TOOLS_SIZE:,}"},
+        )
+    return tools
+
+
 class ContextBody(RequestBody):
     """Base of requests for a context."""
 
     policy: PolicyName | None = Field(default=None, description=POLICY)
     format: FormatName | None = Field(default=None, description=FORMAT)
     max_tokens: Position | None = Field(default=None, description=MAX_TOKENS_DESCRIPTION + " Null: no limit.")
-    tools: list[dict[Text, Any]] = Field(
+    tools: Annotated[list[dict[Text, Any]], AfterValidator(_check_size)] = Field(
         default_factory=list,
         max_length=500,
-        description="Functions that the model may call, in any provider's shape.",
+        description="Functions that the model may call, in any provider's shape: at most "
+        f"{MAX_TOOLS_SIZE:,} characters as compact JSON in ASCII.",
     )
     live_screen: Text = Field(
         default="",

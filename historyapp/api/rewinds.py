@@ -1,5 +1,7 @@
 """Rewinds, the takes that they cut off, undoing a rewind, and forks."""
 
+from typing import Annotated
+
 from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
@@ -23,7 +25,7 @@ from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
 from historyapp.models.history import History
 from historyapp.models.takes import rewinds
-from historyapp.services.rewinds import RewindResult, Target, fork, rewind, undo_rewind
+from historyapp.services.rewinds import MAX_REASON, RewindResult, Target, fork, rewind, undo_rewind
 from historyapp.wire.base import RangeOut, with_example
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
 from historyapp.wire.sessions import SessionOut
@@ -48,7 +50,7 @@ class RewindIn(AppendRequest):
     to_position: Position | None = Field(
         default=None, description="Continue after this position, which may be in a take."
     )
-    reason: Text = ""
+    reason: Annotated[Text, Field(max_length=MAX_REASON)] = ""
 
 
 _ONLY_IN_FLIGHT = RewindIn()

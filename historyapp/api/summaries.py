@@ -1,5 +1,6 @@
 """Lists summaries of steps, and stores summaries that clients write."""
 
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -16,7 +17,7 @@ from historyapp.core.text import Text
 from historyapp.llm.router import LOCAL
 from historyapp.models import Summary
 from historyapp.models.history import History
-from historyapp.services.summaries import SummaryText, add_summary
+from historyapp.services.summaries import MAX_KEY_POINT, MAX_SUMMARY, SummaryText, add_summary
 from historyapp.wire.base import with_example
 from historyapp.wire.summaries import SummaryOut, SummaryPage
 
@@ -32,8 +33,10 @@ class SummaryIn(RequestBody):
 
     from_step: StepNumber = Field(description="Negative numbers count from the end.")
     to_step: StepNumber
-    text: Text
-    key_points: list[Text] = Field(default_factory=list, max_length=100)
+    text: Annotated[Text, Field(max_length=MAX_SUMMARY)]
+    key_points: list[Annotated[Text, Field(max_length=MAX_KEY_POINT)]] = Field(
+        default_factory=list, max_length=100
+    )
 
 
 @router.post("/sessions/{session_id}/summaries", response={201: SummaryOut}, summary="Write a summary")

@@ -96,7 +96,10 @@ def _sent_path(loc: Sequence[str | int]) -> list[str | int]:
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    template = _MESSAGES.get(error["type"])
+    kind = error["type"]
+    if kind == "too_long" and error["ctx"]["field_type"] == "Value":  # a Text: pydantic knows only str
+        kind = "string_too_long"
+    template = _MESSAGES.get(kind)
     if template is not None:
         message = template.format_map(error.get("ctx", {}))
         return f"{message}. Did you mean {error['nearest']!r}?" if error.get("nearest") else message

@@ -16,6 +16,7 @@ from historyapp.core import entries as core
 from historyapp.core.actions import with_raw_message_fields
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.strips import extend_strip
@@ -44,8 +45,9 @@ MAX_TOOL_CALLS = 1000
 """The maximum number of tool calls of one output. Each append stores the open tool calls, and each tool
 result searches them."""
 MAX_ID_CHARACTERS = 200_000
-"""The maximum total length of the tool call ids of one output, plus 20 characters for each tool call. Each
-append stores the ids of the open tool calls again."""
+"""The maximum total length of the tool call ids of one output as JSON in ASCII, plus 20 characters for each
+tool call. Each append stores the ids of the open tool calls again. A single id may be long: gateways put the
+signature of a model's reasoning into it."""
 
 MAX_ENTRIES_WITH_EXCERPTS = 20
 """An append of at most this many entries computes the excerpts of its steps."""
@@ -228,7 +230,10 @@ def _check_tool_calls(body: ModelOutput, index: int) -> None:
 
 
 def _check_ids(body: ModelOutput, index: int) -> None:
-    length = sum([len(tool_call.id) + 20 for tool_call in body.tool_calls]) if body.tool_calls else 0
+    if not body.tool_calls:
+        return
+    ids = [tool_call.id for tool_call in body.tool_calls]
+    length = sum([(len(id) if id.isascii() else len(dump_json(id))) + 20 for id in ids])
     if length > MAX_ID_CHARACTERS:
         raise Invalid(
             f"The ids of the {len(body.tool_calls):,} tool calls of entries[{index}] are too long: their "

@@ -28,6 +28,8 @@ from historyapp.services.transactions import writing
 
 SUCCESSFUL = ("success", "answered")
 """The statuses of a good step."""
+MAX_REASON = 2_000
+"""Characters of a rewind's reason."""
 _BATCH_SIZE = 250
 _MAX_SEARCHED_STEPS = 1000
 
@@ -167,7 +169,8 @@ def rewind_locked(
     apply_tail(session, tail)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
-    detail = {"position": position, "to_position": remaining.last, "reason": body.reason}
+    reason = body.reason and body.reason[:MAX_REASON]  # a transcript's may be longer
+    detail = {"position": position, "to_position": remaining.last, "reason": reason}
     add_audit_record(session.project_id, actor, "rewind", session.pk, detail)
     record_change(session, ChangeKind.REWIND, position, position)
     cut_off = old_lineage.branch_off(remaining)

@@ -15,6 +15,11 @@ from historyapp.services.append import lock_session
 from historyapp.services.changes import record_change
 from historyapp.services.transactions import writing
 
+MAX_SUMMARY = 100_000
+"""Characters of a summary that a client writes."""
+MAX_KEY_POINT = 2_000
+"""Characters of a key point that a client writes."""
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryText:

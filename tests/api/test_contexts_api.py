@@ -223,3 +223,14 @@ def test_a_provider_that_cannot_count_is_a_502(
     assert_problem(refused, 502, "does not accept the API key")
     assert "sk-wrong" not in json.dumps(refused.body)
     assert not Snapshot.objects.exists()
+
+
+def test_the_size_of_the_tools_is_limited(run: Agent) -> None:
+    """Each snapshot stores them."""
+    run.step()
+    largest = {"name": "a", "description": "x" * (1_000_000 - len('[{"name":"a","description":""}]'))}
+    assert run.post("/contexts", {"tools": [largest], "max_tokens": None}).status == 201
+    for path in ("/contexts", "/calls"):
+        refused = run.post(path, {"tools": [{**largest, "name": "ab"}]})
+        assert_problem(refused, 422)
+        assert refused["detail"] == ("body.tools have 1,000,001 characters as JSON. Send at most 1,000,000.")

@@ -138,3 +138,11 @@ def test_a_rewind_is_audited(three: Agent) -> None:
 def test_an_archived_session_is_not_rewound(three: Agent) -> None:
     three.delete()
     assert_problem(three.post("/rewinds"), 409, "archived")
+
+
+def test_the_reason_of_a_rewind_has_a_limit(three: Agent) -> None:
+    assert three.post("/rewinds", {"episodes": 1, "reason": "\ud800" * 2_000}).status == 201
+    refused = three.post("/rewinds", {"episodes": 1, "reason": "x" * 2_001})
+    assert_problem(refused, 422)
+    assert refused["detail"] == "body.reason must have at most 2000 characters."
+    assert len(three.get("/rewinds")["items"]) == 1

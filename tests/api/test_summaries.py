@@ -106,3 +106,12 @@ def test_a_fork_shares_summaries_of_shared_steps(alice: Agent, three: Agent) -> 
 def test_summaries_are_ordered_by_where_they_end(three: Agent) -> None:
     last, first = summarise(three, 3, 3), summarise(three, 1, 1)
     assert three.get("/summaries")["items"] == [first, last]
+
+
+def test_the_texts_of_a_summary_have_limits(three: Agent) -> None:
+    summarise(three, 1, 2, "x" * 100_000, key_points=["y" * 2_000])
+    for field, wrong in (("text", "x" * 100_001), ("key_points", ["y" * 2_001])):
+        refused = three.post("/summaries", {"from_step": 1, "to_step": 2, "text": "a", field: wrong})
+        assert_problem(refused, 422, "must have at most", "characters")
+        assert refused["errors"][0]["loc"][:2] == ["body", field]
+    assert len(three.get("/summaries")["items"]) == 1

@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.json import dump_json
 from historyapp.models import ApiKey, Entry, Episode, Project, Session, sql
 from historyapp.models.history import History
 from historyapp.models.unpaired import MAX_STEPS, UnpairedReason
@@ -69,17 +70,23 @@ def test_bodies_of_a_long_batch_are_returned_unchanged(project: Project, session
 def test_the_total_length_of_an_outputs_call_ids_is_limited(
     project: Project, session: Session, lenient: bool
 ) -> None:
-    with pytest.raises(Invalid, match="too long"):
-        append(
-            project,
-            session.pk,
-            [tool_calls(*(f"{number}{'x' * 2000}" for number in range(100)))],
-            lenient=lenient,
-        )
-    assert Entry.objects.count() == 0
-    append(
-        project, session.pk, [tool_calls(*(f"{number}{'x' * 2000}" for number in range(90)))], lenient=lenient
-    )
+    for letters in ("x" * 180, "é" * 32):
+        with pytest.raises(Invalid, match="too long"):
+            append(
+                project, session.pk, [tool_calls(*(f"{n:03}{letters}" for n in range(1000)))], lenient=lenient
+            )
+        assert Entry.objects.count() == 0
+    append(project, session.pk, [tool_calls(*(f"{n:03}{'x' * 177}" for n in range(1000)))], lenient=lenient)
+    append(project, session.pk, [tool_calls("a", "x" * 199_000)], lenient=lenient)
+
+
+def test_the_stored_state_of_a_session_is_small_with_1000_open_calls(
+    project: Project, session: Session
+) -> None:
+    append(project, session.pk, [tool_calls(*(f"{number:04}{'x' * 175}" for number in range(1000)))])
+    append(project, session.pk, [ask("go")])
+    session.refresh_from_db()
+    assert 180_000 < len(dump_json(session.tail)) < 230_000
 
 
 def test_the_number_of_calls_of_an_output_is_limited(project: Project, session: Session) -> None:

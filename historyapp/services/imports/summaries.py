@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -12,7 +12,6 @@ from historyapp.core.importers.base import AddSummary
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Totals
 from historyapp.core.text import clean
-from historyapp.core.tokens import count_tokens
 from historyapp.models import Entry, Session, Summary
 from historyapp.services.summaries import increase_revisions
 
@@ -20,13 +19,14 @@ _EntryKey = tuple[str, int]
 """A session and the position of one of its own entries."""
 
 
-def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
+def write_summaries(session: Session, summaries: Sequence[AddSummary], tokens: Mapping[str, int]) -> None:
     """Stores up to about a thousand summaries of a session that the caller has locked.
 
     Skips summaries that already exist, and those of ranges that are not in the session.
 
     Args:
         summaries: with positions of the session.
+        tokens: the tokens of the summaries by their texts. Counting them takes too long for a transaction.
     """
     cleaned = [
         replace(summary, strategy=clean(summary.strategy)[:50] or "manual", model=clean(summary.model)[:200])
@@ -47,7 +47,7 @@ def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
         key = summary.first_position, summary.last_position, summary.strategy, summary.text
         if key not in existing:
             existing.add(key)
-            new.append(_new_summary(session, summary, entries[first], entries[last]))
+            new.append(_new_summary(session, summary, (entries[first], entries[last]), tokens[summary.text]))
     if new:
         Summary.objects.bulk_create(new, batch_size=500)
         increase_revisions(session.pk, {summary.session_id for summary in new})
@@ -93,7 +93,10 @@ def _by_session(keys: set[_EntryKey]) -> dict[str, list[int]]:
     return by_session
 
 
-def _new_summary(session: Session, operation: AddSummary, first: Entry, last: Entry) -> Summary:
+def _new_summary(
+    session: Session, operation: AddSummary, ends: tuple[Entry, Entry], tokens_after: int
+) -> Summary:
+    first, last = ends
     before, after = Totals.load(first.totals), Totals.load(last.totals)
     made_at = session.head if operation.made_at is None else max(operation.made_at, last.position)
     return Summary(
@@ -110,7 +113,7 @@ def _new_summary(session: Session, operation: AddSummary, first: Entry, last: En
         strategy=operation.strategy,
         model=operation.model,
         tokens_before=after.tokens - before.tokens + first.tokens,
-        tokens_after=count_tokens(operation.text),
+        tokens_after=tokens_after,
         actor="import",
         created_at=operation.created_at or timezone.now(),
     )

@@ -19,7 +19,7 @@ from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.core.tokens import entry_tokens
+from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.models.notes import MAX_NOTES
 from historyapp.services.append import append_locked, lock_session
@@ -88,6 +88,7 @@ class SessionWriter:
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = self._waiting_cost = 0
         self._summaries: list[AddSummary] = []
+        self._summaries_size = 0
         self._notes: list[AddNote] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
@@ -112,7 +113,9 @@ class SessionWriter:
         operation = parsed.operation
         if isinstance(operation, AddSummary):
             self._summaries.append(operation)  # not compared: an old range can get a new summary
-            if len(self._summaries) >= BATCH_ENTRIES and self._newest.number >= self._settled:
+            self._summaries_size += len(operation.text)
+            is_full = len(self._summaries) >= BATCH_ENTRIES or self._summaries_size >= BATCH_BYTES
+            if is_full and self._newest.number >= self._settled:
                 self._write_summaries()
             return
         if isinstance(operation, AddNote):
@@ -202,12 +205,13 @@ class SessionWriter:
             return
         if self._waiting:
             self.flush()
-        waiting, self._summaries = self._summaries, []
+        waiting, self._summaries, self._summaries_size = self._summaries, [], 0
         for start in range(0, len(waiting), BATCH_ENTRIES):
             batch = [self._with_session_positions(row) for row in waiting[start : start + BATCH_ENTRIES]]
+            tokens = {summary.text: count_tokens(summary.text) for summary in batch}
             with writing():
                 session = lock_session(self.source.project, self.source.session_id)
-                write_summaries(session, batch)
+                write_summaries(session, batch, tokens)
 
     def _with_session_positions(self, summary: AddSummary) -> AddSummary:
         """The summary with positions in the stored session, not in the file's session."""
