@@ -2,9 +2,12 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
+from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja.errors import HttpError
@@ -14,6 +17,7 @@ from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 from historyapp.log import request_id
+from historyapp.models import Session
 from historyapp.services.faults import find_damage, unavailable
 from historyapp.wire.problems import (
     MEDIA_TYPE,
@@ -62,7 +66,7 @@ def raises(*errors: type[PlayheadError]) -> Callable[[View], View]:
 
 def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse:
     """The response to a request that ended in an error."""
-    expected = _expected(error)
+    expected = _expected(error) or _deletion(request)
     if expected is None:
         # Log neither the error's text nor the body: both can contain an agent's data. See historyapp.log.
         log.error("%s %s failed", request.method, request.path, exc_info=error)
@@ -107,6 +111,15 @@ def _expected(error: BaseException) -> PlayheadError | None:
         if isinstance(error, exception_class)
     )
     return next(problems, None)
+
+
+def _deletion(request: HttpRequest) -> NotFound | None:
+    """The error if the session in the path was deleted while the request was carried out."""
+    session = request.resolver_match.kwargs.get("session_id") if request.resolver_match else None
+    with suppress(DatabaseError, ValueError):
+        if session and not Session.objects.filter(pk=UUID(str(session))).exists():
+            return NotFound(f"There is no session {session}.")
+    return None
 
 
 def _clipped(value: Any) -> Any:

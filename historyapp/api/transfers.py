@@ -2,7 +2,7 @@
 
 from typing import Annotated, BinaryIO, cast
 
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from ninja import File, Form, Router, UploadedFile
 from pydantic import Field
@@ -18,7 +18,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.enqueue import index_imports
 from historyapp.services.exports import export_session
-from historyapp.services.imports.files import import_file
+from historyapp.services.imports.files import check_imported, import_file
 from historyapp.services.imports.parsers import PARSER_POOL
 from historyapp.services.imports.reports import FileReport
 from historyapp.wire.problems import NotValid
@@ -48,7 +48,8 @@ def post_import(
 
     201 when entries or sessions were added, 200 when everything was already stored, 422 when nothing could
     be read. 409 when nothing was added because another import of the session is running, or it is
-    archived. A response that reports this for a file is not stored for the Idempotency-Key."""
+    archived, and when the session was deleted during the import. A response that reports this for a file is
+    not stored for the Idempotency-Key."""
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
         raise NotValid(f"There is no form field {unknown[0]} here. Use `files` and `format`.")
@@ -78,7 +79,12 @@ def post_import(
     response = json_response(
         ImportOut(files=[_file_out(report) for report in reports]), 201 if changed else 200
     )
-    return response if retryable else once_per_key(request, lambda: response)
+
+    def respond() -> HttpResponse:
+        check_imported(request.auth.project, reports)
+        return response
+
+    return response if retryable else once_per_key(request, respond)
 
 
 @router.get(

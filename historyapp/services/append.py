@@ -5,7 +5,7 @@ and the session row. The cost does not depend on the session's length.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -79,6 +79,16 @@ def lock_session(project: Project, session_id: UUID, *, to_append: bool = False)
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session
+
+
+def hold_sessions(project: UUID, ids: Collection[UUID]) -> set[UUID]:
+    """Keeps sessions from being deleted until the caller's transaction ends. Returns those that exist.
+
+    A purge also deletes texts of its sessions from rows that no foreign key protects, if it sees these rows.
+    So a transaction holds the sessions before it stores such a text.
+    """
+    rows = Session.objects.select_for_update(no_key=True).filter(project=project, pk__in=list(ids))
+    return set(rows.order_by("pk").values_list("pk", flat=True))
 
 
 def append(

@@ -100,7 +100,7 @@ def _write_parts(exporter: Exporter, parts: Iterable[FamilyPart]) -> Iterator[st
 
 def _with_id(id: UUID) -> Iterable[Session]:
     """The session, if it exists. Sessions are read one by one, because their rows can be long."""
-    return Session.objects.filter(pk=id)
+    return Session.objects.defer(None).filter(pk=id)
 
 
 def _own_entries(session: Session, head: int) -> ExportSession:

@@ -94,7 +94,8 @@ def purge(
     transcript that is imported again afterwards becomes a new session.
     """
     with writing():
-        list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))  # locks them
+        rows = Session.objects.select_for_update().filter(pk__in=sessions, project=project)
+        list(rows.order_by("pk"))  # locks them, in the order of ``hold_sessions``
         purged = purgeable(project, archived_before, sessions)
         forget_responses(project, {session.pk for session in purged})
         # Deliveries of webhooks contain text of the sessions.

@@ -5,13 +5,11 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,15 +18,16 @@ from historyapp.core.importers.base import Source
 from historyapp.models import AuditRecord, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.bulk import zip_exports
 from historyapp.services.bulk.zip_exports import export_zip
 from historyapp.services.exports import export_session, export_together
 from historyapp.services.imports.files import import_file
 from historyapp.services.notes import put_note
-from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.examples import examples
+from tests.purging import purge_everything
 from tests.services.drafts import act, answer, ok
 
 
@@ -166,9 +165,24 @@ def test_the_number_of_queries_grows_with_the_sessions_and_not_with_their_square
     assert many - more == 2 * (more - few)
 
 
+def test_the_index_names_a_session_that_was_deleted_during_the_export(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zip_exports, "_CHUNK_SIZE", 1)
+    deleted, kept = run(project, "deleted"), run(project, "kept")
+    chunks = export_zip(project, [deleted.pk, kept.pk], "playhead_jsonl").chunks
+    content = next(chunks)
+    purge_everything(project, [deleted.pk])
+    with zipfile.ZipFile(io.BytesIO(content + b"".join(chunks))) as archive:
+        assert archive.testzip() is None
+        index = json.loads(archive.read("index.json"))
+    assert [row["session"] for row in index["files"]] == [str(kept.pk)]
+    assert [row["session"] for row in index["not_exported"]] == [str(deleted.pk)]
+    assert "deleted during the export" in index["not_exported"][0]["reason"]
+
+
 def test_deleted_sessions_cannot_be_exported_together(project: Project) -> None:
     sessions = [run(project, "one"), run(project, "two")]
-    Session.objects.update(status="archived")
-    purge(project, [session.pk for session in sessions], timezone.now() + timedelta(days=1))
+    purge_everything(project)
     with pytest.raises(NotFound, match="deleted"):
         export_together(sessions, "playhead_jsonl")

@@ -12,7 +12,7 @@ from historyapp.core.usage import MICRO
 from historyapp.models import BulkAction, BulkItem, CompressionRun, Project, Session
 from historyapp.models.bulk_actions import MAX_SESSIONS
 from historyapp.services.annotations import check_tag
-from historyapp.services.append import check_open
+from historyapp.services.append import check_open, hold_sessions
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
 from historyapp.services.compression.start import cancel_run
 from historyapp.services.spending import OPERATOR, Spender
@@ -157,6 +157,7 @@ def start_bulk_action(
         is_member=spender.is_member,
     )
     with writing():
+        hold_sessions(project.pk, sessions)  # a stored response has their titles
         action.save(force_insert=True)
         BulkItem.objects.bulk_create(
             BulkItem(action=action, number=number, session_id=id) for number, id in enumerate(sessions, 1)

@@ -17,6 +17,7 @@ from historyapp.services.exports import Export, export_session, export_together,
 
 INDEX_NAME = "index.json"
 """The last file. It lists the other files, and the sessions that are missing with the reasons."""
+_DELETED = "The session was deleted during the export. The zip file may contain a part of it."
 _CHUNK_SIZE = 64 * 1024
 """The minimum size of the chunks that are sent, in bytes."""
 
@@ -77,7 +78,7 @@ def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str)
         for ids in groups:
             rows = Session.objects.filter(project=project)
             # The rows of a family can be long together, and the index needs only the titles.
-            found = (rows.only("project_id", "title") if len(ids) > 1 else rows).in_bulk(ids)
+            found = (rows.only("project_id", "title") if len(ids) > 1 else rows.defer(None)).in_bulk(ids)
             missing += [_missing(id, f"There is no session {id}.") for id in ids if id not in found]
             sessions = [found[id] for id in ids if id in found]
             if not sessions:
@@ -89,7 +90,9 @@ def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str)
                     for chunk in export.chunks:
                         file.write(chunk.encode())
                         yield from buffer.take(_CHUNK_SIZE)
-                files += [{"file": name, "session": str(one.pk), "title": one.title} for one in sessions]
+                existing = set(rows.filter(pk__in=ids).values_list("pk", flat=True))
+                files += [_row(name, session) for session in sessions if session.pk in existing]
+                missing += [_missing(id, _DELETED) for id in found if id not in existing]
             except PlayheadError as error:
                 missing += [_missing(session.pk, error.detail) for session in sessions]
         index = {"format": format, "files": files, "not_exported": missing}
@@ -101,6 +104,10 @@ def _export(sessions: Sequence[Session], format: str, actor: str) -> Export:
     if len(sessions) > 1:
         return export_together(sessions, format, actor=actor)
     return export_session(sessions[0], format, actor=actor)
+
+
+def _row(file: str, session: Session) -> dict[str, str]:
+    return {"file": file, "session": str(session.pk), "title": session.title}
 
 
 def _missing(id: UUID, reason: str) -> dict[str, str]:

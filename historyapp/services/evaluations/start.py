@@ -12,6 +12,7 @@ from historyapp.core.policies import POLICIES, policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
 from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNING
 from historyapp.models.what_ifs import MAX_TOKENS
+from historyapp.services.append import hold_sessions
 from historyapp.services.evaluations.results import end_evaluation
 from historyapp.services.transactions import writing
 
@@ -52,6 +53,7 @@ def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str
         actor=actor[:200],
     )
     with writing():
+        hold_sessions(project.pk, sessions)  # a stored response has their titles
         Project.objects.select_for_update().get(pk=project.pk)
         if Evaluation.objects.active().filter(project=project).count() >= MAX_RUNNING:
             raise Conflict(
@@ -118,6 +120,8 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
         evaluation = Evaluation.objects.select_for_update().get(pk=evaluation.pk)
         if evaluation.state != Evaluation.State.RUNNING:
             raise Conflict("There is nothing to cancel: the evaluation has ended.", state=evaluation.state)
+        sessions = evaluation.items.values_list("session_id", flat=True)
+        hold_sessions(evaluation.project_id, list(sessions))  # as in start_evaluation
         end_evaluation(evaluation, Evaluation.State.CANCELLED)
     return evaluation
 

@@ -2,16 +2,18 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
+from django.core.exceptions import ObjectDoesNotExist
 from uuid_utils.compat import uuid7
 
-from historyapp.core.errors import Conflict, Invalid, PlayheadError, UnreadableTranscript
+from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, RewindTo, SessionStart, Skipped, Source
 from historyapp.core.text import clean
 from historyapp.models import Project
+from historyapp.services.append import hold_sessions
 from historyapp.services.audit import add_audit_record
 from historyapp.services.imports.limits import report_left_out, within_limits
 from historyapp.services.imports.parser import ParserProcess, open_parser
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 
 MAX_VARIANTS = 50
 """The maximum number of sessions that share an id and begin differently. Each comparison reads the file."""
+_DELETED = "A session of the file was deleted during the import. Import the file again to add it."
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
 
@@ -59,9 +62,23 @@ def import_file(
     _suggest_format(report, source, chosen, process)
     if report.changed:
         detail = {"file": clean(report.name), "format": report.format, "entries": report.total("added")}
+        first = report.sessions[0].id
         with writing():
-            add_audit_record(project.pk, actor, "import", report.sessions[0].id, detail)
+            exists = hold_sessions(project.pk, [first])
+            add_audit_record(project.pk, actor, "import", first, detail if exists else {})
     return report
+
+
+def check_imported(project: Project, reports: Iterable[FileReport]) -> None:
+    """Checks that the sessions of the reports exist, and keeps them until the caller's transaction ends.
+
+    Raises:
+        Conflict: when one of them was deleted after its import.
+    """
+    ids = {session.id for report in reports for session in report.sessions}
+    with writing():
+        if hold_sessions(project.pk, ids) != ids:
+            raise Conflict(_DELETED)
 
 
 def inspect_file(
@@ -105,6 +122,8 @@ def _importer_named(format: str | None) -> Importer | None:
 def _reporting_errors(report: FileReport) -> Iterator[None]:
     try:
         yield
+    except (NotFound, ObjectDoesNotExist):  # a purge has deleted the session or its source
+        report.error, report.retryable = _DELETED, True
     except PlayheadError as error:
         report.error, report.retryable = error.detail, isinstance(error, Conflict)
         report.unknown_format = not report.format

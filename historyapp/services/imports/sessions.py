@@ -165,10 +165,12 @@ class ImportJob:
         """
         if not start.partial_copy:
             return None
-        source = self._matching_sources(start.partial_copy).select_for_update().filter(variant=0).first()
-        if source is None:
+        copies = self._matching_sources(start.partial_copy).filter(variant=0)
+        found = copies.first()
+        session = lock_session(self.project, found.session_id) if found else None
+        source = copies.select_for_update().first() if session else None
+        if source is None or session is None:
             return None
-        session = lock_session(self.project, source.session_id)
         reason = "read whole from another transcript"
         body = Rewind(to_position=0, spans=(), reason=reason, actor="import")
         rewind_locked(session, EntryDraft(body), "import")
@@ -184,7 +186,7 @@ class ImportJob:
         if start.forked_from is not None and start.forked_from[0] in self.starts:
             parent = self._writer(start.forked_from[0])
             parent.flush()
-            session.forked_from = Session.objects.get(pk=parent.source.session_id)
+            session.forked_from = lock_session(self.project, parent.source.session_id)
             position = min(shifted(parent.source, start.forked_from[1]), session.forked_from.head)
             shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]
             begin_fork(session, session.forked_from.lineage(position).cut(position), position)

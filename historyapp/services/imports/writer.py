@@ -231,12 +231,13 @@ class SessionWriter:
             for waiting in self._waiting
         ]
         with writing():
+            # First the session, because a purge locks it before it deletes its source.
+            session = lock_session(self.source.project, self.source.session_id)
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
             if _progress(source) != _progress(self.source):
                 raise Conflict(
                     f"Another import of {self.start.session} is under way. Import the file again later."
                 )
-            session = lock_session(source.project, source.session_id)
             status, head = session.status, session.head
             if self._last_equal is not None:
                 _cut_off_changed_end(session, source, self._last_equal)

@@ -12,6 +12,7 @@ from historyapp.core.json import dump_json
 from historyapp.models import Webhook, WebhookDelivery
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.webhooks import TEST_EVENT
+from historyapp.services.append import hold_sessions
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.events import WebhookEvent, find_events
 from historyapp.wire.problems import CursorExpired
@@ -55,7 +56,8 @@ def _store(
     with writing():
         if not Webhook.objects.filter(pk=webhook.pk, claim=claim).update(**values):
             return False
-        rows = [_delivery(webhook, event) for event in events]
+        existing = hold_sessions(webhook.project_id, {event.session for event in events})
+        rows = [_delivery(webhook, event) for event in events if event.session in existing]
         WebhookDelivery.objects.bulk_create(rows, ignore_conflicts=True)
     webhook.transaction_id, webhook.change_id = cursor
     return True
