@@ -15,15 +15,15 @@ from historyapp.core.process_memory import cached_while_busy
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"  # Thai, Lao, Burmese, Hangul jamo, Khmer
     "\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Japanese, Chinese, Hangul
 )
 """Letters of scripts that are written without spaces between words, also next to names in Latin letters."""
-_BORDER = re.compile(rf"[{_UNSPACED}][A-Za-z0-9]|[A-Za-z0-9][{_UNSPACED}]")
+_BORDER = re.compile(rf"[{UNSPACED}][A-Za-z0-9]|[A-Za-z0-9][{UNSPACED}]")
 _RUN = re.compile(
     r"https?://[^\s\"'<>()\[\]{}`|\\,]+"
-    rf"|[\w/.~@+-](?:(?<![A-Za-z0-9])[{_UNSPACED}]|(?<![{_UNSPACED}])[A-Za-z0-9]|[^\W{_UNSPACED}A-Za-z0-9]|[/.~@+-]){{2,}}"
+    rf"|[\w/.~@+-](?:(?<![A-Za-z0-9])[{UNSPACED}]|(?<![{UNSPACED}])[A-Za-z0-9]|[^\W{UNSPACED}A-Za-z0-9]|[/.~@+-]){{2,}}"
 )
 _SHAPE = re.compile(
     r"://|[\w.]/\w|^[~/]+\w|[A-Za-z]\.\w|\w\.[A-Za-z]|[A-Za-z\d]_\w|[a-z][A-Z]|\d{3}|^(?=.*\d)[0-9a-f]{7,}$"

@@ -59,11 +59,16 @@ def _rows(spans: Iterable[Span]) -> Iterator[OwnRow]:
     for span in spans:
         for start in range(span.first, span.last + 1, _RANGE):
             values = [session_value(span.session), start, min(span.last, start + _RANGE - 1)]
-            for position, kind, created_at, packed, tokens, totals, metadata in long_rows(
-                _OWN_ROWS, values, "position", ("body", "metadata")
-            ):
-                at, text = as_aware(created_at), unpack(packed)
-                body, size = load_dumped(text), size_in_memory(text) + size_in_memory(metadata)
-                yield OwnRow(
-                    position, kind, at, body, tokens, load_dumped(totals), load_dumped(metadata), size
-                )
+            for row in long_rows(_OWN_ROWS, values, "position", ("body", "metadata")):
+                yield _own_row(row)
+
+
+def _own_row(row: tuple[Any, ...]) -> OwnRow:
+    """Not in the generator, which would hold the texts of the row while it reads the next one."""
+    position, kind, created_at, packed, tokens, totals, metadata = row
+    text = unpack(packed)
+    size = size_in_memory(text) + size_in_memory(metadata)
+    body = load_dumped(text)
+    return OwnRow(
+        position, kind, as_aware(created_at), body, tokens, load_dumped(totals), load_dumped(metadata), size
+    )

@@ -11,8 +11,10 @@ from historyapp.core.entries import ModelOutput, ToolCall
 from historyapp.core.exporters import EXPORTERS, html_replay, long_steps
 from historyapp.core.origins import VERSION
 from historyapp.models import NameIndex, Project, Session, StaleOutcomes, long_rows
+from historyapp.models.history import History
 from historyapp.services import outcomes
 from historyapp.services.append import append
+from historyapp.services.evaluations.measuring import read_session
 from historyapp.services.exports import export_session
 from historyapp.services.names import index
 from historyapp.services.outcomes import compute_outcomes
@@ -110,6 +112,10 @@ def test_a_transaction_that_computes_outcomes_reads_few_bytes(steps: Session) ->
         assert compute_outcomes(lambda: False) == 1
 
     assert peak_of(compute) < MOST
+
+
+def test_an_evaluation_takes_memory_for_a_few_entries(steps: Session) -> None:
+    assert peak_of(lambda: read_session(History(steps), lambda: None)) < MOST
 
 
 def test_the_calls_of_sub_agents_are_read_one_at_a_time(one_step: Session, project: Project) -> None:

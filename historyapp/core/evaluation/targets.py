@@ -4,12 +4,13 @@ docs/context-quality.md defines recall and grounded recall.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from historyapp.core.entries import Entry, ModelOutput, text_of
 from historyapp.core.episodes import Episode
+from historyapp.core.evaluation.name_search import NameSearch, first_places
 from historyapp.core.identifiers import identifiers, texts_in, word_places
 from historyapp.core.results import returned_text
 
@@ -48,34 +49,35 @@ class NeededIdentifier:
 
 
 def targets(
-    recording: RecordedSession, max_steps: int | None = None, max_names: int | None = None
+    recording: RecordedSession,
+    max_steps: int | None = None,
+    max_names: int | None = None,
+    keep_alive: Callable[[], object] = lambda: None,
 ) -> dict[int, list[NeededIdentifier]]:
     """The targets of each step from the seventh on, by its number. Steps without targets are left out.
 
     Args:
         max_steps: the maximum number of steps with identifiers to read, spread evenly.
         max_names: the maximum number of identifiers to read of each step.
+        keep_alive: called often. It may raise an exception to end the work.
     """
     steps_with_names = []
     for episode in recording.episodes[FIRST_STEP - 1 :]:
+        keep_alive()
         names = dict.fromkeys(name for text in argument_texts(episode.output) for name in identifiers(text))
         if names:
             steps_with_names.append((episode, list(names)[:max_names]))
-    texts = _texts(recording)
-    first_places: dict[str, NeededIdentifier | None] = {}
-    targets_by_step: dict[int, list[NeededIdentifier]] = {}
-    for episode, names_of_step in (
-        steps_with_names if max_steps is None else spread(steps_with_names, max_steps)
-    ):
-        step_targets = []
-        for name in names_of_step:
-            if name not in first_places:
-                first_places[name] = _first_mention(name, episode.first_position, texts)
-            if (target := first_places[name]) is not None:
-                step_targets.append(target)
-        if step_targets:
-            targets_by_step[episode.number] = step_targets
-    return targets_by_step
+    steps = steps_with_names if max_steps is None else spread(steps_with_names, max_steps)
+    used_at: dict[str, int] = {}
+    for episode, step_names in steps:
+        for name in step_names:
+            used_at.setdefault(name, episode.first_position)
+    needed = _needed(used_at, _texts(recording), keep_alive)
+    targets_by_step = {
+        episode.number: [needed[name] for name in step_names if name in needed]
+        for episode, step_names in steps
+    }
+    return {number: step_targets for number, step_targets in targets_by_step.items() if step_targets}
 
 
 def measured_steps(targets_by_step: dict[int, list[NeededIdentifier]]) -> list[int]:
@@ -99,8 +101,9 @@ def argument_texts(output: ModelOutput) -> Iterable[str]:
 def coverage(targets: Sequence[NeededIdentifier], text: str) -> tuple[float, float]:
     """The share of the targets that a text contains, and the share that it contains in a similar line."""
     contained = grounded = 0
+    places_by_name = first_places([target.name for target in targets], text, _MAX_PLACES)
     for target in targets:
-        places = occurrences(target.name, text)[:_MAX_PLACES]
+        places = places_by_name.get(target.name, [])
         contained += bool(places)
         grounded += bool(places) and is_grounded(target, text, places)
     return contained / len(targets), grounded / len(targets)
@@ -121,15 +124,24 @@ def _texts(recording: RecordedSession) -> list[tuple[int, bool, str]]:
     return sorted(texts, key=lambda item: item[0])
 
 
-def _first_mention(name: str, before: int, texts: list[tuple[int, bool, str]]) -> NeededIdentifier | None:
-    """The name with the lines of its first entry. None if it never appeared, or the model wrote it first."""
+def _needed(
+    used_at: Mapping[str, int], texts: Iterable[tuple[int, bool, str]], keep_alive: Callable[[], object]
+) -> dict[str, NeededIdentifier]:
+    """The names that appeared in an input or a result before the agent used them, with the lines there.
+
+    Args:
+        used_at: the position of the first measured step that uses each name.
+    """
+    needed = {}
+    search = NameSearch(used_at)
     for position, is_model_input, text in texts:
-        if position >= before:
-            return None
-        if places := occurrences(name, text):
-            windows = tuple(words_around(text, at, len(name)) for at in places[:_MAX_WINDOWS])
-            return NeededIdentifier(name, windows) if is_model_input else None
-    return None
+        for name, places in search.find(text, _MAX_WINDOWS, keep_alive).items():
+            if is_model_input and position < used_at[name]:
+                windows = tuple([words_around(text, at, len(name)) for at in places])
+                needed[name] = NeededIdentifier(name, windows)
+        if search.is_done:
+            break
+    return needed
 
 
 def occurrences(name: str, text: str) -> list[int]:
@@ -140,9 +152,10 @@ def occurrences(name: str, text: str) -> list[int]:
 def words_around(text: str, at: int, length: int) -> frozenset[str]:
     """The words of the line around the name, at most 100 characters to either side."""
     reach = max(0, WINDOW - length) // 2
-    start = max(text.rfind("\n", 0, at) + 1, at - reach)
-    end = text.find("\n", at)
-    end = min(len(text) if end < 0 else end, at + length + reach)
+    start, end = max(0, at - reach), min(len(text), at + length + reach)
+    start = max(start, text.rfind("\n", start, at) + 1)
+    end_of_line = text.find("\n", at, end)
+    end = end if end_of_line < 0 else end_of_line
     return frozenset(_WORD.findall(text[start:end]))
 
 

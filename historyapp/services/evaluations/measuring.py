@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from historyapp.core.budget import RequestMeter, meter_for
-from historyapp.core.entries import Entry, ModelInput, text_of
+from historyapp.core.entries import Entry, text_of
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.errors import Invalid
 from historyapp.core.evaluation.costs import cached_tokens, input_cost
 from historyapp.core.evaluation.figures import Choice, StepFigures
 from historyapp.core.evaluation.measure import ChosenContext, TokenCounts, measure
+from historyapp.core.evaluation.reading import texts_only
 from historyapp.core.evaluation.targets import FIRST_STEP, NeededIdentifier, measured_steps, targets
 from historyapp.core.policies import policy_named
 from historyapp.core.prices import Price
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.models.sql import live_entries
+from historyapp.models.long_rows import MAX_READ
+from historyapp.models.own_rows import live_rows
 from historyapp.services.contexts import DEFAULT_FORMAT
 from historyapp.services.corrections import correction_of, learned_factor
 from historyapp.services.prices import price_list
@@ -29,6 +31,11 @@ MAX_READ_STEPS = 1_000
 MAX_READ_TOKENS = 1_500_000
 """The maximum number of steps and tokens that are read, from the session's beginning. Later steps are not
 measured, because the first appearance of an identifier must have been read."""
+MAX_READ_CHARACTERS = 1 << 24
+"""The same for characters. Text of usual length has at most ten characters for each token."""
+MAX_READ_BYTES = MAX_READ
+"""The same for bytes of entries, with raw messages and images, which count few tokens. A context may be built
+from all of them."""
 MAX_STEPS = 64
 """The maximum number of steps whose identifiers are searched for in all earlier texts. 16 of them are
 measured."""
@@ -49,23 +56,32 @@ class ReadSession:
     is_whole: bool
 
 
-def read_session(history: History) -> ReadSession:
-    """Reads a session up to the limits of evaluations."""
+def read_session(history: History, keep_alive: Callable[[], object]) -> ReadSession:
+    """Reads a session up to the limits of evaluations. One entry at a time is in memory with more than its
+    texts.
+
+    Args:
+        keep_alive: called for each entry.
+    """
     entries: list[Entry] = []
-    steps = tokens = 0
+    steps = tokens = characters = size = 0
     is_whole = True
-    for entry in live_entries(history.lineage, _KINDS):
-        steps += entry.kind == "model_output"
-        tokens += entry.tokens
-        if steps > MAX_READ_STEPS or (tokens > MAX_READ_TOKENS and entries):
+    for row in live_rows(history.lineage):
+        keep_alive()
+        size += row.size
+        if row.kind not in _KINDS:
+            continue
+        body, length = texts_only(row.core().body)
+        steps += row.kind == "model_output"
+        tokens += row.tokens
+        characters += length
+        is_too_long = tokens > MAX_READ_TOKENS or characters > MAX_READ_CHARACTERS or size > MAX_READ_BYTES
+        if steps > MAX_READ_STEPS or (is_too_long and entries):
             is_whole = False
             break
-        entries.append(entry)
-    inputs = [
-        entry
-        for entry in entries
-        if isinstance(entry.body, ModelInput) and text_of(entry.body.content).strip()
-    ]
+        if row.kind != "model_input" or text_of(body.message_content).strip():
+            entries.append(Entry(row.position, body, row.created_at))
+    inputs = [entry for entry in entries if entry.kind == "model_input"]
     fixed = [entry for entry in entries if entry.kind in ("system_instruction", "memory_notebook")]
     return ReadSession(list(group_episodes(entries)), inputs, fixed, is_whole)
 
@@ -75,13 +91,24 @@ class SessionEvaluation:
 
     Args:
         model: the model whose prices and tokens apply; empty: the session's.
+        keep_alive: called between pieces of work that take at most seconds. It may raise an exception to end
+            the evaluation.
     """
 
-    def __init__(self, session: Session, head: int, choices: Sequence[Choice], model: str = "") -> None:
+    def __init__(
+        self,
+        session: Session,
+        head: int,
+        choices: Sequence[Choice],
+        *,
+        model: str = "",
+        keep_alive: Callable[[], object] = lambda: None,
+    ) -> None:
         self.session = session
         self.head = head
         self.choices = choices
         self.model = model or session.model
+        self.keep_alive = keep_alive
         self.settings: SessionSettings = load_settings(session.settings)
         self.smallest = 0
         """The largest of the smallest possible budgets, as policies report them when they refuse a budget."""
@@ -92,30 +119,22 @@ class SessionEvaluation:
 
     @cached_property
     def read(self) -> ReadSession:
-        return read_session(History(self.session, self.head))
+        return read_session(History(self.session, self.head), self.keep_alive)
 
     @cached_property
     def targets(self) -> dict[int, list[NeededIdentifier]]:
-        return targets(self.read, MAX_STEPS, MAX_NAMES)
+        return targets(self.read, MAX_STEPS, MAX_NAMES, self.keep_alive)
 
     @cached_property
     def steps(self) -> list[int]:
         """The numbers of the steps that are measured."""
         return measured_steps(self.targets)
 
-    def measure(self, step: int, keep_alive: Callable[[], object]) -> dict[str, StepFigures]:
-        """The figures of all choices before a step, by their keys.
-
-        Args:
-            keep_alive: called before each choice.
-        """
+    def measure(self, step: int) -> dict[str, StepFigures]:
+        """The figures of all choices before a step, by their keys."""
         past = self._past(step)
         earlier_past = self._past(step - 1) if step > FIRST_STEP else None
-        figures = {}
-        for choice in self.choices:
-            keep_alive()
-            figures[choice.key] = self._measure(choice, step, past, earlier_past)
-        return figures
+        return {choice.key: self._measure(choice, step, past, earlier_past) for choice in self.choices}
 
     def _measure(self, choice: Choice, step: int, past: History, earlier_past: History | None) -> StepFigures:
         context = self._chosen_context(choice, past)
@@ -135,6 +154,7 @@ class SessionEvaluation:
 
     def _chosen_context(self, choice: Choice, past: History) -> ChosenContext | None:
         """The context of a policy with a budget; None if the budget is too small."""
+        self.keep_alive()
         settings = self.settings.model_copy(update={"max_tokens": choice.max_tokens})
         try:
             context = policy_named(choice.policy).choose(past, settings, self._meter)

@@ -1,7 +1,8 @@
 """Carries out evaluations. Each measured step is stored at once, so a worker may die at any time.
 
-A worker claims a session, measures it outside of transactions, and extends its claim with every step. Another
-worker continues after the claim has expired, and does not measure any step again.
+A worker claims a session, measures it outside of transactions, and extends its claim while it works. Another
+worker continues after the claim has expired, and does not measure any step again. A worker whose claim has
+ended, because the evaluation was cancelled or another worker has the session, stops within seconds.
 """
 
 import logging
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.db.models import QuerySet
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -27,6 +29,12 @@ log = logging.getLogger(__name__)
 SESSION_DELETED = "The session was deleted."
 NO_IDENTIFIERS = "No step after the sixth uses an identifier that the agent had read before."
 SERVER_FAILED = "The server failed to measure this session. The reason is in the server's log."
+_CHECK_SECONDS = 1.0
+"""Seconds between two checks whether the claim is valid."""
+
+
+class _ClaimEnded(Exception):
+    """The evaluation was cancelled or deleted, or another worker has claimed the session."""
 
 
 def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> bool:
@@ -38,6 +46,8 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
     while (item := _claim(evaluation_id)) is not None:
         try:
             has_ended = _measure(item, should_stop)
+        except _ClaimEnded:
+            has_ended = True
         except PlayheadError as error:
             if isinstance(error, StorageFailed):
                 raise
@@ -88,16 +98,21 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
         return _end(item, states.SKIPPED, SESSION_DELETED)
     if item.head is None:
         item.head = session.head
-    evaluated = SessionEvaluation(session, item.head, item.evaluation.choices, item.evaluation.model)
+    evaluation = item.evaluation
+    evaluated = SessionEvaluation(
+        session, item.head, evaluation.choices, model=evaluation.model, keep_alive=_claim_check(item)
+    )
+    read = evaluated.read
+    note = "" if read.is_whole else f"Only its first {len(read.episodes):,} steps were read."
     if not evaluated.steps:
-        return _end(item, states.SKIPPED, NO_IDENTIFIERS)
+        return _end(item, states.SKIPPED, f"{NO_IDENTIFIERS} {note}".rstrip())
     item.steps = len(evaluated.steps)
     item.model = evaluated.model if evaluated.price else ""
-    is_resumed, keep_alive = bool(item.figures), _claim_renewal(item)
+    is_resumed = bool(item.figures)
     for step in evaluated.steps:
         if str(step) in item.figures:
             continue
-        item.figures[str(step)] = evaluated.measure(step, keep_alive)
+        item.figures[str(step)] = evaluated.measure(step)
         if not _store(item, head=item.head, steps=item.steps, model=item.model, figures=item.figures):
             return True  # the evaluation was cancelled, or another worker has claimed the session
         if should_stop() and len(item.figures) < item.steps:
@@ -106,36 +121,46 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
         return _end(item, states.SKIPPED, SESSION_DELETED)
     if all(figures.refused for choice in item.evaluation.choices for figures in item.figures_of(choice)):
         for step in evaluated.steps if is_resumed else ():
-            evaluated.measure(step, keep_alive)  # computes the smallest budget, which is not stored
+            evaluated.measure(step)  # computes the smallest budget, which is not stored
         reason = f"All budgets are too small for this session; use at least {evaluated.smallest:,}."
         return _end(item, states.SKIPPED, reason)
-    read = evaluated.read
-    note = "" if read.is_whole else f"Only its first {len(read.episodes):,} steps were read."
     return _end(item, states.DONE, note)
 
 
-def _claim_renewal(item: EvaluatedSession) -> Callable[[], None]:
-    """Returns a function that extends the claim when a third of its time has passed, because contexts of
-    large budgets take seconds.
+def _claim_check(item: EvaluatedSession) -> Callable[[], None]:
+    """Returns a function that raises :class:`_ClaimEnded` if the claim is no longer valid.
+
+    It extends the claim when a third of its time has passed, because some steps take longer than a claim.
     """
-    renewed_at = time.monotonic()
+    checked_at = renewed_at = time.monotonic()
 
-    def keep_alive() -> None:
-        nonlocal renewed_at
-        if time.monotonic() - renewed_at >= settings.PLAYHEAD_CLAIM_SECONDS / 3:
-            _store(item)
-            renewed_at = time.monotonic()
+    def check() -> None:
+        nonlocal checked_at, renewed_at
+        now = time.monotonic()
+        if now - renewed_at >= settings.PLAYHEAD_CLAIM_SECONDS / 3:
+            is_valid, renewed_at = _store(item), now
+        elif now - checked_at >= _CHECK_SECONDS:
+            is_valid = _claimed(item).exists()
+        else:
+            return
+        checked_at = now
+        if not is_valid:
+            raise _ClaimEnded
 
-    return keep_alive
+    return check
+
+
+def _claimed(item: EvaluatedSession) -> QuerySet[EvaluatedSession]:
+    """The row of a session, unless its claim is no longer valid."""
+    running = EvaluatedSession.objects.filter(evaluation__state=Evaluation.State.RUNNING)
+    return running.filter(pk=item.pk, claim=item.claim)
 
 
 def _store(item: EvaluatedSession, **columns: object) -> bool:
     """Stores columns of a claimed session and extends the claim. Returns whether the claim was still
     valid."""
     with writing():
-        claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
-        claimed = claimed.filter(evaluation__state=Evaluation.State.RUNNING)
-        return bool(claimed.update(claimed_until=_claim_end(), **columns))
+        return bool(_claimed(item).update(claimed_until=_claim_end(), **columns))
 
 
 def _end(item: EvaluatedSession, state: str, reason: str) -> bool:

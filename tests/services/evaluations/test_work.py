@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -9,9 +10,13 @@ from django.utils import timezone
 
 from historyapp import tasks
 from historyapp.core.errors import Conflict
+from historyapp.core.evaluation import targets
+from historyapp.core.evaluation.reading import texts_only
+from historyapp.core.policies import policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
+from historyapp.models.own_rows import live_rows
 from historyapp.services.append import append
-from historyapp.services.evaluations import work
+from historyapp.services.evaluations import measuring, work
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import EvaluationProgress, evaluation_progress
 from historyapp.services.evaluations.start import (
@@ -91,12 +96,12 @@ def test_a_killed_worker_loses_at_most_one_step(project: Project, monkeypatch: p
     measured: list[int] = []
     usual = SessionEvaluation.measure
 
-    def measure(self: SessionEvaluation, step: int, keep_alive: Any) -> Any:
+    def measure(self: SessionEvaluation, step: int) -> Any:
         if len(measured) == 2:
             measured.append(0)
             raise KeyboardInterrupt  # as if the process ended here
         measured.append(step)
-        return usual(self, step, keep_alive)
+        return usual(self, step)
 
     monkeypatch.setattr(SessionEvaluation, "measure", measure)
     with pytest.raises(KeyboardInterrupt):
@@ -116,12 +121,54 @@ def test_a_claim_is_renewed_while_one_step_takes_long(
     assert item is not None
     later = timezone.now() + timedelta(hours=1)
     monkeypatch.setattr(work, "_claim_end", lambda: later)
-    keep_alive = work._claim_renewal(item)
-    keep_alive()
+    check = work._claim_check(item)
+    check()
     assert EvaluatedSession.objects.get().claimed_until == item.claimed_until
     monkeypatch.setattr(settings, "PLAYHEAD_CLAIM_SECONDS", 0)
-    keep_alive()
+    check()
     assert EvaluatedSession.objects.get().claimed_until == later
+
+
+@pytest.mark.parametrize("place", ["reading", "searching", "choosing a context"])
+def test_cancelling_ends_the_work_within_a_step(
+    project: Project, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    evaluation = started(project, record_lookups(project), record_lookups(project))
+    monkeypatch.setattr(work, "_CHECK_SECONDS", 0)
+    module, function = {
+        "reading": (measuring, "texts_only"),
+        "searching": (targets, "identifiers"),
+        "choosing a context": (measuring, "policy_named"),
+    }[place]
+    usual = getattr(module, function)
+    calls: list[Any] = []
+
+    def count(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            cancel_evaluation(evaluation)
+        return usual(*arguments)
+
+    monkeypatch.setattr(module, function, count)
+    assert not process_evaluation(evaluation.pk, lambda: False)
+    assert len(calls) == 2
+    assert evaluation_progress(Evaluation.objects.get()).counts == {"waiting": 2}
+
+
+def test_a_worker_whose_session_another_one_has_claimed_stops_and_stores_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = started(project, record_lookups(project))
+    monkeypatch.setattr(work, "_CHECK_SECONDS", 0)
+
+    def choose(name: str) -> Any:
+        EvaluatedSession.objects.update(claim=uuid4(), claimed_until=timezone.now() + timedelta(seconds=30))
+        return policy_named(name)
+
+    monkeypatch.setattr(measuring, "policy_named", choose)
+    assert not process_evaluation(evaluation.pk, lambda: False)
+    (item,) = evaluation_progress(Evaluation.objects.get()).items
+    assert (item.state, item.measured) == ("waiting", 0)
 
 
 def test_an_evaluation_measures_one_step_in_each_turn(project: Project) -> None:
@@ -203,8 +250,8 @@ def test_an_unexpected_error_ends_one_session_only(project: Project, monkeypatch
     evaluation = started(project, *sessions)
     usual = SessionEvaluation.measure
 
-    def measure(self: SessionEvaluation, step: int, keep_alive: Any) -> Any:
-        return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step, keep_alive)
+    def measure(self: SessionEvaluation, step: int) -> Any:
+        return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step)
 
     monkeypatch.setattr(SessionEvaluation, "measure", measure)
     assert states(carried_out(evaluation)) == [("failed", work.SERVER_FAILED), ("done", "")]
@@ -215,6 +262,25 @@ def test_a_long_session_is_read_in_part(project: Project, monkeypatch: pytest.Mo
     progress = carried_out(started(project, record_lookups(project, 12)))
     assert states(progress) == [("done", "Only its first 8 steps were read.")]
     assert progress.items[0].measured == 2
+
+
+@pytest.mark.parametrize("limit", ["MAX_READ_CHARACTERS", "MAX_READ_BYTES", "MAX_READ_TOKENS"])
+def test_long_texts_are_read_in_part(project: Project, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    session = record_lookups(project, 12)
+    sizes = {
+        "MAX_READ_CHARACTERS": sum(
+            texts_only(row.core().body)[1] for row in live_rows(session.lineage()) if row.position <= 18
+        ),
+        "MAX_READ_BYTES": sum(row.size for row in live_rows(session.lineage()) if row.position <= 18),
+        "MAX_READ_TOKENS": sum(row.tokens for row in live_rows(session.lineage()) if row.position <= 18),
+    }
+    monkeypatch.setattr(measuring, limit, sizes[limit])
+    progress = carried_out(started(project, session))
+    assert states(progress) == [("done", "Only its first 8 steps were read.")]
+    assert progress.items[0].measured == 2
+    monkeypatch.setattr(measuring, limit, 1)
+    progress = carried_out(started(project, session))
+    assert states(progress) == [("skipped", f"{work.NO_IDENTIFIERS} Only its first 0 steps were read.")]
 
 
 def test_an_unknown_price_is_counted(project: Project) -> None:
