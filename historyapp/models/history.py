@@ -82,7 +82,7 @@ class History:
         newest = own.only("created_at").first() if head > session.fork_position else None
         if newest is None:
             shared = session.shared_lineage.cut(min(head, session.fork_position))
-            newest = Entry.objects.newest(shared)
+            newest = Entry.objects.defer("body", "metadata").newest(shared)
         return session.created_at if newest is None else newest.created_at
 
     @property

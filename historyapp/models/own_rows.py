@@ -50,6 +50,11 @@ def live_rows(lineage: Lineage, after: int = 0) -> Iterator[OwnRow]:
     return _rows(spans_between(lineage, after))
 
 
+def rows_at(lineage: Lineage, positions: Iterable[int]) -> Iterator[OwnRow]:
+    """The live entries at these positions, which are in order."""
+    return _rows(span for position in positions for span in lineage.between(position, position))
+
+
 def _rows(spans: Iterable[Span]) -> Iterator[OwnRow]:
     """One body at a time is read from its stored form, so entries of any length take little memory.
 

@@ -4,7 +4,7 @@ A session stores its current tail. Rewinds, forks and reads with ``as_of`` need 
 positions.
 """
 
-from operator import attrgetter
+from collections.abc import Iterator
 
 from historyapp.core import entries as core
 from historyapp.core.lineage import Lineage
@@ -12,38 +12,44 @@ from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 from historyapp.models.long_rows import count_read
-from historyapp.models.own_rows import live_rows
+from historyapp.models.own_rows import OwnRow, live_rows, rows_at
 
 MAX_PENDING = 100
 """The maximum number of inputs after the newest step to read, and of notes. The newest are read."""
 
 
 def tail_of(lineage: Lineage) -> Tail:
-    """The tail of a lineage, from its newest entry and the step of this entry."""
-    newest = Entry.objects.newest(lineage)
+    """The tail of a lineage, from its newest entry and the step of this entry.
+
+    It reads the entries of this step and the inputs after it. They may be long, so call it before you take
+    the write lock: entries never change, and neither does the tail of a lineage.
+    """
+    newest = Entry.objects.defer("body", "metadata").newest(lineage)
     if newest is None:
         return Tail()
     totals = Totals.load(newest.totals)
     step = _newest_step(lineage, totals)
-    after = step.first_position if step else 0
     pending = Tail()
-    for entry in _pending_entries(lineage, after):
-        pending = advance(pending, entry.core()).tail
+    for row in _pending_rows(lineage, step.first_position if step else 0):
+        pending = advance(pending, row.core()).tail
     return pending._replace(totals=totals, step=step)
 
 
-def _pending_entries(lineage: Lineage, after: int) -> list[Entry]:
+def _pending_rows(lineage: Lineage, after: int) -> Iterator[OwnRow]:
     """The newest inputs and notes after a position, in order. Notes displace no inputs."""
 
-    def newest(*kinds: str) -> list[Entry]:
-        return list(
-            Entry.objects.live(lineage, after=after, kinds=kinds, newest_first=True, limit=MAX_PENDING)
+    def newest(*kinds: str) -> list[int]:
+        rows = Entry.objects.only("position").live(
+            lineage, after=after, kinds=kinds, newest_first=True, limit=MAX_PENDING
         )
+        return [row.position for row in rows]
 
-    entries = newest("model_input", "debug_log")
-    if len(entries) == MAX_PENDING:
-        entries = newest("model_input") + newest("debug_log")
-    return sorted(entries, key=attrgetter("position"))
+    positions = newest("model_input", "debug_log")
+    if len(positions) == MAX_PENDING:
+        positions = newest("model_input") + newest("debug_log")
+    for row in rows_at(lineage, sorted(positions)):  # one at a time, because they may be long
+        count_read(row.size)
+        yield row
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:

@@ -65,6 +65,18 @@ class AppendedEntries:
     """The reasons why results do not match an open tool call. These results are recorded too."""
 
 
+def read_session(project: Project, session_id: UUID) -> Session:
+    """The session, not locked.
+
+    Raises:
+        NotFound: when the project has no such session.
+    """
+    session = Session.objects.filter(pk=session_id, project=project).first()
+    if session is None:
+        raise NotFound(f"There is no session {session_id}.")
+    return session
+
+
 def lock_session(project: Project, session_id: UUID, *, to_append: bool = False) -> Session:
     """The session, locked until the transaction ends. ``to_append``: load only the columns that an append
     needs.

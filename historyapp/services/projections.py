@@ -91,7 +91,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
 def _replay(session: Session, report: RebuildReport) -> None:
     Episode.objects.filter(session=session).delete()
     shared = session.shared_lineage
-    newest = Entry.objects.newest(shared)
+    newest = Entry.objects.defer("body", "metadata").newest(shared)
     if newest is not None:
         session.last_entry_at = newest.created_at
     session.head, session.tail_start = session.fork_position, session.fork_position + 1

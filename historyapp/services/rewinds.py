@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import connection
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -18,7 +19,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.strips import strip_of_part
 from historyapp.models.tails import tail_of
-from historyapp.services.append import apply_tail, check_open, check_position, lock_session
+from historyapp.services.append import apply_tail, check_open, check_position, lock_session, read_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
@@ -32,6 +33,9 @@ MAX_REASON = 2_000
 """Characters of a rewind's reason."""
 _BATCH_SIZE = 250
 _MAX_SEARCHED_STEPS = 1000
+_ATTEMPTS = 5
+"""A rewind reads the end of the remaining history before it locks the session. If its target has moved in the
+meantime, it tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
     """
     to_position = resolve_target(history, target)
     remaining = history.session.lineage(to_position).cut(to_position)
-    newest = Entry.objects.newest(remaining)
+    newest = Entry.objects.defer("body", "metadata").newest(remaining)
     remaining_steps = newest.totals.get("steps", 0) if newest else 0
     return to_position, history.lineage.branch_off(remaining), max(0, history.steps - remaining_steps)
 
@@ -99,12 +103,23 @@ def rewind(
         Conflict: when the head is not ``expected_position``, or the session is archived.
         Invalid: when the target does not exist.
     """
-    with writing():
-        session = lock_session(project, session_id)
+    for _ in range(_ATTEMPTS):
+        session = read_session(project, session_id)
         check_position(session, expected_position)
         to_position = resolve_target(History(session), target)
-        body = Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
-        return rewind_locked(session, EntryDraft(body), actor)
+        tail = tail_at(session, to_position)
+        with writing():
+            session = lock_session(project, session_id)
+            check_position(session, expected_position)
+            if resolve_target(History(session), target) == to_position:
+                body = Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
+                return rewind_locked(session, EntryDraft(body), actor, tail=tail)
+        if connection.in_atomic_block:
+            break  # the lock is held until the request ends, so long steps must not be read again
+    raise Conflict(
+        "The session received entries while the end of its history was read. Retry, or rewind to a position.",
+        head=session.head,
+    )
 
 
 def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str = "") -> RewindResult:
@@ -114,12 +129,13 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
         NotFound: when the session has no rewind there.
         Conflict: when the rewind was already undone, or the session is archived.
     """
+    tail = tail_of(before_rewind(read_session(project, session_id), position))
     with writing():
         session = lock_session(project, session_id)
         restored = before_rewind(session, position)
         reason = f"undo of the rewind at {position}"
         body = Rewind(to_position=restored.last, spans=(), reason=reason, actor=actor or None)
-        return rewind_locked(session, EntryDraft(body), actor, restored)
+        return rewind_locked(session, EntryDraft(body), actor, restored, tail)
 
 
 def before_rewind(session: Session, position: int) -> Lineage:
@@ -142,13 +158,18 @@ def before_rewind(session: Session, position: int) -> Lineage:
 
 
 def rewind_locked(
-    session: Session, draft: EntryDraft, actor: str, remaining: Lineage | None = None
+    session: Session,
+    draft: EntryDraft,
+    actor: str,
+    remaining: Lineage | None = None,
+    tail: Tail | None = None,
 ) -> RewindResult:
     """Appends a rewind entry to a session that the caller has locked.
 
     Args:
         draft: the rewind entry; its spans are set here.
         remaining: the lineage after the rewind; by default the one that ends at ``to_position``.
+        tail: the tail of ``remaining``, if it was read before the session was locked.
     """
     check_open(session)
     assert isinstance(draft.body, Rewind)
@@ -159,7 +180,7 @@ def rewind_locked(
     stored_lineage = remaining.stored_form()
     spans = tuple((span.session, span.first, span.last) for span in stored_lineage.newest)
     body = draft.body.model_copy(update={"spans": spans, "older": stored_lineage.older})
-    tail = tail_of(remaining)
+    tail = tail or tail_of(remaining)
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
     insert_entries(session.pk, [EntryRow(entry, tail.totals, stored.body, stored.metadata)])
@@ -245,15 +266,15 @@ def fork(
     """
     if at_step is not None and at_position is not None:
         raise Invalid("Give at_step or at_position, not both.")
+    parent = read_session(project, session_id)
+    if at_position is not None:
+        position = _check_position_exists(parent, "at_position", at_position)
+    else:
+        history = History(parent)
+        position = history.lineage.last if at_step is None else _step_end(history, at_step)
+    tail = tail_at(parent, position)
     with writing():
         parent = lock_session(project, session_id)
-        history = History(parent)
-        if at_position is not None:
-            position = _check_position_exists(parent, "at_position", at_position)
-        elif at_step is not None:
-            position = _step_end(history, at_step)
-        else:
-            position = history.lineage.last
         shared = parent.lineage(position).cut(position)
         child = Session(
             id=fork_id or uuid7(),
@@ -266,15 +287,19 @@ def fork(
             metadata=places_in(parent.metadata),
             forked_from=parent,
         )
-        begin_fork(child, shared, position)
+        begin_fork(child, shared, position, tail)
         add_audit_record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
         return child
 
 
-def begin_fork(child: Session, shared: Lineage, position: int) -> None:
-    """Saves a new session that begins with the lineage ``shared``. Its own positions follow ``position``."""
-    newest = Entry.objects.newest(shared)
-    tail = tail_of(shared)
+def begin_fork(child: Session, shared: Lineage, position: int, tail: Tail | None = None) -> None:
+    """Saves a new session that begins with the lineage ``shared``. Its own positions follow ``position``.
+
+    Args:
+        tail: the tail of ``shared``, if it was read before a session was locked.
+    """
+    newest = Entry.objects.defer("body", "metadata").newest(shared)
+    tail = tail or tail_of(shared)
     child.fork_spans = shared.stored_form().dump()
     child.closed_spans = child.shared_lineage.dump()
     child.fork_position, child.head, child.tail_start = position, position, position + 1
@@ -287,6 +312,11 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
         child.compressed_to = child.forked_from.compressed_to
     set_thresholds(child)
     child.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS})
+
+
+def tail_at(session: Session, position: int) -> Tail:
+    """The tail of the history that was live when the head was at a position."""
+    return tail_of(session.lineage(position).cut(position))
 
 
 def copy_cut_step(session_id: UUID, tail: Tail, cut_at: int) -> Tail:

@@ -208,7 +208,7 @@ def common_part(a: History, b: History) -> CommonPart:
     is_complete = all(
         side.row(steps).last_position <= shared.last for side in (a, b) if 1 <= steps <= side.steps
     )
-    newest = Entry.objects.newest(shared)
+    newest = Entry.objects.defer("body", "metadata").newest(shared)
     totals = Totals.load(newest.totals) if newest else Totals()
     return CommonPart(shared.last, steps if is_complete else steps - 1, totals)
 

@@ -1,16 +1,23 @@
 """Rewind, undo and fork, rule by rule. ``test_time_travel`` tests random sequences of them."""
 
+from contextlib import nullcontext
+from typing import Any
+
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.entries import Review, SystemInstruction
 from historyapp.core.errors import Conflict, Invalid, NotFound
-from historyapp.models import AuditRecord, Entry, Episode, Project, Session
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Tail
+from historyapp.models import AuditRecord, Entry, Episode, Project, Session, tails
 from historyapp.models.history import History
+from historyapp.services import rewinds
 from historyapp.services.append import append
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, preview_rewind, rewind, undo_rewind
 from historyapp.services.sessions import change_session
+from historyapp.services.transactions import writing_together
 from tests.services.drafts import act, answer, ask, draft, failed, ok, tool_calls
 
 
@@ -276,3 +283,78 @@ def test_reads_of_rare_kinds_take_as_many_queries_after_forty_rewinds(
         assert list(history.summaries_newest_first(10_000)) == []
     assert history.first_input.content == "go"
     assert [message.content for message in history.inputs_newest_first()] == ["go"]
+
+
+@pytest.mark.parametrize("operation", ["rewind", "undo", "fork"])
+def test_long_entries_are_read_before_the_session_is_locked(
+    project: Project, recorded: Session, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite the lock delays all other writers."""
+    undone = rewind(project, recorded.pk, Target(to_position=2)).position if operation == "undo" else 0
+    order: list[str] = []
+    for name in ("tail_of", "lock_session"):
+        original = getattr(rewinds, name)
+
+        def note(*arguments: Any, name: str = name, original: Any = original) -> Any:
+            order.append(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(rewinds, name, note)
+    match operation:
+        case "rewind":
+            rewind(project, recorded.pk, Target(to_position=2))
+        case "undo":
+            undo_rewind(project, recorded.pk, undone)
+        case _:
+            fork(project, recorded.pk, at_position=2)
+    assert order == ["tail_of", "lock_session"]
+
+
+@pytest.fixture
+def busy(project: Project, recorded: Session, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An agent appends an input after each read of the end of the history, as often as the number says."""
+    appends = [0]
+
+    def tail_of(lineage: Lineage) -> Tail:
+        tail = tails.tail_of(lineage)
+        if appends[0]:
+            appends[0] -= 1
+            append(project, recorded.pk, [ask("more")])
+        return tail
+
+    monkeypatch.setattr(rewinds, "tail_of", tail_of)
+    append(project, recorded.pk, [ok()])
+    return appends
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rewind_whose_target_has_moved_is_tried_again(
+    project: Project, recorded: Session, busy: list[int]
+) -> None:
+    busy[0] = 2
+    assert rewind(project, recorded.pk, Target()).to_position == 12
+    assert calls(recorded) == ["one()", "two()", "three()", "four()"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("has_key", [True, False])
+def test_a_rewind_whose_target_always_moves_is_a_conflict(
+    project: Project, recorded: Session, busy: list[int], has_key: bool
+) -> None:
+    """A request with a key holds its lock until it ends, so it does not try again."""
+    busy[0] = 100
+    together = writing_together(lambda: None) if has_key else nullcontext()
+    with together, pytest.raises(Conflict, match="Retry, or rewind to a position"):
+        rewind(project, recorded.pk, Target())
+    assert busy[0] == (99 if has_key else 95)
+    assert not Entry.objects.filter(kind="rewind").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rewind_to_a_position_needs_no_second_attempt(
+    project: Project, recorded: Session, busy: list[int]
+) -> None:
+    busy[0] = 100
+    assert rewind(project, recorded.pk, Target(to_position=3)).to_position == 3
+    assert busy[0] == 99
+    assert calls(recorded) == ["one()"]

@@ -1,20 +1,63 @@
-"""Cuts the header of a transcript's session to the limits of the API, before a transaction begins."""
+"""The limits of an import, applied before a transaction begins."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
+from historyapp.core.errors import Invalid
 from historyapp.core.importers.base import SessionStart, Skipped
+from historyapp.core.projection import Tail
 from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata
 from historyapp.core.text import clean, preview
+from historyapp.models import Session
+from historyapp.models.long_rows import bytes_left
 from historyapp.services.imports.reports import FileReport
+from historyapp.services.rewinds import tail_at
 
 _MAX_NAMED = 5
 """The maximum number of fields that a report names."""
 _MAX_NAME = 50
 """The maximum number of characters of a name in a report."""
+LONG_STEP = 1 << 20
+"""The end of a step of this many bytes is read before the transaction of a rewind or fork that cuts it."""
+MAX_CUT_BYTES = 1 << 30
+"""The maximum number of bytes that the rewinds and forks of one file may read of long steps."""
 MAX_TAGS = 50
 """The API has the same limit, because lists show all tags of each session."""
+
+
+class LongSteps:
+    """What the rewinds and forks of one file read of long steps."""
+
+    def __init__(self) -> None:
+        self.exist = False
+        """Whether the file has a long step."""
+        self._step_size: dict[str, int] = {}
+        self._left = MAX_CUT_BYTES
+
+    def add(self, session: str, kind: str, size: int) -> None:
+        """Notes an entry of the file. ``size``: the bytes of its JSON."""
+        before = 0 if kind == "model_output" else self._step_size.get(session, 0)
+        self._step_size[session] = before + size
+        self.exist |= before + size >= LONG_STEP
+
+    def tail(self, session: Session, position: int) -> Tail:
+        """The tail of a stored session at a position.
+
+        Raises:
+            Invalid: if the file's rewinds and forks read too much.
+        """
+        outer = bytes_left.set(self._left)
+        try:
+            return tail_at(session, position)
+        except Invalid as error:
+            raise Invalid(
+                f"The rewinds and forks of this file read more than {MAX_CUT_BYTES:,} bytes of the steps "
+                "that they cut. The operations before this one are imported."
+            ) from error
+        finally:
+            self._left = bytes_left.get() or 0
+            bytes_left.reset(outer)
 
 
 def within_limits(start: SessionStart) -> tuple[SessionStart, Mapping[str, int]]:

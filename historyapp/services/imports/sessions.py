@@ -17,15 +17,16 @@ from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart, Skipped
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
+from historyapp.core.projection import Tail
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.text import clean
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
 from historyapp.models.relatives import is_started_by
 from historyapp.services.annotations import import_annotation
-from historyapp.services.append import lock_session
+from historyapp.services.append import lock_session, read_session
 from historyapp.services.compression.start import set_thresholds
-from historyapp.services.imports.limits import report_left_out, within_limits
+from historyapp.services.imports.limits import LongSteps, report_left_out, within_limits
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
@@ -57,6 +58,7 @@ class ImportJob:
         self.ignored: set[str] = set()
         """Sessions of which this file has a partial copy, and an imported transcript the complete one."""
         self.new: set[str] = set()
+        self._long_steps = LongSteps()
         self._left_out: dict[str, Mapping[str, int]] = {}
         """See :func:`within_limits`. By source id, for the sessions whose metadata is too large."""
 
@@ -90,7 +92,7 @@ class ImportJob:
             elif isinstance(operation, (Append, RewindTo)) and (id := operation.session) not in differing:
                 if id not in sources:
                     source = self._matching_sources(id).filter(variant=self.variants[id]).first()
-                    sources[id] = SessionWriter(self.starts[id], source) if source else None
+                    sources[id] = SessionWriter(self.starts[id], source, LongSteps()) if source else None
                 writer = sources[id]
                 if writer is not None and writer.is_comparing:
                     with _collecting_differences(differing):
@@ -135,17 +137,32 @@ class ImportJob:
         if parent in missing:  # a file may name a session as its own ancestor
             missing[start.session] = self.starts[start.session] = replace(start, forked_from=None)
         for start in reversed(missing.values()):  # a file may have a long chain of forks
+            tail = self._shared_tail(start)
             try:
                 with writing():
-                    source = self._find_or_create_source(start)
+                    source = self._find_or_create_source(start, tail)
             except IntegrityError as error:
                 detail = f"Another import of {start.session} is under way. Import it again later."
                 raise Conflict(detail) from error
-            self.writers[start.session] = SessionWriter(start, source)
+            self.writers[start.session] = SessionWriter(start, source, self._long_steps)
         return self.writers[id]
 
-    def _find_or_create_source(self, start: SessionStart) -> ImportSource:
-        """The session's progress of import. The first import creates the session."""
+    def _shared_tail(self, start: SessionStart) -> Tail | None:
+        """The tail of a fork, if the file has long steps. It is read before the fork is created."""
+        if not self._long_steps.exist or not start.forked_from or start.forked_from[0] not in self.starts:
+            return None
+        parent = self._writer(start.forked_from[0])
+        parent.flush()
+        session = read_session(self.project, parent.source.session_id)
+        position = min(shifted(parent.source, start.forked_from[1]), session.head)
+        return self._long_steps.tail(session, position)
+
+    def _find_or_create_source(self, start: SessionStart, tail: Tail | None) -> ImportSource:
+        """The session's progress of import. The first import creates the session.
+
+        Args:
+            tail: the result of :meth:`_shared_tail`.
+        """
         variant = self.variants[start.session]
         source = self._matching_sources(start.session).filter(variant=variant).first()
         if source is None and not variant:
@@ -153,7 +170,7 @@ class ImportJob:
         if source is None:
             self.new.add(start.session)
             report_left_out(self.report, self._left_out.get(start.session, {}))
-            source = self._create(start, variant)
+            source = self._create(start, variant, tail)
         return source
 
     def _replace_partial_copy(self, start: SessionStart) -> ImportSource | None:
@@ -181,7 +198,7 @@ class ImportJob:
         source.save()
         return source
 
-    def _create(self, start: SessionStart, variant: int) -> ImportSource:
+    def _create(self, start: SessionStart, variant: int, tail: Tail | None) -> ImportSource:
         session, shifts = self._new_session(start), list[list[int]]()
         if start.forked_from is not None and start.forked_from[0] in self.starts:
             parent = self._writer(start.forked_from[0])
@@ -189,7 +206,7 @@ class ImportJob:
             session.forked_from = lock_session(self.project, parent.source.session_id)
             position = min(shifted(parent.source, start.forked_from[1]), session.forked_from.head)
             shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]
-            begin_fork(session, session.forked_from.lineage(position).cut(position), position)
+            begin_fork(session, session.forked_from.lineage(position).cut(position), position, tail)
         else:
             session.save(force_insert=True)
         import_annotation(session, start.annotation)

@@ -19,10 +19,12 @@ from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.projection import Tail
 from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.models.notes import MAX_NOTES
-from historyapp.services.append import append_locked, lock_session
+from historyapp.services.append import append_locked, lock_session, read_session
+from historyapp.services.imports.limits import LongSteps
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
@@ -72,10 +74,12 @@ class SessionWriter:
 
     Args:
         source: the progress of the session's import. The session exists.
+        long_steps: of the file.
     """
 
-    def __init__(self, start: SessionStart, source: ImportSource) -> None:
+    def __init__(self, start: SessionStart, source: ImportSource, long_steps: LongSteps) -> None:
         self.start, self.source, self.counts = start, source, Counts()
+        self._long_steps = long_steps
         self._settled = source.settled
         self._provisional: list[str] = source.provisional_digests
         """Digests of the operations at the end of the file in the last import. They may have changed
@@ -123,6 +127,7 @@ class SessionWriter:
                 self._notes.append(operation)
             return
         assert isinstance(operation, (Append, RewindTo))
+        self._begin_batch(operation)
         self.counts.add(operation)
         previous, new = self._newest, self._source_operation(parsed, operation)
         provisional = isinstance(operation, Append) and operation.provisional
@@ -139,9 +144,19 @@ class SessionWriter:
             if self._provisional[index] in digests:
                 return  # the last import stored it
             self._last_equal, self._provisional = previous, []
+        self._add_waiting(new)
+
+    def _begin_batch(self, operation: Append | RewindTo) -> None:
+        """If there are long steps, rewinds have batches of their own: the tails that they need are read
+        before the transaction, so the entries before them must be stored."""
+        last = self._waiting[-1].operation if self._waiting and self._long_steps.exist else operation
+        if isinstance(last, Append) is not isinstance(operation, Append):
+            self.flush()
+
+    def _add_waiting(self, new: "_SourceOperation") -> None:
         self._waiting.append(new)
         self._waiting_size += new.prepared.size if new.prepared else 0
-        self._waiting_cost += 1 if isinstance(operation, Append) else REWIND_COST
+        self._waiting_cost += 1 if isinstance(new.operation, Append) else REWIND_COST
         if self._waiting_cost >= BATCH_ENTRIES or self._waiting_size >= BATCH_BYTES:
             self.flush()
 
@@ -163,6 +178,7 @@ class SessionWriter:
         if isinstance(operation, Append):
             # Tokens are counted later, if the entry is new.
             prepared = (prepared or prepare(operation.draft, tokens=0))._replace(draft=operation.draft)
+            self._long_steps.add(self.start.session, operation.draft.body.kind, prepared.size)
         previous = self._newest
         return _SourceOperation(
             operation,
@@ -230,6 +246,7 @@ class SessionWriter:
             else waiting.prepared
             for waiting in self._waiting
         ]
+        tails = self._planned_tails() if self._long_steps.exist else {}
         with writing():
             # First the session, because a purge locks it before it deletes its source.
             session = lock_session(self.source.project, self.source.session_id)
@@ -240,8 +257,8 @@ class SessionWriter:
                 )
             status, head = session.status, session.head
             if self._last_equal is not None:
-                _cut_off_changed_end(session, source, self._last_equal)
-            self._store(session, source, entries)
+                _cut_off_changed_end(session, source, self._last_equal, tails)
+            self._store(session, source, entries, tails)
             stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
             source.provisional_digests = stored[self._newest_settled.number - source.settled :]
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
@@ -257,6 +274,19 @@ class SessionWriter:
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head
 
+    def _planned_tails(self) -> dict[int, Tail]:
+        """The tails that the rewinds of this batch need, by position. They are read before the session is
+        locked, because a long step takes seconds. Empty unless the batch begins with a rewind."""
+        source = self.source
+        session = read_session(source.project, source.session_id)
+        positions = [_last_equal_position(source, self._last_equal)] if self._last_equal else []
+        for waiting in self._waiting:
+            if not isinstance(waiting.operation, RewindTo):
+                break
+            positions.append(shifted(source, waiting.operation.to_position))
+        stored = {position for position in positions if position <= session.head}
+        return {position: self._long_steps.tail(session, position) for position in sorted(stored)}
+
     def _with_times(self) -> list["_SourceOperation"]:
         """The waiting operations. Those without a time get the first known time, or :data:`UNDATED`.
 
@@ -268,7 +298,13 @@ class SessionWriter:
         pairs = zip(self._waiting, times, strict=True)
         return [waiting if time else _with_time(waiting, first) for waiting, time in pairs]
 
-    def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
+    def _store(
+        self,
+        session: Session,
+        source: ImportSource,
+        entries: list[Prepared | None],
+        tails: Mapping[int, Tail],
+    ) -> None:
         """Stores the waiting operations. Consecutive entries are appended together."""
         pairs = zip(self._waiting, entries, strict=True)
         for is_append, group in groupby(pairs, lambda pair: pair[1] is not None):
@@ -285,7 +321,7 @@ class SessionWriter:
                     reason, actor = rewind.reason or None, rewind.actor or None
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
-                    rewind_locked(session, draft, "import")
+                    rewind_locked(session, draft, "import", tail=tails.get(to_position))
 
 
 def _progress(source: ImportSource) -> tuple[Any, ...]:
@@ -303,14 +339,22 @@ def _with_time(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
     return waiting._replace(operation=replace(operation, draft=draft._replace(created_at=time)))
 
 
-def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
+def _cut_off_changed_end(
+    session: Session, source: ImportSource, last_equal: _SourceOperation, tails: Mapping[int, Tail]
+) -> None:
     """Rewinds to the last operation that has not changed. The entries after it become a take."""
-    kept = last_equal.number - source.settled
-    source.provisional_digests = source.provisional_digests[:kept]
-    to_position = shifted(source, last_equal.position) if kept else source.settled_position
+    to_position = _last_equal_position(source, last_equal)
+    source.provisional_digests = source.provisional_digests[: last_equal.number - source.settled]
     reason = "the end of the file reads differently now"
     draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
-    rewind_locked(session, draft, "import")
+    rewind_locked(session, draft, "import", tail=tails.get(to_position))
+
+
+def _last_equal_position(source: ImportSource, last_equal: _SourceOperation) -> int:
+    """The position of the last operation that has not changed, in the stored session."""
+    if last_equal.number > source.settled:
+        return shifted(source, last_equal.position)
+    return source.settled_position
 
 
 def _add_shift(source: ImportSource, position: int, by: int) -> None:

@@ -1,0 +1,88 @@
+"""Rewinds and forks of an import that cut long steps."""
+
+import io
+
+import pytest
+from django.db import connection
+
+from historyapp.core.importers.base import Source
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Tail
+from historyapp.models import Entry, Project, Session, tails
+from historyapp.services import rewinds
+from historyapp.services.append import append
+from historyapp.services.exports import export_session
+from historyapp.services.imports import limits
+from historyapp.services.imports.files import import_file
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from tests.services.drafts import ask, ok, tool_calls
+
+LONG = "x" * 600_000
+
+
+@pytest.fixture
+def transcript(project: Project) -> Source:
+    """Two rewinds into a step of 1.2 MB, an input, a third rewind, and a fork within the step."""
+    session = create_session(project, names={"title": "long"})
+    append(project, session.pk, [ask("go"), tool_calls("a", "b"), ok("a", LONG), ok("b", LONG)])
+    for position in (3, 4):
+        rewind(project, session.pk, Target(to_position=position))
+    append(project, session.pk, [ask("more")])
+    rewind(project, session.pk, Target(to_position=3))
+    fork(project, session.pk, at_position=3)
+    text = "".join(export_session(Session.objects.get(pk=session.pk), "playhead_jsonl").chunks)
+    return Source("export.jsonl", io.BytesIO(text.encode()))
+
+
+@pytest.fixture
+def elsewhere(db: None) -> Project:
+    return Project.objects.create(name="Bob's")
+
+
+@pytest.fixture
+def read_in_transaction(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each tail was read within a transaction of the import."""
+    outer, within = len(connection.savepoint_ids), list[bool]()
+
+    def tail_of(lineage: Lineage) -> Tail:
+        within.append(len(connection.savepoint_ids) > outer)
+        return tails.tail_of(lineage)
+
+    monkeypatch.setattr(rewinds, "tail_of", tail_of)
+    return within
+
+
+def test_long_steps_are_read_before_transactions(
+    transcript: Source, elsewhere: Project, read_in_transaction: list[bool]
+) -> None:
+    """On SQLite a transaction delays all other writers."""
+    report = import_file(elsewhere, transcript)
+    assert report.error == ""
+    parent, child = Session.objects.filter(project=elsewhere).order_by("fork_position")
+    assert (parent.head, child.fork_position) == (8, 3)
+    assert Entry.objects.filter(session=parent, kind="rewind").count() == 3
+    assert read_in_transaction == [False] * 4
+
+
+def test_short_steps_are_read_within_the_transaction_of_their_batch(
+    transcript: Source, elsewhere: Project, read_in_transaction: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LONG_STEP", 1 << 30)
+    assert import_file(elsewhere, transcript).error == ""
+    assert read_in_transaction == [True] * 4
+
+
+def test_an_import_may_read_a_limited_number_of_bytes_of_long_steps(
+    transcript: Source, elsewhere: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_CUT_BYTES", 1_000_000)
+    report = import_file(elsewhere, transcript)
+    assert "more than 1,000,000 bytes of the steps that they cut" in report.error
+    (session,) = Session.objects.filter(project=elsewhere)
+    assert session.head == 4
+    monkeypatch.undo()
+    transcript.stream.seek(0)
+    assert import_file(elsewhere, transcript).error == ""
+    session.refresh_from_db()
+    assert session.head == 8
