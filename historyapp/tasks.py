@@ -24,17 +24,17 @@ from historyapp.enqueue import (
     send,
     wake,
     wake_bulk_action,
-    wake_evaluation,
 )
-from historyapp.models import BulkAction, Evaluation, Session, Webhook
-from historyapp.runners import TURN_SECONDS, TURNS, runs_waiting, start_runner, stopping
+from historyapp.evaluators import TURNS as EVALUATION_TURNS
+from historyapp.evaluators import find_waiting_evaluations, start_evaluator
+from historyapp.models import BulkAction, Session, Webhook
+from historyapp.runners import TURN_SECONDS, TURNS, runs_waiting, start_runner
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions
 from historyapp.services.evaluations.start import prune_evaluations
-from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.names.index import catch_up
 from historyapp.services.reservations import short_connection
@@ -42,6 +42,7 @@ from historyapp.services.search.index import catch_up as index_steps
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
+from historyapp.work_threads import stopping
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,6 @@ SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
 """The maximum number of webhooks that one process works on at the same time."""
 PROJECT_SENDERS = 4
 """The same for each project. Slow targets of one project must not delay the deliveries of others."""
-EVALUATION_SECONDS = 5.0
-"""Seconds of processor time after which an evaluation yields to other tasks."""
 
 _chores: set[str] = set()
 """The chores that this process is working on: outcomes, figures, indexes."""
@@ -93,15 +92,8 @@ def bulk_action(action: str) -> None:
 
 @app.task(name="evaluate")
 def evaluate(evaluation: str) -> None:
-    """Works on an evaluation, in turns. Workers in other processes may work on other sessions of it."""
-    id = UUID(evaluation)
-    with _only_once(f"evaluation {id}") as is_first:
-        if not is_first:
-            return
-        end = time.thread_time() + EVALUATION_SECONDS
-        has_more = process_evaluation(id, lambda: stopping.is_set() or time.thread_time() >= end)
-    if has_more and not stopping.is_set():
-        wake_evaluation(id)
+    """Lets a thread work on the evaluation that is next, which may be another one."""
+    start_evaluator()
 
 
 @app.task(name="send_webhook")
@@ -222,8 +214,7 @@ def sweep() -> None:
     prune_deliveries(retention)
     prune_bulk_actions(timezone.now() - retention)
     prune_evaluations()
-    for evaluation in Evaluation.objects.active().values_list("pk", flat=True):
-        wake_evaluation(evaluation)
+    find_waiting_evaluations()
     for action in BulkAction.objects.active().values_list("pk", flat=True):
         wake_bulk_action(action)
     try:
@@ -236,8 +227,9 @@ def sweep() -> None:
 
 
 def is_busy() -> bool:
-    """Whether this process is working on a run, a webhook or a chore, or a run is waiting."""
-    return bool(TURNS.projects or _current_webhooks or _chores) or runs_waiting.is_set()
+    """Whether this process is working on a run, an evaluation, a webhook or a chore, or a run is waiting."""
+    working = TURNS.projects or EVALUATION_TURNS.projects or _current_webhooks or _chores
+    return bool(working) or runs_waiting.is_set()
 
 
 def start_due_runs() -> None:

@@ -20,15 +20,17 @@ from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
 from historyapp.enqueue import request_search_index
-from historyapp.runners import find_waiting_runs, stopping, wait_for_runners
+from historyapp.evaluators import EVALUATORS
+from historyapp.runners import RUNNERS, find_waiting_runs
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.search.index import projects_to_index
 from historyapp.tasks import is_busy, start_due_runs, sweep, wake_webhooks
+from historyapp.work_threads import stopping
 
 log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
-"""Tasks other than compression runs and webhooks, which have threads of their own."""
+"""Tasks other than compression runs, evaluations and webhooks, which have threads of their own."""
 NICENESS = 10
 """The worker's scheduling priority is lower than that of the web process, which serves agents and people."""
 STOP_SECONDS = 10
@@ -72,7 +74,8 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
     clock.join()
-    wait_for_runners()
+    for threads in (RUNNERS, EVALUATORS):
+        threads.wait()
 
 
 def _remove_file_queue() -> None:

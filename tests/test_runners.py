@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,8 +15,9 @@ from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
 from historyapp.services.compression.start import start_run
-from historyapp.services.compression.turns import Turns
+from historyapp.services.compression.turns import RunTurns
 from historyapp.services.sessions import create_session
+from historyapp.work_threads import WorkThreads
 from tests.services.drafts import act, ok
 from tests.test_worker import record_messages_to_workers
 
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(runners, "TURNS", Turns())
+    monkeypatch.setattr(runners, "TURNS", RunTurns())
     monkeypatch.setattr(runners, "runs_waiting", threading.Event())
     monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 0.02)
-    with ThreadPoolExecutor(runners.RUNS_AT_ONCE) as threads:
-        monkeypatch.setattr(runners, "_THREADS", threads)
-        monkeypatch.setattr(runners, "_working", set())
-        yield
+    threads = WorkThreads("runs", runners.RUNS_AT_ONCE, lambda: runners.work_on_runs())
+    monkeypatch.setattr(runners, "RUNNERS", threads)
+    yield
+    threads.wait()
 
 
 def _run(project: Project) -> CompressionRun:
@@ -114,10 +114,9 @@ def test_messages_keep_no_task_thread_and_start_at_most_four_threads(
         for _ in range(runners.RUNS_AT_ONCE):
             assert entered.acquire(timeout=30)
         assert not runners.start_runner()
-        assert len(runners._working) == runners.RUNS_AT_ONCE
     finally:
         release.set()
-    runners.wait_for_runners()
+    runners.RUNNERS.wait()
     assert not entered.acquire(blocking=False)
     assert runners.start_runner()
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from historyapp import tasks
+from historyapp.evaluators import work_on_evaluations
 from historyapp.models import Evaluation, Project
 from historyapp.models.evaluations import MAX_RUNNING
 from tests.api.agent import Agent
@@ -26,7 +26,7 @@ def test_an_evaluation_is_followed_until_its_results(alice: Agent, session: str)
     started = alice.post("/evaluations", body(session))
     assert (started.status, started["state"], started["progress"]) == (202, "running", 0.0)
     assert (started["waiting"], started["results"], started["prices_as_of"]) == (1, None, None)
-    tasks.evaluate(started["id"])
+    work_on_evaluations()
     read = alice.get(f"/evaluations/{started['id']}")
     assert (read["state"], read["progress"], read["done"]) == ("finished", 1.0, 1)
     results = read["results"]
@@ -57,7 +57,7 @@ def test_evaluations_are_listed_newest_first(alice: Agent, charlie: Agent, sessi
 def test_a_cancelled_evaluation_stops(alice: Agent, session: str) -> None:
     address = f"/evaluations/{alice.post('/evaluations', body(session))['id']}"
     assert alice.post(f"{address}/cancellations", {})["state"] == "cancelled"
-    tasks.evaluate(address.rpartition("/")[2])
+    work_on_evaluations()
     assert alice.get(address)["items"][0]["measured"] == 0
     assert alice.post(f"{address}/cancellations", {}).status == 409
 

@@ -34,7 +34,7 @@ from historyapp.services.compression.start import (
     projects_with_unclaimed_runs,
     unclaimed_runs,
 )
-from historyapp.services.compression.turns import Turns
+from historyapp.services.compression.turns import RunTurns
 from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
@@ -178,7 +178,7 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
         [
             unclaimed_runs,
             projects_with_unclaimed_runs,
-            Turns().take,
+            RunTurns().take,
             due_sessions,
             lambda: compress_if_due(UUID(fork.get()["id"])),
             lambda: carry_out(run, limit=4),

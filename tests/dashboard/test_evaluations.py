@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from dashboard.evaluation_rows import interval_picture
-from historyapp import tasks
 from historyapp.core.evaluation.intervals import Interval
+from historyapp.evaluators import work_on_evaluations
 from historyapp.models import Evaluation, Project, Session, WhatIf
 from tests.dashboard.pages import html, text
 from tests.services.evaluations.lookups import record_lookups
@@ -29,7 +29,7 @@ def start(client: Client, sessions: list[Session]) -> str:
 
 
 def carry_out(page: str) -> None:
-    tasks.evaluate(page.rpartition("/")[2])
+    work_on_evaluations()
 
 
 def test_the_list_links_to_the_form(alice: Client, sessions: list[Session]) -> None:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from historyapp import tasks
+from historyapp.evaluators import work_on_evaluations
 from historyapp.models import Evaluation, Project, Session
 from historyapp.terminal import evaluate as command
 from historyapp.terminal.evaluate import number_list
@@ -53,7 +53,7 @@ def test_a_worker_can_run_an_evaluation_and_its_result_is_shown_later(
     id = Evaluation.objects.get().pk
     assert started.out == f"The evaluation is running: playhead evaluate --result {id}\n"
     assert playhead("evaluate", "--result", id, "--no-wait").out == started.out
-    tasks.evaluate(str(id))
+    work_on_evaluations()
     assert "Recommended: " in playhead("evaluate", "--result", id).out
 
 

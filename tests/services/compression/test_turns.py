@@ -12,7 +12,7 @@ from historyapp.services.compression import start
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
 from historyapp.services.compression.start import due_sessions, start_run
-from historyapp.services.compression.turns import Turns
+from historyapp.services.compression.turns import RunTurns
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
@@ -38,7 +38,7 @@ def queue() -> Queue:
     return queue
 
 
-def _end(turns: Turns, run: UUID | None) -> None:
+def _end(turns: RunTurns, run: UUID | None) -> None:
     assert run is not None
     CompressionRun.objects.filter(pk=run).update(state="succeeded")
     turns.end(run)
@@ -46,7 +46,7 @@ def _end(turns: Turns, run: UUID | None) -> None:
 
 def test_a_run_of_another_project_is_next_however_many_runs_the_first_has(queue: Queue) -> None:
     ours = queue("ours", 60)
-    turns = Turns()
+    turns = RunTurns()
     threads = [turns.take() for _ in range(4)]
     assert threads == ours[:4], "a project alone uses all threads, in the order of its requests"
     theirs = queue("theirs", 2)
@@ -61,7 +61,7 @@ def test_a_run_of_another_project_is_next_however_many_runs_the_first_has(queue:
 def test_projects_with_equally_many_threads_take_turns(queue: Queue) -> None:
     runs = {name: queue(name, 3) for name in ("a", "b", "c")}
     project_of = {run: name for name, ids in runs.items() for run in ids}
-    turns = Turns()
+    turns = RunTurns()
     taken = []
     for _ in range(9):
         run = turns.take()
@@ -75,7 +75,7 @@ def test_projects_with_equally_many_threads_take_turns(queue: Queue) -> None:
 
 def test_a_run_that_has_yielded_is_behind_the_other_runs_of_its_project(queue: Queue) -> None:
     long, short, last = queue("ours", 3)
-    turns = Turns()
+    turns = RunTurns()
     assert turns.take() == long
     turns.end(long)
     assert list(turns.candidates()) == [short, last, long]
@@ -85,7 +85,7 @@ def test_a_run_that_has_yielded_is_behind_the_other_runs_of_its_project(queue: Q
 
 def test_a_run_that_must_wait_is_not_taken_and_delays_no_other(queue: Queue) -> None:
     failing, other = queue("ours", 2)
-    turns = Turns()
+    turns = RunTurns()
     assert turns.take() == failing
     turns.end(failing, wait=timedelta(minutes=1))
     assert turns.take() == other
@@ -96,20 +96,20 @@ def test_a_second_worker_takes_a_run_only_while_items_are_left(queue: Queue) -> 
     (run,) = queue("ours", 1)
     plan(run)
     assert len(claim(run, uuid4(), 2)) == 2
-    assert list(Turns().candidates()) == [run]
+    assert list(RunTurns().candidates()) == [run]
     assert len(claim(run, uuid4(), 2)) == 1
-    assert list(Turns().candidates()) == []
+    assert list(RunTurns().candidates()) == []
 
 
 def test_runs_are_found_behind_many_that_other_workers_have(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.services.compression.turns.BATCH_SIZE", 2)
+    monkeypatch.setattr("historyapp.services.turns.BATCH_SIZE", 2)
     *claimed, waiting = queue("ours", 6)
     for run in claimed:
         plan(run)
         claim(run, uuid4(), 10)
-    assert Turns().take() == waiting
+    assert RunTurns().take() == waiting
 
 
 def _due(name: str, sessions: int) -> set[UUID]:

@@ -8,7 +8,6 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from historyapp import tasks
 from historyapp.core.errors import Conflict
 from historyapp.core.evaluation import targets
 from historyapp.core.evaluation.reading import texts_only
@@ -178,21 +177,6 @@ def test_an_evaluation_measures_one_step_in_each_turn(project: Project) -> None:
         turns += 1
         assert evaluation_progress(evaluation).share == pytest.approx((turns - 1) / 6)
     assert turns == 6
-
-
-def test_the_task_works_until_the_end(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluation = started(project, record_lookups(project))
-    woken: list[Any] = []
-    monkeypatch.setattr(tasks, "wake_evaluation", woken.append)
-    monkeypatch.setattr(tasks, "EVALUATION_SECONDS", -1)
-    tasks.evaluate(str(evaluation.pk))
-    assert woken == [evaluation.pk]
-    tasks.sweep()
-    assert woken == [evaluation.pk] * 2
-    monkeypatch.setattr(tasks, "EVALUATION_SECONDS", 100)
-    tasks.evaluate(str(evaluation.pk))
-    assert woken == [evaluation.pk] * 2
-    assert evaluation_progress(Evaluation.objects.get()).results
 
 
 def test_cancelling_keeps_measured_steps(project: Project) -> None:

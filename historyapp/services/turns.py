@@ -1,0 +1,98 @@
+"""Chooses what a free thread works on next. Projects take turns, so that the amount of work of one project
+does not delay the others."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+from uuid import UUID
+
+from django.utils import timezone
+
+BATCH_SIZE = 50
+"""The number of pieces of work that one statement checks."""
+
+
+class ActiveWork(NamedTuple):
+    """A compression run or an evaluation that has not ended."""
+
+    id: UUID
+    project: UUID
+    created_at: datetime
+
+
+class Turns(ABC):
+    """The turns that the threads of this process take. Each process shares its own threads fairly."""
+
+    def __init__(self) -> None:
+        self.projects: dict[UUID, UUID] = {}
+        """The work that threads do, with its projects."""
+        self.without_thread: frozenset[UUID] = frozenset()
+        """The projects whose work waits and that have no thread of this process, at the last look."""
+        self._lock = threading.Lock()
+        self._numbers = count(1)
+        self._last_turns: dict[UUID, int] = {}
+        """The number of each project's last turn."""
+        self._put_back: dict[UUID, datetime] = {}
+        """When work was put back behind the other work of its project; in the future if it must wait."""
+
+    @abstractmethod
+    def active(self) -> list[ActiveWork]:
+        """All work that has not ended, the oldest first."""
+
+    @abstractmethod
+    def with_work(self, active: Sequence[ActiveWork], now: datetime) -> list[ActiveWork]:
+        """Those on which one more thread can work now."""
+
+    def take(self) -> UUID | None:
+        """Reserves the next work for a thread, or returns None. The thread calls :meth:`end` afterwards."""
+        with self._lock:
+            active = self.active()
+            self._put_back = {
+                item.id: self._put_back[item.id] for item in active if item.id in self._put_back
+            }
+            for item in self._in_order(active):
+                self.projects[item.id] = item.project
+                self._last_turns[item.project] = next(self._numbers)
+                self.without_thread -= {item.project}
+                return item.id
+        return None
+
+    def end(self, id: UUID, wait: timedelta | None = timedelta(0)) -> None:
+        """Puts work behind the other work of its project.
+
+        Args:
+            wait: how long it must not be taken again. None: it keeps its place.
+        """
+        with self._lock:
+            del self.projects[id]
+            if wait is not None:
+                self._put_back[id] = timezone.now() + wait
+
+    def has_too_many(self, id: UUID) -> bool:
+        """Whether the project of this work has several threads while another project waits for its first."""
+        return bool(self.without_thread) and list(self.projects.values()).count(self.projects[id]) > 1
+
+    def candidates(self) -> Iterator[UUID]:
+        """The work that a thread can take now, the next one first."""
+        return (item.id for item in self._in_order(self.active()))
+
+    def _in_order(self, active: Sequence[ActiveWork]) -> Iterator[ActiveWork]:
+        """The project with the fewest threads comes first, then the one whose last turn is the longest ago.
+        The work of a project is in the order of its requests.
+        """
+        now = timezone.now()
+        waiting: dict[UUID, list[tuple[datetime, ActiveWork]]] = defaultdict(list)
+        for item in active:
+            queued_at = max(item.created_at, self._put_back.get(item.id, item.created_at))
+            is_held = item.id in self._put_back and queued_at > now
+            if item.id not in self.projects and not is_held:
+                waiting[item.project].append((queued_at, item))
+        threads = list(self.projects.values())
+        for project in sorted(waiting, key=lambda id: (threads.count(id), self._last_turns.get(id, 0))):
+            items = [item for _, item in sorted(waiting[project])]
+            for start in range(0, len(items), BATCH_SIZE):
+                yield from self.with_work(items[start : start + BATCH_SIZE], now)

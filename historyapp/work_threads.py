@@ -1,0 +1,76 @@
+"""Threads of a worker process for one kind of work, beside the threads for tasks."""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+
+from historyapp.services.reservations import short_connection
+from historyapp.services.turns import Turns
+from historyapp.wire.problems import StorageFailed
+
+log = logging.getLogger(__name__)
+
+stopping = threading.Event()
+"""Set when this process's worker must end. Threads and tasks then start no more work."""
+
+
+class WorkThreads:
+    """At most ``size`` threads that do the same work.
+
+    Args:
+        name: what they work on, in the plural.
+        work: the work of a thread. It ends when nothing is left to do.
+    """
+
+    def __init__(self, name: str, size: int, work: Callable[[], object]) -> None:
+        self.size = size
+        self._name = name
+        self._work = work
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._working: set[Future[None]] = set()
+        self._lock = threading.Lock()
+
+    def start(self) -> bool:
+        """Lets one more thread work. Returns False if all threads do so already."""
+        with self._lock:
+            self._working = {thread for thread in self._working if not thread.done()}
+            if stopping.is_set() or len(self._working) >= self.size:
+                return False
+            self._working.add(self._pool.submit(self._run))
+            return True
+
+    def wait(self) -> None:
+        """Waits until the threads have ended, after :data:`stopping` was set."""
+        with self._lock:
+            threads = set(self._working)
+        wait_for(threads)
+
+    def _run(self) -> None:
+        try:
+            with short_connection():
+                self._work()
+        except (DatabaseError, InterfaceError, StorageFailed) as error:
+            log.warning("The %s wait until the database can be used: %s", self._name, str(error).strip())
+        except Exception:  # nobody reads the thread's result
+            log.exception("A thread for %s has ended.", self._name)
+
+
+def work_in_turns(turns: Turns, work_for_one_turn: Callable[[UUID], bool]) -> None:
+    """Works until nothing waits. After an error, the work on which it occurred waits for the next sweep.
+
+    Args:
+        work_for_one_turn: returns whether other work of the same project comes first now.
+    """
+    while not stopping.is_set() and (id := turns.take()) is not None:
+        wait: timedelta | None = timedelta(seconds=settings.PLAYHEAD_SWEEP_SECONDS)
+        try:
+            wait = timedelta(0) if work_for_one_turn(id) else None
+        finally:
+            turns.end(id, wait)
