@@ -14,7 +14,16 @@ from django.db.models import DateTimeField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from historyapp.core.dates import UNDATED
-from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session, WebhookDelivery
+from historyapp.models import (
+    AuditRecord,
+    CompressionRun,
+    Entry,
+    NameIndex,
+    Project,
+    RetentionPass,
+    Session,
+    WebhookDelivery,
+)
 from historyapp.models.changes import ChangeKind
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
@@ -96,6 +105,9 @@ def purge(
     with writing():
         rows = Session.objects.select_for_update().filter(pk__in=sessions, project=project)
         list(rows.order_by("pk"))  # locks them, in the order of ``hold_sessions``
+        # Workers lock these rows before they add rows that refer to them.
+        for owners in (NameIndex.objects, CompressionRun.objects):
+            list(owners.select_for_update().filter(session__in=sessions).order_by("pk").values_list("pk"))
         purged = purgeable(project, archived_before, sessions)
         forget_responses(project, {session.pk for session in purged})
         # Deliveries of webhooks contain text of the sessions.

@@ -60,8 +60,7 @@ def _merge_small(index: NameIndex, old: list[NameRun]) -> bool:
     merged = list(pages(merge(*(places_of_run(run.pk) for run in old))))
     ids = [run.pk for run in old]
     with writing():
-        locked = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        if locked is None or NameRun.objects.filter(pk__in=ids, is_live=True).count() < len(ids):
+        if not _lock(index) or NameRun.objects.filter(pk__in=ids, is_live=True).count() < len(ids):
             return False
         new = NameRun.objects.create(index=index, size=sum(run.size for run in old))
         NamePage.objects.bulk_create(
@@ -75,21 +74,20 @@ def _merge_small(index: NameIndex, old: list[NameRun]) -> bool:
 def _merge(index: NameIndex, old: list[NameRun]) -> bool:
     """Replaces runs by a new one. Returns False if another process has merged them meanwhile."""
     with writing():
-        if not NameIndex.objects.filter(pk=index.pk).exists():
+        if not _lock(index):
             return False
         new = NameRun.objects.create(index=index, size=sum(run.size for run in old), is_live=False)
     merged, written = pages(merge(*(places_of_run(run.pk) for run in old))), 0
     while new_pages := list(islice(merged, _PAGE_BATCH)):
         rows = [NamePage(run_id=new.pk, first=page[0], places=pack_places(page)) for page in new_pages]
         with writing():
-            if not NameRun.objects.filter(pk=new.pk).exists():
+            if not _lock(index) or not NameRun.objects.filter(pk=new.pk).exists():
                 return False
             NamePage.objects.bulk_create(rows)
         written += len(rows)
     ids = [run.pk for run in old]
     with writing():
-        locked = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        is_valid = locked is not None and NameRun.objects.filter(pk__in=ids, is_live=True).count() == len(ids)
+        is_valid = _lock(index) and NameRun.objects.filter(pk__in=ids, is_live=True).count() == len(ids)
         # After an hour, a merge is treated as stopped, and its pages may have been deleted.
         is_valid = is_valid and NamePage.objects.filter(run_id=new.pk).count() == written
         if is_valid:
@@ -98,6 +96,11 @@ def _merge(index: NameIndex, old: list[NameRun]) -> bool:
     for run in ids if is_valid else [new.pk]:
         _delete(run)
     return is_valid
+
+
+def _lock(index: NameIndex) -> bool:
+    """Locks an index until the transaction ends. Returns false if it was deleted with its session."""
+    return NameIndex.objects.select_for_update().filter(pk=index.pk).first() is not None
 
 
 def places_of_run(run: int) -> Iterator[int]:
