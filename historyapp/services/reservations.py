@@ -5,13 +5,14 @@ If the cost of a model call stays unknown, because its process was killed or the
 the reserved maximum counts, because the call may have been billed.
 """
 
+import logging
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -32,7 +33,9 @@ from historyapp.services.changes import record_refusal
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CapReached
+from historyapp.wire.problems import CapReached, StorageFailed
+
+log = logging.getLogger(__name__)
 
 INPUT_TOKEN_MARGIN = 1.3
 """A provider's count of input tokens is at most our count times this factor."""
@@ -101,7 +104,8 @@ class Reservation:
         )
 
     def settle(self, cost: int | None) -> None:
-        """Ends the reservation, if it has not ended yet. Earlier attempts keep their reserved maximum.
+        """Ends the reservation, if it has not ended yet. Earlier attempts keep their reserved maximum, and so
+        does the last one if the database cannot be used.
 
         Args:
             cost: the cost of the last attempt, in millionths of a dollar; None if unknown: then the reserved
@@ -109,12 +113,16 @@ class Reservation:
         """
         if self.id is None:
             return
-        with writing():
-            lock_all(SpendingCounter.objects.of_project(self.payer.project_id))
-            row = SpendingReservation.objects.filter(pk=self.id).first()
-            if row is not None:  # otherwise it has expired
-                row.delete()
-                self._correct(row, 0 if cost is None else cost - self.attempt_cost)
+        try:
+            with writing():
+                lock_all(SpendingCounter.objects.of_project(self.payer.project_id))
+                row = SpendingReservation.objects.filter(pk=self.id).first()
+                if row is not None:  # otherwise it has expired
+                    row.delete()
+                    self._correct(row, 0 if cost is None else cost - self.attempt_cost)
+        except (OperationalError, InterfaceError, StorageFailed) as error:
+            # The response is paid for and must not be lost with it.
+            log.warning("The reserved maximum of a model call of %s counts: %s", self.payer.session_id, error)
         self.id = None
 
     def _correct(self, row: SpendingReservation, change: int) -> None:

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.utils import timezone
+
 from historyapp.core.settings import SessionSettings
 from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import ApiKey, Project
@@ -53,6 +57,8 @@ class Payer:
     project_id: UUID
     session_id: UUID
     key_id: UUID | None = None
+    person: str = ""
+    """The name of the person who requested it; empty: a key, the operator or the session's settings."""
     automatic: bool = False
     """Whether the session's settings started the model call, not a request."""
 
@@ -65,19 +71,29 @@ class Payer:
         Raises:
             ModelNotAllowed: when the project no longer allows the model, or lists models and there is such
                 an option or tool.
-            SpendForbidden: when the key was revoked or lost the scope ``spend``, or the project turned paid
-                automatic compression off.
+            SpendForbidden: when the key expired, was revoked or lost the scope ``spend``, when the person no
+                longer owns the project, or when the project turned paid automatic compression off.
         """
         project = Project.objects.get(pk=self.project_id)
         check_model(project, model, unpriced)
         if self.automatic and not project.paid_automatic_compression:
             raise SpendForbidden("The project has turned off paid automatic compression.")
         key = None if self.key_id is None else ApiKey.objects.get(pk=self.key_id)
-        if key is not None and key.revoked_at is not None:
+        if key is not None and not ApiKey.objects.usable(timezone.now()).filter(pk=key.pk).exists():
+            problem = "has expired" if key.revoked_at is None else "has been revoked"
+            raise SpendForbidden(f"The API key {key.prefix}… {problem}. Repeat the request with another key.")
+        if self.person and not _is_owner(self.person, self.project_id):
             raise SpendForbidden(
-                f"The API key {key.prefix}… has been revoked. Repeat the request with another key."
+                f"{self.person} requested this and no longer owns the project. An owner can repeat it."
             )
         Spender(key).check("This request")
+
+
+def _is_owner(person: str, project: UUID) -> bool:
+    """Whether this person may spend the project's money now."""
+    people = User.objects.filter(username=person, is_active=True)
+    owns = Q(is_superuser=True) | Q(membership__project=project, membership__is_owner=True)
+    return people.filter(owns).exists()
 
 
 def allows_model(project: Project, model: str) -> bool:

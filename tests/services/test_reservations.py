@@ -5,7 +5,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from historyapp.core.usage import Usage
 from historyapp.llm.deltas import TextDelta
@@ -184,3 +184,27 @@ def test_a_run_below_the_cap_counts_what_it_cost(
     assert counted(project) == run.cost
     assert counted(project) > 0
     assert not SpendingReservation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_response_is_kept_if_its_cost_cannot_be_stored(
+    project: Project,
+    record: Record,
+    compress: Compress,
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is paid for. The reserved maximum stays counted."""
+    session = record(8)
+    monkeypatch.setattr(SpendingReservation, "delete", locked)
+    run = compress(session)
+    assert (run.state, run.failed, run.calls) == ("succeeded", 0, len(loopback.requests))
+    assert SpendingReservation.objects.count() == run.calls
+    assert run.cost is not None
+    assert counted(project) > run.cost
+    assert "The reserved maximum of a model call" in caplog.text
+
+
+def locked(*_: object) -> None:
+    raise OperationalError("database is locked")

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
 
 from historyapp.core.errors import Invalid
-from historyapp.models import CompressionRun, Project, Session
+from historyapp.models import ApiKey, CompressionRun, Membership, Project, Session
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
 from historyapp.services.compression.request import FALLBACK_MODEL, RunRequest, estimate
@@ -138,20 +140,51 @@ def test_a_waiting_run_ends_when_a_cap_is_lowered(
     assert loopback.requests == []
 
 
-@pytest.mark.parametrize("how", ["withdraw", "revoke"])
+@pytest.mark.parametrize("how", ["withdraw", "revoke", "expire"])
 def test_a_waiting_run_ends_when_its_key_may_no_longer_spend(
     project: Project, record: Record, loopback: Loopback, how: str
 ) -> None:
     key, _ = create_key(project, "agent", scopes=("read", "write", "spend"))
     run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), spender=Spender(key)).run
-    if how == "withdraw":
-        change_scopes(key, remove=("spend",))
-    else:
-        revoke_key(project, key.prefix)
+    match how:
+        case "withdraw":
+            change_scopes(key, remove=("spend",))
+        case "revoke":
+            revoke_key(project, key.prefix)
+        case _:
+            ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now())
     run = worked_on(run)
     assert (run.state, run.calls) == ("failed", 0)
-    assert ("lacks the scope `spend`" in run.note) == (how == "withdraw")
+    reason = {"withdraw": "lacks the scope `spend`", "revoke": "has been revoked", "expire": "has expired"}
+    assert reason[how] in run.note
     assert loopback.requests == []
+
+
+@pytest.mark.parametrize("how", ["demote", "remove", "deactivate"])
+def test_a_waiting_run_ends_when_its_person_may_no_longer_spend(
+    project: Project, record: Record, loopback: Loopback, how: str
+) -> None:
+    alice = User.objects.create_user("alice")
+    membership = Membership.objects.create(project=project, user=alice, is_owner=True)
+    session = record(6).pk
+    run = start_run(project, session, RunRequest(model="gpt-5-mini"), actor="user:alice").run
+    match how:
+        case "demote":
+            Membership.objects.filter(pk=membership.pk).update(is_owner=False)
+        case "remove":
+            membership.delete()
+        case _:
+            User.objects.filter(pk=alice.pk).update(is_active=False)
+    run = worked_on(run)
+    assert (run.state, run.calls) == ("failed", 0)
+    assert "alice requested this and no longer owns the project" in run.note
+    assert loopback.requests == []
+
+
+def test_a_run_of_an_owner_calls_its_model(project: Project, record: Record, loopback: Loopback) -> None:
+    Membership.objects.create(project=project, user=User.objects.create_user("alice"), is_owner=True)
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), actor="user:alice").run
+    assert worked_on(run).state == "succeeded"
 
 
 def test_a_run_counts_in_the_cap_of_its_key_and_a_retry_in_the_cap_of_the_key_that_retries(
@@ -162,7 +195,7 @@ def test_a_run_counts_in_the_cap_of_its_key_and_a_retry_in_the_cap_of_the_key_th
     run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), spender=Spender(key)).run
     run = worked_on(run)
     assert (run.state, f"The API key {key.prefix}…" in run.note) == ("failed", True)
-    run = worked_on(retry_run(run, actor="user:alice"))
+    run = worked_on(retry_run(run, actor="operator"))
     assert (run.state, run.calls) == ("succeeded", 2)
 
 
@@ -176,5 +209,5 @@ def test_an_automatic_run_that_starts_while_paid_runs_are_turned_off_calls_no_mo
     assert (run.state, run.calls) == ("failed", 0)
     assert "turned off paid automatic compression" in run.note
     assert loopback.requests == []
-    run = worked_on(retry_run(run, actor="user:alice"))
+    run = worked_on(retry_run(run, actor="operator"))
     assert (run.state, run.calls) == ("succeeded", 4), "a person who retries it may spend"

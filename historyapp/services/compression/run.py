@@ -16,7 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -46,6 +46,8 @@ BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
 CANCEL_CHECK_SECONDS = 1.0
 """A worker notices within this many seconds that its run was cancelled."""
+STORE_SECONDS, STORE_PAUSE = 120.0, 1.0
+"""How long a worker tries to store results that are paid for, and how long it waits after each attempt."""
 PAGE_SIZE = 500
 """The number of steps that one transaction plans."""
 MAX_CLAIMED_TOKENS = 200_000
@@ -157,7 +159,7 @@ class _RunWorker:
                 # The run may end and fail these items, or claim them again.
                 release(self._owner, [job.item.pk for job in self._claimed])
                 self._claimed.clear()
-            head = store_results(self._run.pk, self._owner, self._results)
+            head = self._store()
             self._results = []
             self._busy, self._head = head != self._head, head
         # Twice as many items are claimed as can run, so that no thread waits for the database.
@@ -174,6 +176,19 @@ class _RunWorker:
             self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
         now = time.monotonic()
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
+
+    def _store(self) -> int:
+        """Stores the results and returns the session's head. Paid results wait for a locked database."""
+        until = time.monotonic() + STORE_SECONDS
+        while True:
+            try:
+                return store_results(self._run.pk, self._owner, self._results)
+            except (OperationalError, InterfaceError, StorageFailed) as error:
+                if not self._summariser.calls_model or time.monotonic() >= until:
+                    raise
+                log.warning("The results of the run %s wait for the database: %s", self._run.pk, error)
+                connection.close()
+                time.sleep(STORE_PAUSE)
 
     def _wait(self) -> None:
         """Waits until a summary is ready or the next write is due."""

@@ -106,8 +106,14 @@ class Summariser:
             instruction=instruction_of(session_settings, run.session.project),
         )
         self._logged: set[object] = set()
-        automatic = run.actor == AUTOMATIC
-        self._payer = Payer(run.session.project_id, run.session_id, run.api_key_id, automatic)
+        kind, _, name = run.actor.partition(":")
+        self._payer = Payer(
+            run.session.project_id,
+            run.session_id,
+            run.api_key_id,
+            person=name if kind == "user" else "",
+            automatic=run.actor == AUTOMATIC,
+        )
 
     def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
         """Summarises an item. ``source``: steps, or for a digest the texts of summaries."""

@@ -1,17 +1,19 @@
 """How a worker processes a run: cancellation, a silent provider, a deleted run, other workers."""
 
 import threading
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan, process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
+from historyapp.services.compression.store import store_results
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
 
@@ -133,3 +135,40 @@ def test_a_run_is_not_ended_while_another_worker_holds_items(
     process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "running"
+
+
+def test_paid_summaries_wait_for_a_locked_database(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise their steps would be summarised, and paid for, once more."""
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0.01)
+    failures = iter([OperationalError("database is locked"), InterfaceError("connection closed")])
+
+    def store(*arguments: Any) -> int:
+        if (error := next(failures, None)) is not None:
+            raise error
+        return store_results(*arguments)
+
+    monkeypatch.setattr(run_module, "store_results", store)
+    run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
+    process_run(run.pk)
+    ended = CompressionRun.objects.get(pk=run.pk)
+    assert next(failures, None) is None
+    assert (ended.state, ended.done, ended.calls) == ("succeeded", ended.total, len(loopback.requests))
+    assert ended.total == len(loopback.requests)
+
+
+def test_a_run_gives_up_if_the_database_stays_locked(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "STORE_SECONDS", 0.05)
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0.01)
+
+    def fail(*_: Any) -> int:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(run_module, "store_results", fail)
+    run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
+    with pytest.raises(OperationalError):
+        process_run(run.pk)
+    assert CompressionRun.objects.get(pk=run.pk).active
