@@ -18,6 +18,9 @@ FIRST_STEP = 7
 """The first step that is measured: before it, there is little history to choose from."""
 DECISIONS = 16
 """The maximum number of measured steps of a session, spread evenly, so that long sessions do not dominate."""
+MAX_CHARACTERS = 1_000_000
+"""The maximum number of characters of an argument in which identifiers are looked for. A pattern that reads a
+longer word takes 120 bytes of memory for each character, and no other thread runs meanwhile."""
 WINDOW = 200
 """Characters around an identifier that count as its line, for long lines."""
 _MAX_PLACES = 200  # occurrences of a name in a context that are checked
@@ -64,7 +67,8 @@ def targets(
     steps_with_names = []
     for episode in recording.episodes[FIRST_STEP - 1 :]:
         keep_alive()
-        names = dict.fromkeys(name for text in argument_texts(episode.output) for name in identifiers(text))
+        texts = argument_texts(episode.output)
+        names = dict.fromkeys(name for text in texts for name in identifiers(text[:MAX_CHARACTERS]))
         if names:
             steps_with_names.append((episode, list(names)[:max_names]))
     steps = steps_with_names if max_steps is None else spread(steps_with_names, max_steps)

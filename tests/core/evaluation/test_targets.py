@@ -5,6 +5,7 @@ from historyapp.core.episodes import group_episodes
 from historyapp.core.evaluation.targets import (
     DECISIONS,
     FIRST_STEP,
+    MAX_CHARACTERS,
     coverage,
     measured_steps,
     spread,
@@ -51,6 +52,11 @@ def test_bounds_of_long_sessions_leave_out_names_and_steps() -> None:
     assert len(targets(read, max_names=1)[FIRST_STEP]) == 1
     assert targets(read, max_steps=0) == {}
     assert spread(range(100), 4) == [12, 37, 62, 87]
+
+
+def test_of_a_very_long_argument_the_beginning_is_read() -> None:
+    read = session("see lib/a.c", "see lib/b.c", uses=f"lib/a.c {'é' * MAX_CHARACTERS} lib/b.c")
+    assert [target.name for target in targets(read)[FIRST_STEP]] == ["lib/a.c"]
 
 
 def test_grounded_recall_needs_the_words_around_a_name() -> None:
