@@ -21,6 +21,9 @@ _MIN_BITS, _MAX_BITS = 1 << 10, 1 << 20
 _BITS_PER_TRIGRAM = 5
 _MULTIPLIER = 0x9E3779B1
 """Spreads the trigrams over the bits (Knuth, multiplicative hashing)."""
+_PART = 1 << 16
+"""The characters whose trigrams are read together. No other thread runs during one call, which would take
+seconds for a long text."""
 
 
 class Passage(NamedTuple):
@@ -207,17 +210,33 @@ def trigrams(text: str) -> set[int]:
 
 
 def signature(text: str) -> bytes:
-    """Bits for the trigrams of a text in lower case."""
-    codes = trigrams(text)
-    size = _MIN_BITS
-    while size < min(_MAX_BITS, _BITS_PER_TRIGRAM * len(codes)):
-        size *= 2
-    bits = bytearray(size // 8)
-    mask = size - 1
+    """Bits for the trigrams of a text, in lower case. Memory for the trigrams is limited for texts of any
+    length."""
+    codes: set[int] = set()
+    bits: bytearray | None = None
+    end = ""  # of the part before: trigrams span parts
+    for start in range(0, max(1, len(text)), _PART):
+        part = end + lowered(text[start : start + _PART])
+        codes |= trigrams(part)
+        end = part[-2:]
+        if _BITS_PER_TRIGRAM * len(codes) > _MAX_BITS:
+            bits = bits or bytearray(_MAX_BITS // 8)
+            _set_bits(bits, codes)
+            codes.clear()
+    if bits is None:
+        size = _MIN_BITS
+        while size < min(_MAX_BITS, _BITS_PER_TRIGRAM * len(codes)):
+            size *= 2
+        bits = bytearray(size // 8)
+    _set_bits(bits, codes)
+    return bytes(bits)
+
+
+def _set_bits(bits: bytearray, codes: Iterable[int]) -> None:
+    mask = len(bits) * 8 - 1
     for trigram in codes:
         bit = (trigram * _MULTIPLIER >> 8) & mask
         bits[bit >> 3] |= 1 << (bit & 7)
-    return bytes(bits)
 
 
 def may_contain(bits: bytes, trigrams: Iterable[int]) -> bool:

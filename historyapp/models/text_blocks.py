@@ -12,13 +12,7 @@ from django.db import models
 from zstandard import ZstdCompressor, ZstdDecompressor
 
 from historyapp.core.json import load_dumped
-from historyapp.core.searchable import (
-    Passage,
-    dump_passages,
-    lowered,
-    passages,
-    signature,
-)
+from historyapp.core.searchable import Passage, dump_passages, passages, signature
 from historyapp.models.fields import unpack, uuid_value
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session
@@ -67,7 +61,7 @@ class TextBlock(models.Model):
     @classmethod
     def of(cls, session: UUID, first: int, last: int, entry_passages: Sequence[Passage]) -> "TextBlock":
         """Makes the block of the entries ``first`` to ``last``."""
-        bits = signature(lowered("\n".join([passage.text for passage in entry_passages])))
+        bits = signature("\n".join([passage.text for passage in entry_passages]))
         raw = dump_passages(entry_passages).encode("utf-8", "surrogatepass")
         packed = ZstdCompressor(level=3).compress(raw)
         return cls(session_id=session, first_position=first, last_position=last, signature=bits, text=packed)

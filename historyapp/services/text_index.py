@@ -14,28 +14,48 @@ from historyapp.services.transactions import writing
 
 _BATCH_SIZE = 8
 """The number of blocks written in one transaction: about 200 KB."""
+_BATCH_BYTES = 1 << 20
+"""A transaction ends with the block that reaches this many bytes. Agents wait for it, and the blocks of long
+entries are long."""
 
 
 def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> int:
     """Builds the missing blocks of a session. Returns how many; 0 if the session was deleted meanwhile.
 
     Args:
-        should_stop: called after each transaction. The next call continues.
+        should_stop: called after each block. The next call continues.
     """
     session = Session.objects.filter(pk=session_id).only("head", "fork_position").first()
     if session is None:
         return 0
     count, missing = 0, blocks(session_id, max(indexed_to(session_id), session.fork_position), session.head)
-    while batch := list(islice(missing, _BATCH_SIZE)):
+    is_stopping = False
+    while not is_stopping:
+        batch, is_stopping = _next_batch(missing, should_stop)
+        if not batch:
+            break
         with writing():
             if not Session.objects.select_for_update().filter(pk=session_id).exists():
                 return 0
             # Two workers may build the same blocks at the same time. The blocks are equal.
             TextBlock.objects.bulk_create(batch, ignore_conflicts=True)
         count += len(batch)
-        if should_stop():
-            break
     return count
+
+
+def _next_batch(
+    missing: Iterator[TextBlock], should_stop: Callable[[], bool]
+) -> tuple[list[TextBlock], bool]:
+    """Builds the blocks of one transaction, before it begins. Returns them and whether to stop after them."""
+    batch, size = list[TextBlock](), 0
+    for block in missing:
+        batch.append(block)
+        size += len(block.text) + len(block.signature)
+        if should_stop():
+            return batch, True
+        if len(batch) >= _BATCH_SIZE or size >= _BATCH_BYTES:
+            break
+    return batch, False
 
 
 def rebuild_text(session: Session) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 import sys
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from historyapp.core import searchable
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -122,6 +124,23 @@ def test_a_signature_never_hides_a_part_of_its_text(text: str, data: st.DataObje
     part = lowered(text)[start : data.draw(st.integers(start, len(text)))]
     expected_trigrams = trigrams(part) if len(part.encode("utf-8", "surrogatepass")) > 2 else set()
     assert may_contain(signature(lowered(text)), expected_trigrams)
+
+
+@given(ANY_TEXT, st.integers(1, 9))
+def test_a_signature_is_the_same_in_parts_of_any_length(text: str, length: int) -> None:
+    whole = signature(text)
+    with mock.patch.object(searchable, "_PART", length):
+        assert signature(text) == whole
+
+
+@given(ANY_TEXT)
+def test_a_signature_with_all_its_bits_is_the_same_however_early_they_are_set(text: str) -> None:
+    expected = bytearray(2)
+    for trigram in trigrams(lowered(text)):
+        bit = (trigram * searchable._MULTIPLIER >> 8) & 15
+        expected[bit >> 3] |= 1 << (bit & 7)
+    with mock.patch.multiple(searchable, _PART=2, _MIN_BITS=16, _MAX_BITS=16):
+        assert signature(text) == expected
 
 
 def test_a_signature_rules_out_most_other_texts() -> None:

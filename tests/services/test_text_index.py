@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from historyapp.models import Project, Session, TextBlock
 from historyapp.models.text_blocks import BLOCK_ENTRIES
+from historyapp.services import text_index
 from historyapp.services.append import append
 from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
@@ -51,6 +53,29 @@ def test_blocks_made_while_a_session_grows_equal_those_made_afterwards(session: 
     TextBlock.objects.all().delete()
     assert index_text(session.pk) == len(grown) > 2
     assert contents(session) == grown
+
+
+def test_it_can_stop_after_each_block(session: Session) -> None:
+    record(session, 6, 70_000)
+    assert index_text(session.pk, lambda: True) == 1
+    assert ranges(session) == [(1, 2)]
+    assert index_text(session.pk) == 5
+
+
+def test_few_long_blocks_are_written_in_one_transaction(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(session, 6, 70_000)
+    written: list[int] = []
+    create = TextBlock.objects.bulk_create
+    monkeypatch.setattr(text_index, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(
+        TextBlock.objects,
+        "bulk_create",
+        lambda batch, **options: written.append(len(create(batch, **options))),
+    )
+    assert index_text(session.pk) == 6
+    assert written == [1] * 6
 
 
 def test_rebuilding_gives_equal_blocks_and_names_those_that_differed(session: Session) -> None:
