@@ -62,7 +62,7 @@ def test_the_window_is_resized_and_moved_by_pointer_and_arrows_and_the_playhead_
 
 def expect_choices_and_marks_in_place(page: Page) -> None:
     page.get_by_text("Legend", exact=True).click()
-    page.get_by_role("group", name="Colour of the bars").get_by_role("link", name="outcome").click()
+    page.get_by_role("group", name="Colour by").get_by_role("link", name="outcome").click()
     expect(page).to_have_url(re.compile(r"step=201&colour=outcome&zoom=201-300$"))
     expect(page.locator("#timeline-colours")).to_contain_text("success")
     page.get_by_role("searchbox", name="Find in this session").fill("rare")
