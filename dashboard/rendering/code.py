@@ -26,6 +26,8 @@ LANGUAGES = frozenset({
     "markdown", "python", "ruby", "rust", "scss", "sql", "toml", "typescript", "xml", "yaml",
 })  # fmt: skip
 """Languages with colours: their lexers have been tried on hostile text. pygments has 500 more."""
+MAX_PATH = 300
+"""The number of characters at the end of a path that are looked at."""
 WHOLE = ("json",)
 """Languages whose lexers need no parts: they look at each character once."""
 _LINEAR = {
@@ -66,10 +68,14 @@ def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
         start = end
 
 
-@lru_cache(maxsize=256)
 def language_of(path: str) -> str:
     """The language of a file by its name; ``text`` if it is unknown or has no colours here."""
-    name = PurePosixPath(path.replace("\\", "/")[-300:]).name
+    return _language_of(path[-MAX_PATH:])  # a cache must not hold paths of any length
+
+
+@lru_cache(maxsize=256)
+def _language_of(path: str) -> str:
+    name = PurePosixPath(path.replace("\\", "/")).name
     try:
         lexer = find_lexer_class_for_filename(visible(name))
     except ClassNotFound:

@@ -81,14 +81,14 @@ def _blanked(text: str) -> str | None:
     return text.encode("ascii").translate(_BLANKED).decode("ascii")
 
 
-@cached_while_busy(1 << 15)
 def _name_in(run: str) -> str:
-    """The identifier in a run of characters without blanks; empty if there is none.
+    """The identifier in a run of characters without blanks; empty if there is none."""
+    return _short_name_in(run) if len(run) <= MAX_IDENTIFIER else ""
 
-    Cached, because the words of a session recur.
-    """
-    if len(run) > MAX_IDENTIFIER:
-        return ""
+
+@cached_while_busy(1 << 15)
+def _short_name_in(run: str) -> str:
+    """Cached, because the words of a session recur."""
     name = run.strip(_EDGES)
     name = (name.removeprefix("/") if run.startswith("./") else name).rstrip("/.")
     return name if len(name) >= 3 and _SHAPE.search(name) else ""

@@ -64,9 +64,12 @@ def compound_names(text: str) -> Iterator[str]:
             yield run.lower()
 
 
-@cached_while_busy(1 << 15)
 def parts_of(run: str) -> tuple[str, ...]:
     """The tokens of a run of letters and digits; encoded data stays one token."""
+    return _short_parts_of(run) if len(run) <= 2 * MAX_TOKEN else _parts_of(run)
+
+
+def _parts_of(run: str) -> tuple[str, ...]:
     if not run.isascii():
         token = spelled_plainly(run)[:MAX_TOKEN]
         return (token,) if token else ()
@@ -74,6 +77,10 @@ def parts_of(run: str) -> tuple[str, ...]:
     if len(run) >= _MIN_BLOB and len(parts) * 3 > len(run):
         parts = [run]
     return tuple([part[:MAX_TOKEN].lower() for part in parts])
+
+
+_short_parts_of = cached_while_busy(1 << 15)(_parts_of)
+"""Cached, because the words of a project recur. Longer runs would take too much memory."""
 
 
 def is_unspaced(token: str) -> bool:

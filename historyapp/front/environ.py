@@ -7,6 +7,8 @@ from urllib.parse import unquote_to_bytes
 
 Scope = dict[str, Any]
 
+MAX_NAME = 200
+"""The maximum length of a header's name in bytes. Longer headers are left out, because names are cached."""
 _CONSTANT = {
     "SCRIPT_NAME": "",
     "wsgi.version": (1, 0),
@@ -46,7 +48,7 @@ def environ_of(scope: Scope, headers: dict[bytes, bytes], body: IO[bytes]) -> di
         "wsgi.input": body,
     }
     for name, value in headers.items():
-        if variable := _variable(name):
+        if len(name) <= MAX_NAME and (variable := _variable(name)):
             environ[variable] = value.decode("latin-1")
     return environ
 
