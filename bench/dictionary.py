@@ -16,6 +16,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResul
 from historyapp.core.excerpts import begin_excerpt, continue_excerpt
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import prepare
+from historyapp.core.results import returned_text
 
 NUMBER = 40_001
 SIZE = 8192
@@ -63,7 +64,8 @@ def _step(chance: random.Random, texts: list[str], names: list[str]) -> list[byt
     result = ToolResult(tool_call_id=id, tool_name=tool, status="success", outputs=lines)
     results = ToolResults(results=(result,))
     first, second = prepare(EntryDraft(output)), prepare(EntryDraft(results))
-    excerpt = continue_excerpt(begin_excerpt(output, first.tokens), results.results, second.tokens)
+    texts = [returned_text(result) for result in results.results]
+    excerpt = continue_excerpt(begin_excerpt(output, first.tokens), texts, second.tokens)
     return [text.encode() for text in (first.body, second.body, dump_json(excerpt.dump()))]
 
 

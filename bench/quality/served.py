@@ -12,6 +12,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import begin_excerpt, continue_excerpt
 from historyapp.core.policies.base import Origin, StepOutline, SummaryLike
 from historyapp.core.policies.budgeted import BUDGETED
+from historyapp.core.results import returned_text
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import entry_tokens
 
@@ -82,7 +83,8 @@ def _outlined(episode: Episode) -> StepOutline:
     result_tokens = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
     excerpt = begin_excerpt(episode.output, output_tokens, tokens_of)
     if episode.results:
-        excerpt = continue_excerpt(excerpt, episode.results, result_tokens, tokens_of)
+        texts = [returned_text(result) for result in episode.results]
+        excerpt = continue_excerpt(excerpt, texts, result_tokens, tokens_of)
     return StepOutline(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
 
 

@@ -79,6 +79,10 @@ PATCHED_FILE = (
     "--- a/",
 )
 """The beginnings of lines in a patch that name a file."""
+MAX_PATCH = 200_000
+"""Characters of a patch that are split into lines."""
+_MAX_TASKS = 1_000
+"""Tasks of a list that are counted."""
 _WRITERS = {"create", "edit"}
 """Tools of SWE-agent that change a file; ``edit`` changes the file that was opened last."""
 _OPENERS = {"create", "open"}
@@ -248,7 +252,7 @@ def _plan_target(arguments: Mapping[str, Any]) -> str:
         )
         text = next(_texts(texts), "").strip()
         return text.partition("\n")[0].lstrip("# ") if text.startswith("#") else text
-    tasks = [task for task in tasks if isinstance(task, Mapping)]
+    tasks = [task for task in tasks[:_MAX_TASKS] if isinstance(task, Mapping)]
     done = sum(task.get("status") in ("completed", "done") for task in tasks)
     current: Mapping[str, Any] = next((task for task in tasks if task.get("status") == "in_progress"), {})
     task_text = _text(current, ("activeForm", "content", "step", "title"))
@@ -268,10 +272,13 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 
 def patch_lines(text: str) -> list[str]:
-    """The lines of a patch. In a string of a script, ``\\n`` ends a line."""
-    if "*** Begin Patch\\n" in text:
-        text = text.replace("\\n", "\n")
-    return text.splitlines()
+    """The lines of a patch, of a long one the first. In a string of a script, ``\\n`` ends a line."""
+    return patch_text(text[:MAX_PATCH]).splitlines()
+
+
+def patch_text(text: str) -> str:
+    """The patch with line feeds at the ends of its lines."""
+    return text.replace("\\n", "\n") if "*** Begin Patch\\n" in text else text
 
 
 def _patched_files(text: str) -> tuple[str, ...]:

@@ -17,14 +17,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from historyapp.core.beginnings import beginning, repr_parts
 from historyapp.core.entries import (
     Entry,
     MemoryNotebook,
     ModelInput,
     ModelOutput,
     SystemInstruction,
+    ToolCall,
     ToolResult,
     ToolResults,
+    UseTool,
 )
 from historyapp.core.identifiers import texts_in
 from historyapp.core.json import dump_json
@@ -239,6 +242,25 @@ def call_text(name: str, arguments: Any) -> str:
     if not isinstance(arguments, dict):
         return f"{name}({arguments!r})"
     return f"{name}({', '.join([f'{key}={value!r}' for key, value in arguments.items()])})"
+
+
+def calls_beginning(output: ModelOutput, length: int) -> str:
+    """The first ``length`` characters of :func:`calls_text`, and some more that may differ."""
+    calls = (output.use_tool,) if output.use_tool else output.tool_calls
+    return beginning(_calls_parts(calls, length), length)
+
+
+def _calls_parts(calls: Sequence[UseTool | ToolCall], length: int) -> Iterator[str]:
+    for number, call in enumerate(calls):
+        yield "; " if number else ""
+        yield f"{call.name[:length]}("
+        if isinstance(call.arguments, dict):
+            for place, (name, value) in enumerate(call.arguments.items()):
+                yield f"{', ' if place else ''}{name[:length]}="
+                yield from repr_parts(value, length)
+        else:
+            yield from repr_parts(call.arguments, length)
+        yield ")"
 
 
 def calls_text(output: ModelOutput) -> str:

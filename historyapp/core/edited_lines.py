@@ -4,13 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import PATCHED_FILE, command_line, patch_lines
+from historyapp.core.call_subjects import MAX_PATCH, PATCHED_FILE, command_line, patch_lines, patch_text
 
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 _WHOLE = ("content", "contents", "file_text", "new_source")
 _INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
 _MAX_EDITS = 100
+_MAX_COMPARED = 200_000
+"""Characters of a replaced text and the new one whose lines are compared."""
 _AT_CURSOR = "edit\n"
 _EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
 
@@ -23,8 +25,8 @@ class LineCount(NamedTuple):
 def edited_lines(arguments: Any) -> LineCount:
     """The lines that an edit adds and removes.
 
-    Equal lines at both ends of a replaced text do not count. A file that is written whole counts as added,
-    because the call does not say what was there before.
+    Equal lines at both ends of a replaced text do not count, unless it is very long. A file that is written
+    whole counts as added, because the call does not say what was there before.
 
     Args:
         arguments: of a call whose kind is ``edit``: an object, or the text that the model wrote.
@@ -42,13 +44,15 @@ def edited_lines(arguments: Any) -> LineCount:
 def _edit_count(edit: Mapping[str, Any]) -> LineCount:
     old, new = _text(edit, _OLD), _text(edit, _NEW)
     if old or new:
+        if len(old) + len(new) > _MAX_COMPARED:
+            return LineCount(_line_count(new), _line_count(old))
         return _replaced_lines(old.splitlines(), new.splitlines())
     if whole := _text(edit, (*_WHOLE, _INSERTED)):
-        return LineCount(len(whole.splitlines()))
+        return LineCount(_line_count(whole))
     if isinstance(replacement := edit.get("replacement_text"), str):
         first, last = edit.get("start_line"), edit.get("end_line")
         replaced = last - first + 1 if isinstance(first, int) and isinstance(last, int) else 0
-        return LineCount(len(replacement.splitlines()), max(0, replaced))
+        return LineCount(_line_count(replacement), max(0, replaced))
     return lines_edited_by(edit.get("command")) or _patch_count(_text(edit, _PATCHES) or command_line(edit))
 
 
@@ -60,12 +64,12 @@ def lines_edited_by(command: Any) -> LineCount | None:
     if not isinstance(command, str) or not command.startswith(("edit ", _AT_CURSOR)):
         return None  # most commands end here, without the slower pattern
     if command.startswith(_AT_CURSOR):
-        return LineCount(len(command.removeprefix(_AT_CURSOR).rpartition("end_of_edit")[0].splitlines()))
+        return LineCount(_line_count(command.removeprefix(_AT_CURSOR).rpartition("end_of_edit")[0]))
     match = _EDIT_COMMAND.match(command)
     if match is None:
         return None
     new, _, _ = command[match.end() :].rpartition("end_of_edit")
-    return LineCount(len(new.splitlines()), max(0, int(match[2]) - int(match[1]) + 1))
+    return LineCount(_line_count(new), max(0, int(match[2]) - int(match[1]) + 1))
 
 
 def edits_at_cursor(arguments: Any) -> bool:
@@ -103,7 +107,16 @@ def _equal_lines(lines: list[str], others: list[str]) -> int:
     return next((index for index, (line, other) in pairs if line != other), min(len(lines), len(others)))
 
 
+def _line_count(text: str) -> int:
+    if len(text) > _MAX_COMPARED:
+        return text.count("\n") + (not text.endswith("\n"))  # a list of all lines would take a second
+    return len(text.splitlines())
+
+
 def _patch_count(patch: str) -> LineCount:
+    if len(patch) > MAX_PATCH:
+        patch = patch_text(patch)
+        return LineCount(patch.count("\n+") - patch.count("\n+++"), patch.count("\n-") - patch.count("\n---"))
     lines = patch_lines(patch)
     return LineCount(
         sum(line.startswith("+") and not line.startswith("+++") for line in lines),

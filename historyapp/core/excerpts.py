@@ -8,9 +8,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from historyapp.core.entries import ModelOutput, ToolResult
+from historyapp.core.beginnings import beginning
+from historyapp.core.entries import ModelOutput, ToolCall, UseTool
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
-from historyapp.core.results import returned_text
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens
 
@@ -23,6 +23,8 @@ _MAX_LINES_LENGTH = 1200  # characters of all kept result lines
 _MAX_OTHERS_LENGTH = 2000  # characters of all names that are in no kept line
 MAX_LINES_READ = 1000
 """Lines of a text that are ranked; later lines are ignored."""
+MAX_TEXTS_READ = 1000
+"""Texts in the arguments of a step in which names are searched."""
 _CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
@@ -77,31 +79,51 @@ class Excerpt(NamedTuple):
 def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:
     """The excerpt of an output of ``tokens``, before its results."""
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-    arguments = [text for tool_call in calls for text in texts_in(tool_call.arguments)]
-    summary = "; ".join(f"{tool_call.name}: {' '.join(texts_in(tool_call.arguments))}" for tool_call in calls)
-    call_line = one_line(summary or output.text, _MAX_CALL)
-    argument_names = dict.fromkeys(
-        name for text in arguments for name in identifiers(text[: 4 * _MAX_LINES_LENGTH])
-    )
+    call_line = one_line(beginning(_parts_of(calls), 2 * _MAX_CALL) or output.text, _MAX_CALL)
     return Excerpt(
         call=call_line,
         call_tokens=count(call_line) if call_line else 0,
-        names=tuple(islice(argument_names, _NAMES_OF_CALL)),
+        names=_argument_names(calls),
         output_tokens=tokens,
     )
 
 
+def _parts_of(calls: Sequence[UseTool | ToolCall]) -> Iterator[str]:
+    """``name: text text; name: text`` in parts. Of long texts, the part that is read."""
+    for number, call in enumerate(calls):
+        yield f"{'; ' if number else ''}{call.name[: 2 * _MAX_CALL]}: "
+        for place, text in enumerate(texts_in(call.arguments)):
+            yield f"{' ' if place else ''}{text[: 2 * _MAX_CALL]}"
+
+
+def _argument_names(calls: Sequence[UseTool | ToolCall]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    remaining = _CHARACTERS_READ
+    texts = (text for call in calls for text in texts_in(call.arguments))
+    for text in islice(texts, MAX_TEXTS_READ):
+        names |= dict.fromkeys(identifiers(text[: min(remaining, 4 * _MAX_LINES_LENGTH)]))
+        remaining -= len(text)
+        if len(names) >= _NAMES_OF_CALL or remaining <= 0:
+            break
+    return tuple(islice(names, _NAMES_OF_CALL))
+
+
 def continue_excerpt(
     excerpt: Excerpt,
-    results: Iterable[ToolResult],
+    results: Sequence[str],
     tokens: int,
     count: TokenCounter = count_tokens,
     *,
     overall: str | None = None,
 ) -> Excerpt:
-    """The excerpt with further results of ``tokens`` tokens. Earlier lines stay if they rank high enough."""
-    texts = [*map(returned_text, results), *([overall] if overall else [])]
-    new_lines = ranked_lines("\n".join(texts))
+    """The excerpt with further results of ``tokens`` tokens. Earlier lines stay if they rank high enough.
+
+    Args:
+        results: their texts.
+    """
+    parts = (text for result in results for text in (result[:_CHARACTERS_READ], "\n"))
+    text = beginning(parts, _CHARACTERS_READ).removesuffix("\n")
+    new_lines = ranked_lines(f"{text}\n{overall}" if overall else text)
     names = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
     if names:
         new_lines = sorted(_with_new_names(new_lines, names))

@@ -88,11 +88,15 @@ def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
     return Check("viewer" if only_print(programs) else "program", programs, exit_code_of(command), kind)
 
 
-def likely_failure(result: ToolResult, check: Check) -> Finding | None:
-    """The failure in a result that was reported as a success, or None."""
+def likely_failure(result: ToolResult, check: Check, text: str | None = None) -> Finding | None:
+    """The failure in a result that was reported as a success, or None.
+
+    Args:
+        text: the result's text, if it has been made already.
+    """
     if result.status != "success":
         return None
-    text = returned_text(result)
+    text = returned_text(result) if text is None else text
     if check.rules == "tool":  # a tool reports its failure in the first lines
         refusal = refused(list(islice(_lines_of(text.lstrip()[:_TOOL_LENGTH]), 2)), ())
         return Finding(refused.__name__, preview(refusal.strip())) if refusal else None
@@ -139,13 +143,16 @@ def without_error_tag(text: str) -> str:
     return text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
 
 
-def error_line(result: ToolResult) -> str:
+def error_line(result: ToolResult, text: str | None = None) -> str:
     """The line of a result to show as its error: the first non-blank one, at most 200 characters.
 
     If a runner wrote around the output of a program: the line in which a rule finds the failure, otherwise
     the first line of the program. A line of the runner is used only if there is no other.
+
+    Args:
+        text: the result's text, if it has been made already.
     """
-    text = without_error_tag(returned_text(result).strip())
+    text = without_error_tag((returned_text(result) if text is None else text).strip())
     first = text.partition("\n")[0]
     if not first.startswith(_RUNNER_NOTICES) and runner_exit_code(first) is None:
         return preview(first)

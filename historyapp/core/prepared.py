@@ -1,11 +1,16 @@
 """Prepares entries before they are appended."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from historyapp.core.entries import EntryDraft, dump_body
+from historyapp.core.entries import EntryDraft, ToolResults, dump_body
 from historyapp.core.errors import Invalid
 from historyapp.core.json import MAX_VALUES, dump_json, holds_more_values
+from historyapp.core.results import returned_text
 from historyapp.core.tokens import entry_tokens
+
+_LONG = 100_000
+"""Characters of a stored body."""
 
 
 class Prepared(NamedTuple):
@@ -17,6 +22,8 @@ class Prepared(NamedTuple):
     """As stored, in JSON."""
     metadata: str
     """As stored, in JSON."""
+    texts: Sequence[str] = ()
+    """The texts of long results; empty for other entries."""
 
     @property
     def size(self) -> int:
@@ -38,4 +45,13 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     is_long = len(body) > MAX_VALUES or len(metadata) > MAX_VALUES  # a shorter text holds fewer values
     if is_long and (holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES)):
         raise Invalid(f"An entry contains more than {MAX_VALUES:,} JSON values. Shorten it or split it.")
-    return Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)
+    prepared = Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)
+    return with_texts(prepared)
+
+
+def with_texts(prepared: Prepared) -> Prepared:
+    """The entry with the texts of its results if it is long: making them takes too long for a transaction."""
+    body = prepared.draft.body
+    if len(prepared.body) <= _LONG or not isinstance(body, ToolResults) or prepared.texts:
+        return prepared
+    return prepared._replace(texts=[returned_text(result) for result in body.results])

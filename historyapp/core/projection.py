@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.call_subjects import CallSubject, Kind, call_subject
-from historyapp.core.conversation import PairedResult, Progress, Status, calls_text
+from historyapp.core.conversation import PairedResult, Progress, Status, calls_beginning, calls_text
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import (
     PERSON,
@@ -31,6 +31,7 @@ from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.result_facts import call_figures
 from historyapp.core.result_previews import result_preview
+from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, usage_of
 
@@ -39,6 +40,10 @@ MAX_MODELS = 20
 MAX_CHECKED = 50
 """At most this many calls of a step are checked for likely failures. The facts of each are stored with the
 session until its result arrives."""
+_LONG = 2_000
+"""Tokens of an output. Only the beginning of a longer one is made into text for the preview."""
+_READ_BY_PREVIEW = 1_000
+"""Characters. :func:`preview` reads at most 800."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
 _NO_KINDS: Mapping[str, int] = {}
@@ -219,10 +224,14 @@ class Advance(NamedTuple):
     """The entry's results that answer no open call: their index and the ``tool_call_id`` that they name."""
 
 
-def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
+def advance(
+    tail: Tail, entry: Entry, *, excerpts: bool = True, texts: Sequence[str] | None = None
+) -> Advance:
     """The tail after one more live entry, and the episode rows that it changes.
 
-    ``excerpts``: whether a step that begins here gets an excerpt.
+    Args:
+        excerpts: whether a step that begins here gets an excerpt.
+        texts: the texts of the entry's results, if they have been made already.
     """
     totals = tail.totals.with_entry(entry)
     body = entry.body
@@ -233,7 +242,7 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
         is_compacted = tail.is_compacted or marks_compaction("model_input", body.channel)
         return Advance(Tail(totals, tail.step, preview(text_of(body.content)), begins_turn, is_compacted))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
-        return _continue(tail, totals, tail.step, entry)
+        return _continue(tail, totals, tail.step, entry, texts)
     if isinstance(body, DebugLog) and marks_compaction("debug_log", body.category or ""):
         return Advance(tail._replace(totals=totals, is_compacted=True))
     return Advance(tail._replace(totals=totals))
@@ -255,7 +264,7 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         tool_names=tuple([preview(tool_call.name, 100) for tool_call in tool_calls[:20]]),
         input_preview=tail.input_preview,
         thought_preview=preview(output.thoughts_text or (output.text if tool_calls else "")),
-        call_preview=preview(calls_text(output)) if tool_calls else "",
+        call_preview=_call_preview(output, entry.tokens) if tool_calls else "",
         result_preview="" if tool_calls else preview(output.text),
         tokens=entry.tokens,
         started_at=started_at,
@@ -277,6 +286,10 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
     return Advance(Tail(totals, step), (step,))
 
 
+def _call_preview(output: ModelOutput, tokens: int) -> str:
+    return preview(calls_text(output) if tokens <= _LONG else calls_beginning(output, _READ_BY_PREVIEW))
+
+
 def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
     """How to check the results of an output's calls, by the calls' ids."""
     if output.use_tool and first:
@@ -292,11 +305,11 @@ def _check(tool_call: UseTool | ToolCall, kind: Kind | None) -> Check:
     return check._replace(figures=figures) if figures else check
 
 
-def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
+def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry, texts: Sequence[str] | None) -> Advance:
     changes: dict[str, Any] = {}
     unpaired: tuple[tuple[int, str | None], ...] = ()
     if isinstance(entry.body, ToolResults):
-        changes, unpaired = _answer(step, entry.body, entry)
+        changes, unpaired = _answer(step, entry.body, entry, texts)
     if step.status != "error" and changes.get("status") == "error":
         totals = totals._replace(errors=totals.errors + 1)
     changes["last_position"] = entry.position
@@ -308,7 +321,7 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
 
 
 def _answer(
-    step: Step, body: ToolResults, entry: Entry
+    step: Step, body: ToolResults, entry: Entry, texts: Sequence[str] | None
 ) -> tuple[dict[str, Any], tuple[tuple[int, str | None], ...]]:
     """The columns of a step's row that results change, and the results that answer no open call."""
     before = step.progress
@@ -319,11 +332,12 @@ def _answer(
         if calls and (not shown or result.status != "success"):
             shown = result_preview(result, step.checks.get(calls[0]))
     if step.excerpt and step.pending:
-        changes["excerpt"] = continue_excerpt(step.excerpt, body.results, entry.tokens, overall=body.overall)
+        texts = texts or [returned_text(result) for result in body.results]
+        changes["excerpt"] = continue_excerpt(step.excerpt, texts, entry.tokens, overall=body.overall)
     if progress is not before:
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown
-        changes |= _failure(step, progress.status, answered)
+        changes |= _failure(step, progress.status, answered, texts)
         changes["finished_at"] = None if progress.pending else _iso(entry.created_at)
     unpaired = tuple([(n, result.tool_call_id) for n, (result, calls) in enumerate(answered) if not calls])
     if unpaired:
@@ -345,20 +359,30 @@ def _iso(moment: datetime) -> str:
     return text
 
 
-def _failure(step: Step, status: Status, answered: Sequence[PairedResult]) -> dict[str, Any]:
+def _failure(
+    step: Step, status: Status, answered: Sequence[PairedResult], texts: Sequence[str] | None
+) -> dict[str, Any]:
     """The columns about failures. A step that ended in an error is not a likely failure."""
     before = step.total_likely_failures - bool(step.likely_failure)
-    reported = next((result for result, calls in answered if calls and result.status == "error"), None)
+    known: Sequence[str | None] = texts or [None] * len(answered)
+    reported = next(
+        (
+            (result, text)
+            for (result, calls), text in zip(answered, known, strict=True)
+            if calls and result.status == "error"
+        ),
+        None,
+    )
     if reported and "error" not in step.statuses:
-        line = error_line(reported)
+        line = error_line(*reported)
         return {"likely_failure": "", "error_line": line, "total_likely_failures": before}
     if step.likely_failure and status == "interrupted_by_human":
         return {"likely_failure": "", "error_line": "", "total_likely_failures": before}
     if step.error_line or status in ("error", "interrupted_by_human"):
         return {}
-    for result, calls in answered:
+    for (result, calls), text in zip(answered, known, strict=True):
         check = step.checks.get(calls[0]) if calls else None
-        finding = likely_failure(result, check) if check else None
+        finding = likely_failure(result, check, text) if check else None
         if finding:
             new = {"likely_failure": finding.rule, "error_line": finding.line}
             return {**new, "total_likely_failures": before + 1}

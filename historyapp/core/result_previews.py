@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from historyapp.core.content import plain_text
+from historyapp.core.beginnings import json_beginning
+from historyapp.core.content import are_parts, plain_text
 from historyapp.core.entries import ToolResult
 from historyapp.core.failures import Check
 from historyapp.core.result_facts import result_fact
@@ -17,6 +18,8 @@ _CONTENTS = ("text", "content", "result", "message")
 """The fields that can hold the content of an object."""
 _ENOUGH = 1_000
 """Characters; a preview has 200."""
+_READ = 100_000
+"""Characters of a value's JSON. The number of matches of a search is counted in fewer."""
 _REPORT = '{"output"'
 """How Codex once reported a command: an object in JSON."""
 _CUT = ("Warning: truncated output", "Total output lines:")
@@ -53,8 +56,8 @@ def _outputs_text(outputs: Any) -> str:
         case list() if any(isinstance(part, Mapping) for part in outputs):
             return _joined(outputs)
         case Mapping():
-            return _main_text(outputs) or plain_text(outputs)
-    return plain_text(outputs)
+            return _main_text(outputs) or json_beginning(outputs, _READ)
+    return plain_text(outputs) if are_parts(outputs) else json_beginning(outputs, _READ)
 
 
 def _joined(parts: Iterable[Any]) -> str:

@@ -173,7 +173,7 @@ def append_locked(
     # are computed when a context first reads them.
     excerpts = not lenient and len(prepared) <= MAX_ENTRIES_WITH_EXCERPTS
     first_position = session.head + 1
-    for index, (draft, tokens, body, metadata) in enumerate(prepared):
+    for index, (draft, tokens, body, metadata, texts) in enumerate(prepared):
         entry = core.Entry(
             first_position + index, draft.body, draft.created_at or now, draft.metadata, tokens
         )
@@ -183,7 +183,7 @@ def append_locked(
         if isinstance(draft.body, ModelOutput):
             finished_step = tail.step
             _check_ids(draft.body, index)
-        tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
+        tail, steps, unpaired = advance(tail, entry, excerpts=excerpts, texts=texts)
         if finished_step is not None:
             strip = extend_strip(strip, finished_step)
         for step in steps:

@@ -179,7 +179,8 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     except ValueError:
         return
     unlinked = Snapshot.objects.filter(session_id=session.pk, output_position=None)
-    snapshot = unlinked.filter(pk=snapshot_id).first() if snapshot_id else None
+    large = ("settings", "summaries", "manifest")
+    snapshot = unlinked.filter(pk=snapshot_id).defer(*large).first() if snapshot_id else None
     if snapshot is None:
         return
     billed = min(usage_of(metadata).input, MAX_TOKENS)

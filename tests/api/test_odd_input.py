@@ -191,3 +191,12 @@ def test_texts_of_2_mb_are_returned_completely(run: Agent) -> None:
     assert run.get("/episodes/2")["result"]["outputs"] == LARGE
     first, second = run.get("/episodes")["items"]
     assert len(first["thought_preview"]) == len(second["result_preview"]) == 200
+
+
+def test_a_late_result_does_not_read_long_outputs(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read within the transaction of the append."""
+    monkeypatch.setattr("historyapp.models.unpaired.MAX_TOKENS", 1_000)
+    long = called("a") | {"text": "one word " * 2_000}
+    run.post("/entries", {"entries": [long, returned("a"), called("b"), returned("b")]})
+    assert unpaired(run.post("/entries", {"entries": [returned("a")]})) == [(5, 0, "a", "unknown", None)]
+    assert unpaired(run.post("/entries", {"entries": [returned("b")]})) == [(6, 0, "b", "answered", 2)]

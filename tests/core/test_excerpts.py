@@ -18,6 +18,7 @@ from historyapp.core.excerpts import (
     split_lines,
 )
 from historyapp.core.json import dump_json
+from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.tokens import count_tokens
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,7 +34,9 @@ def step(result: str, arguments: dict[str, Any] | None = None, status: Any = "su
 
 def excerpt(episode: Episode) -> Excerpt:
     excerpt = begin_excerpt(episode.output, 10)
-    return continue_excerpt(excerpt, episode.results, 20) if episode.results else excerpt
+    return (
+        continue_excerpt(excerpt, [*map(returned_text, episode.results)], 20) if episode.results else excerpt
+    )
 
 
 def test_an_excerpt_has_the_call_its_names_and_the_informative_lines() -> None:
@@ -112,7 +115,7 @@ def answered(*outputs: str) -> Excerpt:
     """The excerpt of a step whose results came one after another. Each has two tokens."""
     built = begin_excerpt(ModelOutput(tool_calls=(ToolCall(id="1", name="ls"),)), 10)
     for output in outputs:
-        built = continue_excerpt(built, [ToolResult(status="success", outputs=output)], 2)
+        built = continue_excerpt(built, [output if output.strip() else NO_OUTPUT], 2)
     return built
 
 
@@ -136,5 +139,5 @@ def test_lines_of_a_later_result_replace_less_informative_earlier_ones() -> None
 @given(st.lists(ANY_TEXT, max_size=4))
 def test_an_excerpt_continues_from_its_stored_form(outputs: list[str]) -> None:
     excerpt = answered(*outputs)
-    last = [ToolResult(status="success", outputs="a new_name")]
+    last = ["a new_name"]
     assert continue_excerpt(Excerpt.load(excerpt.dump()), last, 2) == continue_excerpt(excerpt, last, 2)

@@ -134,7 +134,7 @@ def test_the_reason_of_an_unpaired_result_is_found_among_the_newest_steps(
     project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     append(project, session.pk, [tool_calls("old"), *[tool_calls(str(number)) for number in range(2000)]])
-    with django_assert_max_num_queries(4 + 2 + 3 + MAX_STEPS):
+    with django_assert_max_num_queries(4 + 2 + 4 + MAX_STEPS):
         reported = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
     assert [(one.reason, one.step) for one in reported] == [("abandoned", 1997), ("unknown", None)]
 

@@ -28,7 +28,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.json import load_dumped
-from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.prepared import Prepared, prepare, with_texts
 from historyapp.services.imports import time_limit
 from historyapp.services.imports.time_limit import (
     detect_in_time,
@@ -99,7 +99,7 @@ class RemoteParser:
                 session, provisional, kind, created_at, tokens, body, metadata = dumped
                 time = datetime.fromisoformat(created_at) if created_at else None
                 draft = EntryDraft(load_body(kind, load_dumped(body)), time, load_dumped(metadata))
-                prepared = Prepared(draft, tokens, body, metadata)
+                prepared = with_texts(Prepared(draft, tokens, body, metadata))
                 yield ParsedOperation(Append(session, draft, provisional), prepared)
 
     def receive(self) -> Any:

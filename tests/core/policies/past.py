@@ -10,6 +10,7 @@ from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import ExcerptLine, begin_excerpt, continue_excerpt
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import Origin, RangeSummary, StepOutline
+from historyapp.core.results import returned_text
 from historyapp.core.tokens import count_tokens, entry_tokens
 
 
@@ -97,7 +98,7 @@ def _outlined(episode: Episode, range: Summary | None) -> StepOutline:
     result_tokens = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
     excerpt = begin_excerpt(episode.output, entry_tokens(episode.output))
     if episode.results:
-        excerpt = continue_excerpt(excerpt, episode.results, result_tokens)
+        excerpt = continue_excerpt(excerpt, [*map(returned_text, episode.results)], result_tokens)
     outlined = StepOutline(
         episode.number, episode.first_position, episode.last_position, episode.status, excerpt
     )

@@ -1,0 +1,105 @@
+"""Beginnings equal the beginnings of the whole texts, and entries of any content are projected fast."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.beginnings import beginning, json_beginning, repr_parts
+from historyapp.core.conversation import calls_beginning, calls_text
+from historyapp.core.entries import (
+    Body,
+    Entry,
+    EntryDraft,
+    ModelOutput,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.json import json_text
+from historyapp.core.prepared import prepare
+from historyapp.core.projection import Tail, advance
+from historyapp.core.text import preview
+from tests.examples import examples
+
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+ARGUMENTS = st.dictionaries(ANY_TEXT, VALUES, max_size=4) | ANY_TEXT
+LENGTH = 10
+SIZE = 24_000_000
+LINES = "\n" * (SIZE // 2)
+NOW = datetime.now(UTC)
+
+
+def calling(name: str, arguments: Any) -> ModelOutput:
+    return ModelOutput(tool_calls=(ToolCall(id="a", name=name, arguments=arguments),))
+
+
+@settings(max_examples=examples(300))
+@given(VALUES)
+def test_the_beginning_of_a_repr_or_json_is_that_of_the_whole(value: Any) -> None:
+    assert beginning(repr_parts(value, LENGTH), LENGTH)[:LENGTH] == repr(value)[:LENGTH]
+    assert json_beginning(value, LENGTH)[:LENGTH] == json_text(value)[:LENGTH]
+
+
+@settings(max_examples=examples(300))
+@given(st.lists(st.tuples(ANY_TEXT, ARGUMENTS), min_size=1, max_size=3), st.booleans())
+def test_the_beginning_of_calls_is_that_of_the_whole(calls: list[tuple[str, Any]], as_text: bool) -> None:
+    tool_calls = [ToolCall(id=str(n), name=name, arguments=value) for n, (name, value) in enumerate(calls)]
+    output = ModelOutput(tool_calls=tuple(tool_calls))
+    if as_text and isinstance(calls[0][1], dict):
+        output = ModelOutput(use_tool=UseTool(name=calls[0][0], arguments=calls[0][1]))
+    assert calls_beginning(output, LENGTH)[:LENGTH] == calls_text(output)[:LENGTH]
+
+
+@pytest.mark.parametrize("quotes", ["", "'", '"', "'\""])
+def test_the_preview_of_a_long_call_has_the_quotes_of_the_whole(quotes: str) -> None:
+    output = calling("bash", {"command": "echo a  b\n" * 3_000 + quotes})
+    assert preview(calls_beginning(output, 1_000)) == preview(calls_text(output))
+    entry = Entry(1, output, NOW, {}, 10_000)
+    assert advance(Tail(), entry).changed[0].call_preview == preview(calls_text(output))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        calling("apply_patch", {"patch": "*** Begin Patch\n" + "+a\n" * (SIZE // 3)}),
+        calling("exec", {"code": "*** Begin Patch\\n" + "+\\n" * (SIZE // 3)}),
+        calling("edit", {"file_path": "a", "old_string": LINES, "new_string": LINES + "a"}),
+        calling("bash", {"command": f"edit 1:2\n{LINES}end_of_edit"}),
+        calling("bash", {"command": ["a"] * 900_000}),
+        calling("x", {f"k{number}": number for number in range(900_000)}),
+        calling("x", {f"k{number}": f"é {number}" for number in range(400_000)}),
+        calling("todowrite", {"todos": [{"content": "a", "status": "completed"}] * 300_000}),
+    ],
+    ids=["patch", "script", "edit", "command", "words", "numbers", "texts", "tasks"],
+)
+def test_an_output_of_any_content_is_projected_fast(body: Body) -> None:
+    """An append waits for it within its transaction. Each of these took 0.7 to 7 seconds."""
+    entry = Entry(1, body, NOW, {}, 1_000_000)
+    started = time.process_time()
+    advance(Tail(), entry)
+    assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize("status", ["success", "error"])
+def test_the_texts_of_long_results_are_made_before_the_transaction(
+    status: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = ToolResult(tool_call_id="a", status=status, outputs=[["é"]] * 50_000, reason="no")
+    results = ToolResults(results=(result,))
+    prepared = prepare(EntryDraft(results))
+    tail = advance(Tail(), Entry(1, calling("bash", {"command": "ls"}), NOW, {}, 1)).tail
+    without = advance(tail, Entry(2, results, NOW, {}, 9))
+    monkeypatch.setattr("historyapp.core.projection.returned_text", None)
+    monkeypatch.setattr("historyapp.core.failures.returned_text", None)
+    assert advance(tail, Entry(2, results, NOW, {}, 9), texts=prepared.texts) == without
+    assert prepare(EntryDraft(ToolResults(results=(ToolResult(status="success"),)))).texts == ()
