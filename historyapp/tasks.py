@@ -48,8 +48,10 @@ log = logging.getLogger(__name__)
 
 WEBHOOK_SECONDS = 0.9
 """This process requests the same webhook at most once in this many seconds; it checks them every second."""
-SENDERS = ThreadPoolExecutor(16, thread_name_prefix="webhooks")
-"""The maximum number of webhooks that one process works on at the same time."""
+SHARED_SENDERS, MAX_SENDERS = 16, 48
+"""The maximum number of webhooks that one process works on at the same time. Those beyond the first number
+belong to projects that have no other one, so slow targets of a few projects do not delay all others."""
+SENDERS = ThreadPoolExecutor(MAX_SENDERS, thread_name_prefix="webhooks")
 PROJECT_SENDERS = 4
 """The same for each project. Slow targets of one project must not delay the deliveries of others."""
 
@@ -126,7 +128,10 @@ def _send_webhook(id: UUID) -> None:
 def _reserve_sender(id: UUID, project: UUID) -> bool:
     """Whether this thread may work on the webhook: no other does, and few work on others of its project."""
     with _lock:
-        if id in _current_webhooks or list(_current_webhooks.values()).count(project) >= PROJECT_SENDERS:
+        current = list(_current_webhooks.values())
+        own = current.count(project)
+        has_room = own < PROJECT_SENDERS and len(current) < SHARED_SENDERS
+        if id in _current_webhooks or (own and not has_room):
             return False
         _current_webhooks[id] = project
         return True

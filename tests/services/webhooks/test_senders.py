@@ -4,13 +4,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from historyapp import tasks
 from historyapp.models import Project, Webhook
-from historyapp.tasks import PROJECT_SENDERS
+from historyapp.tasks import MAX_SENDERS, PROJECT_SENDERS, SHARED_SENDERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,3 +41,15 @@ def test_slow_targets_of_a_project_do_not_delay_other_projects(monkeypatch: pyte
     assert all(turn.exception() is None for turn in turns)
     tasks._send_webhook(webhooks[-1].pk)
     assert started[slow.pk] == PROJECT_SENDERS + 1, "its turn comes when another one has ended"
+
+
+def test_slow_targets_of_several_projects_leave_senders_for_projects_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("historyapp.tasks._current_webhooks", {})
+    slow = [uuid4() for _ in range(6)]
+    reserved = [tasks._reserve_sender(uuid4(), project) for project in slow for _ in range(PROJECT_SENDERS)]
+    assert sum(reserved) == SHARED_SENDERS + 2, "the last two projects have one each"
+    assert not any(tasks._reserve_sender(uuid4(), project) for project in slow)
+    for _ in range(MAX_SENDERS - SHARED_SENDERS - 2):
+        assert tasks._reserve_sender(uuid4(), uuid4())
