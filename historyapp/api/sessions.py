@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import decode_cursor, encode_cursor
@@ -42,11 +42,19 @@ from historyapp.models.history import History
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
 from historyapp.services.prices import price_list
+from historyapp.services.retention import erase
 from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from historyapp.services.spending import Spender
 from historyapp.wire.base import with_example
 from historyapp.wire.problems import SpendForbidden
-from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage, SettingsOut
+from historyapp.wire.sessions import (
+    ErasedOut,
+    SessionFacets,
+    SessionItem,
+    SessionOut,
+    SessionPage,
+    SettingsOut,
+)
 
 router = Router(tags=["sessions"])
 
@@ -232,9 +240,28 @@ def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPa
     return json_response(session_out(History(session)))
 
 
-@router.delete("/sessions/{session_id}", response={204: None}, summary="Archive a session")
-def archive_session(request: ApiRequest, session_id: SessionId) -> HttpResponse:
-    """Nothing is deleted: the session stays readable and can be set to live again."""
+class ArchiveQuery(BaseModel):
+    """Query parameters of ``DELETE /sessions/{id}``."""
+
+    erase: Literal["true", "false"] = Field(
+        default="false", description="Delete an archived session for good, with all its data."
+    )
+
+
+@router.delete(
+    "/sessions/{session_id}", response={200: ErasedOut, 204: None}, summary="Archive or erase a session"
+)
+@raises(Conflict)
+def archive_session(request: ApiRequest, session_id: SessionId, query: Query[ArchiveQuery]) -> HttpResponse:
+    """Archives the session: it stays readable and can be set to live again.
+
+    With `erase=true`, an archived session is deleted for good, and the response counts what was deleted. 409
+    while it is not archived or has forks.
+    """
+    if query.erase == "true":
+        session = find_session(request, session_id)
+        steps, erased = session.steps, erase(session, actor=actor(request))
+        return json_response(ErasedOut(session=session_id, entries=erased.entries, steps=steps))
     change_session(request.auth.project, session_id, {"status": "archived"}, actor=actor(request))
     return HttpResponse(status=204)
 

@@ -73,6 +73,7 @@ class ApiMethods:
     change_session = ApiMethod(endpoints.sessions.change_session)
     annotate_session = ApiMethod(endpoints.sessions.annotate_session)
     archive_session = ApiMethod(endpoints.sessions.archive_session)
+    erase_session = ApiMethod(endpoints.sessions.erase_session)
     fork = ApiMethod(endpoints.sessions.fork)
 
     append = ApiMethod(endpoints.entries.append)

@@ -74,6 +74,16 @@ class SessionItem(ResponseModel):
     )
 
 
+class ErasedOut(ResponseModel):
+    """The receipt of a session that was deleted with all its data."""
+
+    model_config = with_example({"session": examples.SESSION, "entries": 3, "steps": 1})
+
+    session: UUID
+    entries: int = Field(description="The number of deleted entries.")
+    steps: int = Field(description="The number of deleted steps.")
+
+
 class SettingsOut(ResponseModel):
     """How contexts are chosen and steps compressed; see :class:`historyapp.core.settings.SessionSettings`."""
 

@@ -1,4 +1,4 @@
-"""Creates, lists, changes, forks and archives sessions."""
+"""Creates, lists, changes, forks, archives and erases sessions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from historyapp.client.api_call import ApiCall, Id, Pages, drop_nulls, get, pages, path_of, post
 from historyapp.core.settings import SessionSettings
-from historyapp.wire.sessions import SessionFacets, SessionItem, SessionOut, SessionPage
+from historyapp.wire.sessions import ErasedOut, SessionFacets, SessionItem, SessionOut, SessionPage
 
 SettingsIn = SessionSettings | Mapping[str, Any]
 """Omitted settings keep their values."""
@@ -142,6 +142,16 @@ def annotate_session(
 def archive_session(session_id: Id) -> ApiCall[None]:
     """Archives a session. It stays readable, and :meth:`change_session` can set it back to ``live``."""
     return ApiCall("DELETE", path_of("sessions", session_id), lambda _: None)
+
+
+def erase_session(session_id: Id) -> ApiCall[ErasedOut]:
+    """Deletes an archived session for good, with all its data. Needs a key with the scope ``admin``.
+
+    Raises:
+        Conflict: when the session is not archived, or has forks.
+    """
+    path = path_of("sessions", session_id)
+    return ApiCall("DELETE", path, ErasedOut.model_validate, query={"erase": "true"})
 
 
 def fork(

@@ -1,4 +1,4 @@
-"""``playhead purge``: deletes sessions that were archived long ago. Nothing else deletes entries."""
+"""``playhead purge``: deletes sessions that were archived long ago."""
 
 import argparse
 import sys
