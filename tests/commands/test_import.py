@@ -230,7 +230,7 @@ def test_a_fork_counts_as_new_even_without_an_entry_of_its_own(run: Run, tmp_pat
     path.write_text("".join(export_session(session, "playhead_jsonl").chunks))
     other = write(tmp_path / "other.jsonl", *RECORDS)
     out = run("import", path, other, *to).out
-    line = f"{path}: playhead_jsonl, 2 sessions, 0 steps, 0 calls, 0 results, 0 unpaired"
+    line = f"{path}: playhead_jsonl, 2 sessions, 1 step, 1 call, 1 result, 0 unpaired"
     assert f"{line}; 0 entries added\n" in out
     assert "2 files: 2 imported." in out
     assert f"{line}; nothing new\n" in run("import", path, *to).out
