@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from historyapp.api.fields import Line, Position, RequestBody
 from historyapp.core.formats import FORMATS
-from historyapp.core.json import dump_json
+from historyapp.core.json import is_longer
 from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
 from historyapp.services.contexts import RequestedContext
@@ -36,11 +36,11 @@ _TOOL = {
 
 
 def _check_size(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if tools and (size := len(dump_json(tools))) > MAX_TOOLS_SIZE:
+    if is_longer(tools, MAX_TOOLS_SIZE):
         raise PydanticCustomError(
             "tools_size",
-            "have {size} characters as JSON. Send at most {limit}",
-            {"size": f"{size:,}", "limit": f"{MAX_TOOLS_SIZE:,}"},
+            "have more than {limit} characters as JSON. Send fewer tools, or shorten them",
+            {"limit": f"{MAX_TOOLS_SIZE:,}"},
         )
     return tools
 

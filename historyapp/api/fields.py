@@ -20,7 +20,8 @@ from pydantic_core import PydanticCustomError
 from historyapp.core.dates import known_time
 from historyapp.core.entries import check_unknown_fields
 from historyapp.core.errors import NotFound
-from historyapp.core.session_metadata import MAX_METADATA, metadata_size
+from historyapp.core.json import is_longer
+from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.core.text import Text
 from historyapp.core.usage import MICRO
 from historyapp.services.append import as_utc
@@ -123,11 +124,11 @@ Metadata = dict[Text, Any]
 
 
 def _check_size(metadata: dict[str, Any]) -> dict[str, Any]:
-    if (size := metadata_size(metadata)) > MAX_METADATA:
+    if is_longer(metadata, MAX_METADATA):
         raise PydanticCustomError(
             "metadata_size",
-            "has {size} characters as JSON. Send at most {limit}, and append larger facts as entries",
-            {"size": f"{size:,}", "limit": f"{MAX_METADATA:,}"},
+            "has more than {limit} characters as JSON. Send less, and append larger facts as entries",
+            {"limit": f"{MAX_METADATA:,}"},
         )
     return metadata
 

@@ -291,6 +291,25 @@ def _count_up_to(limit: int, character: str, text: str) -> int:
     return count
 
 
+def is_longer(value: Any, limit: int) -> bool:
+    """Whether the value's JSON as :func:`dump_json` writes it has more than ``limit`` characters.
+
+    The time depends on the limit, not on the value: writing 30 MB of JSON blocks all threads for a second.
+    """
+    shortest, pending = 0, [iter([value])]
+    while pending and shortest <= limit:
+        item = next(pending[-1], pending)
+        if item is pending:
+            pending.pop()
+            continue
+        shortest += len(item) if isinstance(item, str) else 1  # without quotes, escapes and commas
+        if isinstance(item, dict):
+            pending += [iter(item), iter(item.values())]
+        elif isinstance(item, (list, tuple)):
+            pending.append(iter(item))
+    return shortest > limit or len(dump_json(value)) > limit
+
+
 def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Whether lists and objects are nested deeper than ``limit``, found without recursion."""
     level: list[Any] = [[value]]

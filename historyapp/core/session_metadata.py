@@ -3,26 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from historyapp.core.json import dump_json
+from historyapp.core.json import dump_json, is_longer
 
 MAX_METADATA = 65_536
 """Characters of a session's metadata as compact JSON in ASCII, which is how it is stored."""
 
 
-def metadata_size(metadata: Mapping[str, Any]) -> int:
-    """Characters of the metadata as :data:`MAX_METADATA` counts them."""
-    return len(dump_json(metadata))
-
-
 def fitting_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
     """The fields of a transcript's metadata that fit into the limit, and the sizes of the others by name.
 
-    If not all fit, the smallest are kept: a run has one or two long facts and many short ones.
+    If not all fit, the smallest are kept: a run has one or two long facts and many short ones. A field that
+    does not fit alone has the size ``MAX_METADATA + 1``.
     """
-    size = metadata_size(metadata)
-    if size <= MAX_METADATA:
+    if not is_longer(metadata, MAX_METADATA):
         return dict(metadata), {}
-    sizes = {name: metadata_size({name: value}) for name, value in metadata.items()}
+    sizes = {name: _size({name: value}) for name, value in metadata.items()}
+    size = 2 + sum(size - 1 for size in sizes.values()) - 1  # braces and commas
     left_out: dict[str, int] = {}
     for name in sorted(sizes, key=lambda name: -sizes[name]):
         if size <= MAX_METADATA:
@@ -30,3 +26,7 @@ def fitting_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
         size -= sizes[name] - 1  # without its braces, with a comma
         left_out[name] = sizes[name]
     return {name: value for name, value in metadata.items() if name not in left_out}, left_out
+
+
+def _size(field: Mapping[str, Any]) -> int:
+    return MAX_METADATA + 1 if is_longer(field, MAX_METADATA) else len(dump_json(field))

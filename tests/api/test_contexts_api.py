@@ -233,4 +233,6 @@ def test_the_size_of_the_tools_is_limited(run: Agent) -> None:
     for path in ("/contexts", "/calls"):
         refused = run.post(path, {"tools": [{**largest, "name": "ab"}]})
         assert_problem(refused, 422)
-        assert refused["detail"] == ("body.tools have 1,000,001 characters as JSON. Send at most 1,000,000.")
+        assert refused["detail"] == (
+            "body.tools have more than 1,000,000 characters as JSON. Send fewer tools, or shorten them."
+        )

@@ -25,6 +25,7 @@ from historyapp.core.json import (
     dump_json,
     dump_plain,
     holds_more_values,
+    is_longer,
     json_text,
     listing,
     load_dumped,
@@ -244,3 +245,17 @@ def test_values_are_counted_in_linear_time(unit: str) -> None:
     started = time.process_time()
     holds_more_values(text, MAX_VALUES)
     assert time.process_time() - started < 1
+
+
+@given(VALUES, st.integers(0, 60))
+def test_the_length_of_json_is_compared_exactly(value: object, limit: int) -> None:
+    assert is_longer(value, limit) == (len(dump_json(value)) > limit)
+
+
+@pytest.mark.parametrize(
+    "value", [["x"] * 900_000, {"a": "\x7f" * 30_000_000}, {str(n): n for n in range(10**6)}]
+)
+def test_a_limit_is_checked_without_writing_a_large_value(value: object) -> None:
+    started = time.process_time()
+    assert is_longer(value, 65_536)
+    assert time.process_time() - started < 0.1

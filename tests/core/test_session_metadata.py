@@ -5,21 +5,27 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata, metadata_size
+from historyapp.core.json import dump_json
+from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata
 from tests.examples import examples
 
 VALUES = st.dictionaries(st.text(max_size=9), st.integers(0, 40_000).map(lambda length: "x" * length))
 
 
+def size_of(metadata: dict[str, Any]) -> int:
+    return len(dump_json(metadata))
+
+
 def test_metadata_of_the_largest_size_is_kept() -> None:
     metadata = {"a": "x" * (MAX_METADATA - len('{"a":""}'))}
-    assert metadata_size(metadata) == MAX_METADATA
+    assert size_of(metadata) == MAX_METADATA
     assert fitting_metadata(metadata) == (metadata, {})
     assert fitting_metadata({"a": metadata["a"] + "x"}) == ({}, {"a": MAX_METADATA + 1})
 
 
 def test_characters_count_as_they_are_stored() -> None:
-    assert metadata_size({"a": "é"}) == len('{"a":"\\u00e9"}')
+    assert fitting_metadata({"a": "é" * 10_000})[1] == {}
+    assert list(fitting_metadata({"a": "é" * 11_000})[1]) == ["a"]
 
 
 def test_the_largest_fields_are_left_out() -> None:
@@ -33,9 +39,9 @@ def test_the_largest_fields_are_left_out() -> None:
 @given(VALUES)
 def test_what_is_kept_fits_and_nothing_is_left_out_without_need(metadata: dict[str, Any]) -> None:
     kept, left_out = fitting_metadata(metadata)
-    assert metadata_size(kept) <= MAX_METADATA
+    assert size_of(kept) <= MAX_METADATA
     assert kept.keys() | left_out.keys() == metadata.keys()
-    assert not left_out or metadata_size(metadata) > MAX_METADATA
+    assert not left_out or size_of(metadata) > MAX_METADATA
     for name in left_out:
         smaller = {other: value for other, value in metadata.items() if len(value) <= len(metadata[name])}
-        assert metadata_size({**kept, **smaller}) > MAX_METADATA
+        assert size_of({**kept, **smaller}) > MAX_METADATA
