@@ -21,13 +21,14 @@ from kombu.exceptions import OperationalError
 from historyapp.celery import app
 from historyapp.enqueue import (
     not_requested,
-    send,
     wake,
     wake_bulk_action,
 )
 from historyapp.evaluators import TURNS as EVALUATION_TURNS
 from historyapp.evaluators import find_waiting_evaluations, start_evaluator
-from historyapp.models import BulkAction, Session, Webhook
+from historyapp.indexers import TURNS as INDEX_TURNS
+from historyapp.indexers import request_index
+from historyapp.models import BulkAction, Webhook
 from historyapp.runners import TURN_SECONDS, TURNS, runs_waiting, start_runner
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
@@ -36,10 +37,7 @@ from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions
 from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
-from historyapp.services.names.index import catch_up
 from historyapp.services.reservations import short_connection
-from historyapp.services.search.index import catch_up as index_steps
-from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
 from historyapp.work_threads import stopping
@@ -56,9 +54,11 @@ PROJECT_SENDERS = 4
 """The same for each project. Slow targets of one project must not delay the deliveries of others."""
 
 _chores: set[str] = set()
-"""The chores that this process is working on: outcomes, figures, indexes."""
+"""The chores that this process is working on: bulk actions, outcomes, figures."""
 _current_webhooks: dict[UUID, UUID] = {}
 """The webhooks that this process is working on, with their projects."""
+_submitted_webhooks: set[UUID] = set()
+"""The same, with those that wait for a thread."""
 _lock = threading.Lock()
 
 
@@ -98,11 +98,19 @@ def evaluate(evaluation: str) -> None:
     start_evaluator()
 
 
-@app.task(name="send_webhook")
+@app.task(name="send_webhook")  # sent by earlier versions: during an update, both read the queue
 def send_webhook(webhook: str) -> None:
-    """Sends a webhook's due deliveries in a separate thread, so that a slow target does not block other
-    tasks."""
-    SENDERS.submit(_send_webhook, UUID(webhook))
+    """Sends a webhook's due deliveries in a thread of its own kind."""
+    _submit_webhook(UUID(webhook))
+
+
+def _submit_webhook(id: UUID) -> None:
+    """Lets a thread send a webhook's due deliveries, unless one does so already or is about to."""
+    with _lock:
+        if id in _submitted_webhooks:
+            return
+        _submitted_webhooks.add(id)
+    SENDERS.submit(_send_webhook, id)
 
 
 def _send_webhook(id: UUID) -> None:
@@ -113,7 +121,7 @@ def _send_webhook(id: UUID) -> None:
         with short_connection():
             project = Webhook.objects.filter(pk=id).values_list("project_id", flat=True).first()
             if project is None or not _reserve_sender(id, project):
-                return  # if it is still due, the next check wakes a worker again
+                return  # if it is still due, the next check finds it again
             try:
                 process_webhook(id, stopping.is_set)
             finally:
@@ -123,6 +131,9 @@ def _send_webhook(id: UUID) -> None:
         log.warning("The webhook %s waits for the next check: %s", id, error)
     except Exception:  # nobody reads the thread's result
         log.exception("The deliveries of the webhook %s cannot be sent.", id)
+    finally:
+        with _lock:
+            _submitted_webhooks.discard(id)
 
 
 def _reserve_sender(id: UUID, project: UUID) -> bool:
@@ -137,36 +148,31 @@ def _reserve_sender(id: UUID, project: UUID) -> bool:
         return True
 
 
-def wake_webhooks() -> None:
-    """Wakes workers for webhooks with due deliveries. Without a broker, the next check does it again."""
-    with _lock:
-        current = set(_current_webhooks)
-    due = [id for id in Webhook.objects.due(timezone.now()) if id not in current]
-    send("send_webhook", not_requested("webhook", due, WEBHOOK_SECONDS), "webhooks wait")
+def send_due_webhooks() -> None:
+    """Lets threads send the due deliveries of webhooks.
+
+    Without messages, which would wait behind other messages and for a thread for tasks.
+    """
+    for id in not_requested("webhook", Webhook.objects.due(timezone.now()), WEBHOOK_SECONDS):
+        _submit_webhook(id)
 
 
 @app.task(name="index_text")
 def index_text(session: str) -> None:
-    """Creates the missing text blocks of a session, so that searching it is fast."""
-    make_text_blocks(UUID(session), stopping.is_set)
+    """Requests the missing text blocks of a session, so that searching it is fast."""
+    request_index("text", UUID(session))
 
 
 @app.task(name="index_names")
 def index_names(session: str) -> None:
-    """Adds the missing entries of a session to the index of names, in turns."""
-    row = Session.objects.filter(pk=UUID(session)).first()
-    if row is not None and not catch_up(row.lineage(), TURN_SECONDS, limit=None) and not stopping.is_set():
-        send("index_names", [row.pk], "the names of a session wait")
+    """Requests the missing entries of a session in the index of names."""
+    request_index("names", UUID(session))
 
 
 @app.task(name="index_search")
 def index_search(project: str) -> None:
-    """Adds the missing steps of a project to the index of searches across sessions, in turns. The clock
-    requests the next turn."""
-    end = time.monotonic() + TURN_SECONDS
-    with _only_once(f"search {project}") as is_first:
-        if is_first:
-            index_steps(UUID(project), lambda: stopping.is_set() or time.monotonic() >= end)
+    """Requests the missing steps of a project in the index of searches across sessions."""
+    request_index("search", UUID(project))
 
 
 @contextmanager
@@ -232,9 +238,10 @@ def sweep() -> None:
 
 
 def is_busy() -> bool:
-    """Whether this process is working on a run, an evaluation, a webhook or a chore, or a run is waiting."""
+    """Whether this process is working on a run, an evaluation, an index, a webhook or a chore, or a run is
+    waiting."""
     working = TURNS.projects or EVALUATION_TURNS.projects or _current_webhooks or _chores
-    return bool(working) or runs_waiting.is_set()
+    return bool(working) or INDEX_TURNS.is_busy or runs_waiting.is_set()
 
 
 def start_due_runs() -> None:

@@ -21,16 +21,17 @@ from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
 from historyapp.enqueue import request_search_index
 from historyapp.evaluators import EVALUATORS
+from historyapp.indexers import INDEXERS, find_waiting_indexes
 from historyapp.runners import RUNNERS, find_waiting_runs
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.search.index import projects_to_index
-from historyapp.tasks import is_busy, start_due_runs, sweep, wake_webhooks
+from historyapp.tasks import is_busy, send_due_webhooks, start_due_runs, sweep
 from historyapp.work_threads import stopping
 
 log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
-"""Tasks other than compression runs, evaluations and webhooks, which have threads of their own."""
+"""Tasks other than compression runs, evaluations, indexes and webhooks, which have threads of their own."""
 NICENESS = 10
 """The worker's scheduling priority is lower than that of the web process, which serves agents and people."""
 STOP_SECONDS = 10
@@ -74,7 +75,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
     clock.join()
-    for threads in (RUNNERS, EVALUATORS):
+    for threads in (RUNNERS, EVALUATORS, INDEXERS):
         threads.wait()
 
 
@@ -120,8 +121,9 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
             sweep()
             next_sweep = time.monotonic() + next(waits)
         start_due_runs()
-        wake_webhooks()
+        send_due_webhooks()
         find_waiting_runs()
+        find_waiting_indexes()
         for project in projects_to_index():
             request_search_index(project)
         is_behind = follow_changes(cpu_time_limit(FOLLOW_SECONDS))

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from historyapp import enqueue, tasks
+from historyapp import enqueue, indexers, tasks
 from historyapp.models import NameIndex, Session
 from historyapp.services.names import index as name_index
 from tests.api.agent import Agent, ask
@@ -57,7 +57,9 @@ def test_a_long_session_is_reported_as_not_indexed_yet(
     origins = searched.get("/episodes/2/origins").body
     assert (origins["complete"], origins["names"][0]["origin"]) == (False, "unknown")
     assert not NameIndex.objects.exists()
+    monkeypatch.setattr(indexers.INDEXERS, "start", lambda: True)
     tasks.index_names(str(index_requests[0]))
+    indexers.work_on_indexes()
     assert searched.get("/episodes/2/origins")["complete"] is True
 
 

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from uuid import UUID, uuid4
 
 import pytest
+from django.utils import timezone
 
 from historyapp import tasks
-from historyapp.models import Project, Webhook
+from historyapp.models import Project, QueuedMessage, Webhook
 from historyapp.tasks import MAX_SENDERS, PROJECT_SENDERS, SHARED_SENDERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,3 +54,29 @@ def test_slow_targets_of_several_projects_leave_senders_for_projects_without_one
     assert not any(tasks._reserve_sender(uuid4(), project) for project in slow)
     for _ in range(MAX_SENDERS - SHARED_SENDERS - 2):
         assert tasks._reserve_sender(uuid4(), uuid4())
+
+
+def test_the_clock_lets_threads_send_due_webhooks_without_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages would wait behind those for indexes, and tasks for a thread."""
+    project = Project.objects.create(name="ours")
+    webhook = Webhook.objects.create(project=project, url="https://a.example", next_at=timezone.now())
+    entered, release, ended = threading.Semaphore(0), threading.Event(), threading.Semaphore(0)
+
+    def process(id: UUID, should_stop: Callable[[], bool]) -> None:
+        assert id == webhook.pk
+        entered.release()
+        assert release.wait(30)
+        ended.release()
+
+    monkeypatch.setattr("historyapp.services.webhooks.delivery.process_webhook", process)
+    monkeypatch.setattr(tasks, "WEBHOOK_SECONDS", 0)
+    tasks.send_due_webhooks()
+    try:
+        assert entered.acquire(timeout=30)
+        assert tasks.is_busy()
+        tasks.send_due_webhooks()
+        assert not entered.acquire(timeout=0.3), "a thread sends it already"
+        assert QueuedMessage.objects.count() == 0
+    finally:
+        release.set()
+    assert ended.acquire(timeout=30)
