@@ -16,6 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
 from historyapp.models import CompressionRun, Membership, Project, Session, ShareLink
+from historyapp.services.keys import notify_of_credential
 from historyapp.services.spending import Spender
 
 PROJECT = "project"
@@ -51,6 +52,8 @@ def signed_in(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
             page = htmx.current_url_abs_path if htmx else request.get_full_path()
             response = redirect_to_login(page or "/")
             return HttpResponseClientRedirect(response.url) if htmx else response
+        if share_of(request) is None:
+            notify_of_credential(f"person {request.user.pk}".encode())
         return view(cast(PersonRequest, request), *args, **kwargs)
 
     return vary_on_headers("HX-Request", "HX-Target")(cache_control(private=True)(checked))

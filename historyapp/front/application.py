@@ -24,7 +24,7 @@ from historyapp.front.bodies import BodyRoom, Receive, max_bytes, read_body
 from historyapp.front.connections import renew_connection
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
-from historyapp.front.limits import Clients, KnownClients, Limits, client_of
+from historyapp.front.limits import Clients, KnownClients, Limits, client_of, credential_of
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LONG, SHORT, pool_name
@@ -59,6 +59,8 @@ because collecting them stopped all threads for 75 ms.
 """
 PAUSE, MAX_PAUSE = 0.002, 0.05
 """After each chunk of an export: seconds of one pause while short requests run, and of all pauses."""
+CREDENTIAL = "playhead.credential"
+"""The key of the request's credential in its WSGI environment."""
 MAX_DIGITS = 100
 """The maximum number of digits of a Content-Length."""
 REFUSED = "refused"
@@ -144,7 +146,8 @@ class Front:
         connections.busy.add(peer)
         try:
             length = _length_of(headers)
-            name = pool_name(scope["method"], scope["path"], headers.get(b"cookie", b""))
+            cookies = headers.get(b"cookie", b"")
+            name = pool_name(scope["method"], scope["path"], cookies)
             network = network_of(peer[0])
             client = client_of(scope["path"], headers.get(b"authorization", b""), network)
             max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
@@ -158,11 +161,11 @@ class Front:
                         length, max_length, receive, self._limits, self._deadlines, in_memory=in_memory
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
-                holder = self._known.holder(client, network)
-                outbox = Outbox(loop, self._unread, client, partial(pool.waiting_for_client, holder))
+                outbox = Outbox(loop, self._unread, client, pool.waiting_for_client)
                 environ = environ_of(scope, headers, body)
+                credential = environ[CREDENTIAL] = credential_of(client, scope["path"], cookies)
                 run = partial(self._run, environ, outbox, send, name)
-                pool.submit(holder, run, outbox.refuse)
+                pool.submit(self._known.holder(credential, network), run, outbox.refuse)
                 stream_start = await self._respond(outbox, scope, receive, send)
             if stream_start is not None:
                 with self.clients.streaming(client, network):
@@ -229,7 +232,7 @@ class Front:
         queued_seconds.set(waited)
         is_long_request.set(pool in LONG)
         bytes_left.set(None if is_transfer else MAX_READ)
-        on_credential.set(partial(self._known.add, outbox.client))
+        on_credential.set(partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL]))
         try:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
@@ -262,6 +265,10 @@ class Front:
             environ["wsgi.input"].close()
         # The event loop is woken once, at the end. Earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
+
+    def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
+        """Counts the request of this thread for the owner of its credential, not for its address."""
+        pool.reassign(self._known.add(credential, owner))
 
     def _yield_to_short_requests(self) -> None:
         """Lets short requests run first: Python runs one thread at a time."""

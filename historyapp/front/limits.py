@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from uuid import UUID
+
+from django.conf import settings
+from django.http.cookie import parse_cookie
 
 from historyapp.front.pools import Client
 from historyapp.wire.problems import TooManyRequests
@@ -14,8 +16,8 @@ PER_ADDRESS = 4
 CALLS_PER_ADDRESS = 3
 """The same for model calls, exports and imports. Smaller, so that an address cannot use all their threads."""
 RETRY_SECONDS = 1
-MAX_KEYS = 10_000
-"""The maximum number of known clients in memory."""
+MAX_CREDENTIALS = 10_000
+"""The maximum number of known credentials in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,32 +138,34 @@ class Clients:
 
 
 class KnownClients:
-    """The clients whose key or share link is valid, with their projects.
+    """Who holds the thread of a request: the owner of its credential, once the credential has been found.
 
-    Other requests are counted by their address when threads are given in turn. Otherwise somebody could
-    invent a key for each request and get a turn with each.
+    A credential is a key, a share link or, for pages, a browser session. Requests with other ones count for
+    their address when threads are given in turn. Otherwise somebody could invent a credential for each
+    request and get a turn with each.
     """
 
     def __init__(self) -> None:
-        self._projects: dict[bytes, bytes] = {}
+        self._owners: dict[bytes, bytes] = {}
 
-    def holder(self, client: bytes, address: str) -> Client:
-        """Who holds the thread of a request.
+    def holder(self, credential: bytes, address: str) -> Client:
+        """The holder of a request's thread. ``credential``: the result of :func:`credential_of`."""
+        owner = self._owners.get(credential)
+        if owner is None:
+            return Client(address.encode(), address.encode())
+        return Client(credential, owner)
+
+    def add(self, credential: bytes, owner: bytes) -> Client:
+        """Adds a credential that has just been found, and returns its holder. May be called in any thread.
 
         Args:
-            client: the result of :func:`client_of`.
+            owner: the project of a key or share link, or the person of a session.
         """
-        project = self._projects.get(client)
-        if project is None:
-            return Client(address.encode(), address.encode())
-        return Client(client, project)
-
-    def add(self, client: bytes, project: UUID) -> None:
-        """Adds a client whose key or share link has just been found. May be called in any thread."""
-        if client not in self._projects:
-            if len(self._projects) >= MAX_KEYS:
-                self._projects.clear()
-            self._projects[client] = project.bytes
+        if credential not in self._owners:
+            if len(self._owners) >= MAX_CREDENTIALS:
+                self._owners.clear()
+            self._owners[credential] = owner
+        return Client(credential, owner)
 
 
 def client_of(path: str, authorization: bytes, address: str) -> bytes:
@@ -179,3 +183,16 @@ def client_of(path: str, authorization: bytes, address: str) -> bytes:
     key = token.strip() if scheme.lower() == "bearer" else ""
     # Only a hash of the key stays in memory.
     return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + address.encode()
+
+
+def credential_of(client: bytes, path: str, cookies: bytes) -> bytes:
+    """The credential of a request. For a page it is the browser session, otherwise the client.
+
+    Args:
+        client: the result of :func:`client_of`.
+        cookies: the header ``Cookie``.
+    """
+    if not cookies or path.startswith(("/api/", "/s/")):
+        return client
+    session = parse_cookie(cookies.decode("latin-1")).get(settings.SESSION_COOKIE_NAME)
+    return blake2b(session.encode(), digest_size=16, person=b"session").digest() if session else client

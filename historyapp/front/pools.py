@@ -22,11 +22,12 @@ MAX_WAITING = 2000
 
 
 class Client(NamedTuple):
-    """The sender of a request: an API key or share link that is known to be valid, else an IP address."""
+    """Who holds the thread of a request: a credential that is known to be valid, else an IP address."""
 
     id: bytes
-    project: bytes
-    """The project of the key or link: all its clients take turns for one. Of an address, equal to ``id``."""
+    owner: bytes
+    """The project of the key or share link, or the person of the browser session: all clients of an owner
+    take turns for one. Of an address, equal to ``id``."""
 
 
 @dataclass(slots=True)
@@ -46,16 +47,16 @@ class PoolJob:
 class Pool:
     """Starts a thread if a job finds none free. ``submit()`` must be called in the event loop.
 
-    If jobs wait, projects get threads in turn, and so do the clients of one project, whatever the number of
+    If jobs wait, owners get threads in turn, and so do the clients of one owner, whatever the number of
     their jobs. Two rules keep long jobs from blocking other clients: a client gets another thread only while
-    it uses fewer threads than are free, and a project that has no thread gets a spare thread.
+    it uses fewer threads than are free, and an owner who has no thread gets a spare thread.
 
     Args:
         max_wait: the longest wait for a thread, in seconds.
         keeps_thread: whether one idle thread is kept, so that a request after a pause need not connect to
             the database.
         on_idle: called by the kept thread after it has been idle for a minute.
-        spare: the number of threads beyond ``threads``. A project gets one of them only if it has no thread.
+        spare: the number of threads beyond ``threads``. An owner gets one of them only without a thread.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
             start together would slow each other and the event loop, which waits for each thread to start.
     """
@@ -77,7 +78,7 @@ class Pool:
         self._keeps_thread = keeps_thread
         self._on_idle = on_idle
         self._jobs: dict[bytes, dict[bytes, deque[PoolJob]]] = {}
-        """Waiting jobs by project and client. The project and the client whose turn is next come first."""
+        """Waiting jobs by owner and client. The owner and the client whose turn is next come first."""
         self._pending = 0
         """Waiting and running jobs."""
         self._threads = 0
@@ -88,9 +89,11 @@ class Pool:
         """Jobs that have a thread. Here and below, jobs that wait for their client are not counted."""
         self._busy_by_client: Counter[bytes] = Counter()
         """Busy threads by client."""
-        self._busy_by_project: Counter[bytes] = Counter()
-        """Busy threads by project."""
+        self._busy_by_owner: Counter[bytes] = Counter()
+        """Busy threads by owner."""
         self._lock = threading.Lock()
+        self._local = threading.local()
+        """``job``: the job of the current thread."""
         self._spacing = spacing
         self._next_start = 0.0
         """The monotonic time before which no job starts, if the pool has a spacing."""
@@ -117,28 +120,39 @@ class Pool:
         job = PoolJob(client, run, refuse, asyncio.get_running_loop())
         with self._lock:
             self._pending += 1
-            self._jobs.setdefault(client.project, {}).setdefault(client.id, deque()).append(job)
+            self._jobs.setdefault(client.owner, {}).setdefault(client.id, deque()).append(job)
             self._dispatch()
-            if client.id in self._jobs.get(client.project, {}):  # the job waits
+            if client.id in self._jobs.get(client.owner, {}):  # the job waits
                 job.waiting_since = time.monotonic()
                 job.expiry = job.loop.call_later(self._max_wait, self._expire, job)
 
     @contextmanager
-    def waiting_for_client(self, client: Client) -> Iterator[None]:
+    def waiting_for_client(self) -> Iterator[None]:
         """Lets another job run while this job waits for its client. Called in the job's thread."""
+        job: PoolJob = self._local.job
         with self._lock:
-            self._count(client, -1)
+            self._count(job.client, -1)
             self._dispatch()
         try:
             yield
         finally:
             with self._lock:
+                self._count(job.client, 1)
+
+    def reassign(self, client: Client) -> None:
+        """Counts this job for another client from now on. Called in the job's thread."""
+        job: PoolJob = self._local.job
+        if client != job.client:
+            with self._lock:
+                self._count(job.client, -1)
+                job.client = client
                 self._count(client, 1)
+                self._dispatch()
 
     def _dispatch(self) -> None:
         """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
         while (client := self._next_client()) is not None:
-            if self._spacing and not self._take_start(self._jobs[client.project][client.id][0].loop):
+            if self._spacing and not self._take_start(self._jobs[client.owner][client.id][0].loop):
                 return
             job = self._take_job(client)
             self._count(job.client, 1)
@@ -154,14 +168,14 @@ class Pool:
         return next(filter(self._may_run, clients), None) if self._jobs else None
 
     def _take_job(self, client: Client) -> PoolJob:
-        """Removes the client's first job. The client is now last in its project, and the project is last."""
-        by_client = self._jobs.pop(client.project)
+        """Removes the client's first job. The client is now the owner's last one, and the owner is last."""
+        by_client = self._jobs.pop(client.owner)
         jobs = by_client.pop(client.id)
         job = jobs.popleft()
         if jobs:
             by_client[client.id] = jobs
         if by_client:
-            self._jobs[client.project] = by_client
+            self._jobs[client.owner] = by_client
         return job
 
     def _take_start(self, loop: asyncio.AbstractEventLoop) -> bool:
@@ -185,11 +199,11 @@ class Pool:
         free = self._max_threads - self._busy
         if self._busy_by_client[client.id] < free:
             return True
-        return free + self._spare > 0 and not self._busy_by_project[client.project]
+        return free + self._spare > 0 and not self._busy_by_owner[client.owner]
 
     def _count(self, client: Client, threads: int) -> None:
         self._busy += threads
-        for counter, key in ((self._busy_by_client, client.id), (self._busy_by_project, client.project)):
+        for counter, key in ((self._busy_by_client, client.id), (self._busy_by_owner, client.owner)):
             counter[key] += threads
             if not counter[key]:
                 del counter[key]
@@ -199,6 +213,7 @@ class Pool:
         jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
         job: PoolJob | None = first
         while job is not None:
+            self._local.job = job
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.waiting_since if job.waiting_since else 0.0)
             if job.expiry is not None:

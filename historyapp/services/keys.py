@@ -22,9 +22,10 @@ from historyapp.services.transactions import writing
 SIGN_IN_MINUTES = 15
 LOCAL_ADDRESS = "http://127.0.0.1:8000"
 _PREFIX_LENGTH = 10
-on_credential: ContextVar[Callable[[UUID], None] | None] = ContextVar("on_credential", default=None)
-"""Called with the project when the key or the share link of this thread's request is found. Set by
-``historyapp.front``, which counts unknown credentials by their address."""
+on_credential: ContextVar[Callable[[bytes], None] | None] = ContextVar("on_credential", default=None)
+"""Called with the owner when the credential of this thread's request is found: with the project of a key or
+share link, or with a person. Set by ``historyapp.front``, which counts unknown credentials by their address.
+"""
 
 
 def hash_secret(secret: str) -> str:
@@ -69,14 +70,14 @@ def find_key(text: str) -> ApiKey | None:
     """The key with this text, or None. The key may be expired or revoked."""
     key = api_key(hash_secret(text))
     if key is not None:
-        notify_of_credential(key.project_id)
+        notify_of_credential(key.project_id.bytes)
     return key
 
 
-def notify_of_credential(project: UUID) -> None:
+def notify_of_credential(owner: bytes) -> None:
     """Calls ``on_credential``, if it is set."""
     if notify := on_credential.get():
-        notify(project)
+        notify(owner)
 
 
 def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:

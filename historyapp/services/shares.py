@@ -122,7 +122,7 @@ def find_share(token: str) -> ShareLink:
         links = ShareLink.objects.usable(timezone.now()).filter(pk=share_id)
         share = links.select_related("session__project").first()
         if share is not None:
-            notify_of_credential(share.session.project_id)
+            notify_of_credential(share.session.project_id.bytes)
             return share
     raise NotFound(INVALID_LINK)
 

@@ -42,16 +42,16 @@ def test_by_default_a_link_shows_no_takes_and_no_inputs_and_expires_in_30_days(
 
 def test_only_a_found_link_is_reported_with_its_project(run: Agent, project: Project) -> None:
     token = token_in(run.post("/shares")["url"])
-    projects: list[UUID] = []
-    restore = on_credential.set(projects.append)
+    owners: list[bytes] = []
+    restore = on_credential.set(owners.append)
     try:
         with pytest.raises(NotFound):
             find_share(token[:-1] + ("A" if token[-1] != "A" else "B"))
-        assert projects == []
+        assert owners == []
         find_share(token)
     finally:
         on_credential.reset(restore)
-    assert projects == [project.pk]
+    assert owners == [project.pk.bytes]
 
 
 def test_a_link_keeps_its_options(run: Agent) -> None:

@@ -14,7 +14,7 @@ from historyapp.models.saved_searches import SavedSearch
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
-from historyapp.services.keys import create_key
+from historyapp.services.keys import create_key, on_credential
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.shares import ShareOptions, create_share
 from historyapp.services.strategy_comparisons import start_comparison
@@ -195,3 +195,18 @@ def test_actions_are_recorded_under_the_name_of_the_person(
     alice.post(reverse("rewind", args=[session.pk]), {"step": 2})
     newest = session.rewinds().get()
     assert newest.body["actor"] == "user:alice"
+
+
+@pytest.mark.parametrize(("person", "expected"), [("alice", True), ("nobody", False)])
+def test_the_person_of_a_page_is_reported_once_known(
+    alice: Client, client: Client, session: Session, person: str, expected: bool
+) -> None:
+    """The server then counts the request for the person, not for the address, which others share."""
+    owners: list[bytes] = []
+    restore = on_credential.set(owners.append)
+    try:
+        (alice if person == "alice" else client).get("/")
+    finally:
+        on_credential.reset(restore)
+    user = User.objects.get(username="alice")
+    assert owners == ([f"person {user.pk}".encode()] if expected else [])

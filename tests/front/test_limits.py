@@ -6,10 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 
 from historyapp.asgi import make_front
 from historyapp.front.application import CALL_THREADS, SPARE_CALL_THREADS, Front
-from historyapp.front.limits import MAX_KEYS, KnownClients, client_of
+from historyapp.front.limits import MAX_CREDENTIALS, KnownClients, client_of, credential_of
 from historyapp.front.pools import Client
 from historyapp.services.keys import notify_of_credential
 from historyapp.wire.problems import TooManyRequests
@@ -41,17 +42,17 @@ def test_the_client_of_a_page_request_is_its_address_with_any_key() -> None:
 
 
 def test_an_unknown_key_is_counted_by_its_address_until_it_is_found() -> None:
-    known, project = KnownClients(), uuid4()
+    known, project = KnownClients(), uuid4().bytes
     address = Client(b"10.0.0.1", b"10.0.0.1")
     assert known.holder(b"key", "10.0.0.1") == known.holder(b"another key", "10.0.0.1") == address
     known.add(b"key", project)
-    assert known.holder(b"key", "10.0.0.1") == known.holder(b"key", "10.0.0.2") == (b"key", project.bytes)
+    assert known.holder(b"key", "10.0.0.1") == known.holder(b"key", "10.0.0.2") == (b"key", project)
     assert known.holder(b"another key", "10.0.0.1") == address
 
 
 @pytest.mark.parametrize("key", [b"found", b"invented"])
 def test_a_key_is_known_as_soon_as_a_request_has_found_it(key: bytes) -> None:
-    project = uuid4()
+    project = uuid4().bytes
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         if environ["HTTP_AUTHORIZATION"] == "Bearer found":
@@ -75,15 +76,25 @@ def test_a_key_is_known_as_soon_as_a_request_has_found_it(key: bytes) -> None:
     }  # fmt: skip
     asyncio.run(front(scope, receive, send))
     holder = front._known.holder(client_of(API, header, "10.0.0.1"), "10.0.0.1")
-    assert holder.project == (project.bytes if key == b"found" else b"10.0.0.1")
+    assert holder.owner == (project if key == b"found" else b"10.0.0.1")
+
+
+def test_the_credential_of_a_page_is_its_browser_session() -> None:
+    client = client_of("/", b"", "10.0.0.1")
+    cookies = f"other=1; {settings.SESSION_COOKIE_NAME}=abc".encode()
+    session = credential_of(client, "/", cookies)
+    assert session not in (client, credential_of(client, "/", cookies[:-1]))
+    assert session == credential_of(client_of("/", b"", "10.0.0.2"), "/sessions", cookies)
+    for path, header in (("/", b""), ("/", b"other=1"), ("/api/v1/sessions", cookies), ("/s/x/", cookies)):
+        assert credential_of(client, path, header) == client
 
 
 def test_a_limited_number_of_clients_is_kept_in_memory() -> None:
     known = KnownClients()
-    for number in range(MAX_KEYS + 1):
-        known.add(b"%d" % number, uuid4())
+    for number in range(MAX_CREDENTIALS + 1):
+        known.add(b"%d" % number, uuid4().bytes)
     assert known.holder(b"0", "10.0.0.1").id == b"10.0.0.1"
-    assert known.holder(b"%d" % MAX_KEYS, "10.0.0.1").id == b"%d" % MAX_KEYS
+    assert known.holder(b"%d" % MAX_CREDENTIALS, "10.0.0.1").id == b"%d" % MAX_CREDENTIALS
 
 
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:

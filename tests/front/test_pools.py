@@ -116,7 +116,7 @@ def test_clients_that_wait_get_a_thread_in_turn() -> None:
     assert [name for name in order if name != "Bob"] == [f"Ann {number}" for number in range(5)]
 
 
-def test_the_clients_of_one_project_take_turns_for_one() -> None:
+def test_the_clients_of_one_owner_take_turns_for_one() -> None:
     async def run() -> list[str]:
         pool = Pool("writes", 1, max_wait=5, keeps_thread=False)
         release, ran = threading.Event(), list[str]()
@@ -131,6 +131,32 @@ def test_the_clients_of_one_project_take_turns_for_one() -> None:
 
     order = asyncio.run(run())
     assert order == ["key 1", "Bob", "key 2", "Bob", "key 3", "key 1", "key 2", "key 3"]
+
+
+def test_a_job_counts_for_its_new_client_once_it_is_reassigned() -> None:
+    """Otherwise two long requests with keys that are not known yet would block all pages of their address."""
+
+    async def run() -> list[str]:
+        pool = Pool("reads", 2, max_wait=5, keeps_thread=False)
+        release, ran = threading.Event(), list[str]()
+
+        def work(waited: float) -> None:
+            pool.reassign(BOB)
+            release.wait(5)
+
+        pool.submit(ANN, work, _never)
+        pool.submit(ANN, partial(_note, ran, "Ann"), _never)
+        while not ran:
+            await asyncio.sleep(0.01)
+        assert pool._busy_by_client == {b"Bob": 1}
+        release.set()
+        while pool.is_busy:
+            await asyncio.sleep(0.01)
+        assert not pool._busy_by_client
+        assert not pool._busy_by_owner
+        return ran
+
+    assert asyncio.run(asyncio.wait_for(run(), 5)) == ["Ann"]
 
 
 def _hold(threads: int, spare: int, clients: str) -> list[str]:
@@ -155,7 +181,7 @@ def _hold(threads: int, spare: int, clients: str) -> list[str]:
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.02)
         assert not pool._busy_by_client
-        assert not pool._busy_by_project
+        assert not pool._busy_by_owner
         assert not pool.is_busy
         return held
 
@@ -289,7 +315,7 @@ def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> Non
         release, ran, peaks, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
-            with pool.waiting_for_client(ANN):
+            with pool.waiting_for_client():
                 release.wait(5)
             ran.append(0)
 

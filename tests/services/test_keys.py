@@ -1,7 +1,6 @@
 """Keys and sign-in links: shown once, stored as hashes, useless once revoked, used or expired."""
 
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -39,15 +38,15 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
 
 def test_only_a_found_key_is_reported_with_its_project(project: Project) -> None:
     _, text = create_key(project, "laptop")
-    projects: list[UUID] = []
-    token = on_credential.set(projects.append)
+    owners: list[bytes] = []
+    token = on_credential.set(owners.append)
     try:
         find_key("ph_invented")
-        assert projects == []
+        assert owners == []
         find_key(text)
     finally:
         on_credential.reset(token)
-    assert projects == [project.pk]
+    assert owners == [project.pk.bytes]
 
 
 def test_deferred_fields_of_a_key_are_loaded_on_use(project: Project) -> None:
