@@ -18,6 +18,7 @@ from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 from historyapp.log import request_id
 from historyapp.models import Session
+from historyapp.models.projects import PURGED
 from historyapp.services.faults import find_damage, unavailable
 from historyapp.wire.problems import (
     MEDIA_TYPE,
@@ -117,7 +118,8 @@ def _deletion(request: HttpRequest) -> NotFound | None:
     """The error if the session in the path was deleted while the request was carried out."""
     session = request.resolver_match.kwargs.get("session_id") if request.resolver_match else None
     with suppress(DatabaseError, ValueError):
-        if session and not Session.objects.filter(pk=UUID(str(session))).exists():
+        sessions = Session.objects.exclude(project=PURGED)
+        if session and not sessions.filter(pk=UUID(str(session))).exists():
             return NotFound(f"There is no session {session}.")
     return None
 

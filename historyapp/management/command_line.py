@@ -15,6 +15,7 @@ from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.core.text import clean
 from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
+from historyapp.models.projects import PURGED
 from historyapp.services.bootstrap import default_project
 from historyapp.services.faults import fault_of
 from historyapp.services.releases import refuse_newer_database
@@ -72,7 +73,8 @@ def chosen_project(name: str | None) -> Project:
         return projects[0]
     if projects:
         raise CommandError(f"Several projects are called {name!r}. Rename one of them first.")
-    names = ", ".join(Project.objects.order_by("created_at").values_list("name", flat=True)[:20])
+    existing = Project.objects.exclude(pk=PURGED)
+    names = ", ".join(existing.order_by("created_at").values_list("name", flat=True)[:20])
     raise CommandError(f"There is no project {name!r}. The projects are: {names or 'none yet'}.")
 
 

@@ -1,11 +1,17 @@
 """Projects, which own sessions and API keys, and their members."""
 
+from uuid import UUID
+
 from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.fields import JSONText
+
+PURGED = UUID(int=0)
+"""The id of a project without a name, keys and members. A session belongs to it while a purge deletes its
+rows, so that nobody finds the session. See :mod:`historyapp.services.deletions`."""
 
 
 class Project(models.Model):

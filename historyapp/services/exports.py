@@ -14,6 +14,7 @@ from historyapp.models import Session, StepNote, Summary
 from historyapp.models.families import FamilyPart, family_parts
 from historyapp.models.history import History
 from historyapp.models.own_rows import live_rows, own_rows
+from historyapp.models.projects import PURGED
 from historyapp.services.annotations import dump_annotation
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
@@ -100,7 +101,7 @@ def _write_parts(exporter: Exporter, parts: Iterable[FamilyPart]) -> Iterator[st
 
 def _with_id(id: UUID) -> Iterable[Session]:
     """The session, if it exists. Sessions are read one by one, because their rows can be long."""
-    return Session.objects.defer(None).filter(pk=id)
+    return Session.objects.defer(None).filter(pk=id).exclude(project=PURGED)
 
 
 def _own_entries(session: Session, head: int) -> ExportSession:

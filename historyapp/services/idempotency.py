@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project
+from historyapp.models.fields import on_sqlite
 from historyapp.services.transactions import writing, writing_together
 
 KEPT_FOR = timedelta(days=7)
@@ -106,24 +107,43 @@ def _store(row: IdempotencyKey, response: StoredResponse) -> None:
         old.filter(pk__lte=row.pk - _MIN_KEPT_KEYS).delete()
 
 
-def forget_responses(project: Project, purged: Collection[UUID]) -> None:
-    """Empties the stored responses about these sessions, within the caller's transaction.
+class StoredAnswers:
+    """The stored responses about sessions that are to be purged, found before their transactions.
 
-    The keys stay, so that a repeated request is refused and does not create the session again. Rows of
-    earlier versions do not name their sessions, so all of them are emptied.
+    The search reads all keys of the project, so writers must not wait for it. A transaction reads only the
+    keys that were added later. On PostgreSQL a later key may have a lower number, but no writer waits for
+    the transaction: it reads all keys again.
     """
-    purged_ids = {str(id) for id in purged}
-    if not purged_ids:
-        return
-    rows = IdempotencyKey.objects.filter(project=project).exclude(status=_STATUS_PURGED)
-    purged_keys = [
-        pk
-        for pk, sessions in rows.values_list("pk", "sessions").iterator()
-        if sessions is None or not purged_ids.isdisjoint(sessions.split())
-    ]
-    for start in range(0, len(purged_keys), _BATCH_SIZE):
-        batch = purged_keys[start : start + _BATCH_SIZE]
-        IdempotencyKey.objects.filter(pk__in=batch).update(status=_STATUS_PURGED, response="")
+
+    def __init__(self, project: Project, sessions: Collection[UUID]) -> None:
+        self._rows = IdempotencyKey.objects.filter(project=project).exclude(status=_STATUS_PURGED)
+        self._wanted, self._last = {str(id) for id in sessions}, 0
+        self._found: dict[str, list[int]] = {}
+        if on_sqlite():
+            self._read()
+
+    def _read(self) -> None:
+        """Reads the keys that were added since the last call."""
+        rows = self._rows.filter(pk__gt=self._last).order_by("pk").values_list("pk", "sessions")
+        for pk, sessions in rows.iterator():
+            # Rows of earlier versions do not name their sessions, so they count for all.
+            for id in self._wanted if sessions is None else self._wanted.intersection(sessions.split()):
+                self._found.setdefault(id, []).append(pk)
+            if on_sqlite():
+                self._last = pk
+
+    def forget(self, session: UUID) -> None:
+        """Empties the responses about a session, within the caller's transaction, which has locked it.
+
+        The keys stay, so that a repeated request is refused and does not create the session again.
+        """
+        if not on_sqlite():
+            self._found.clear()
+        self._read()
+        purged_keys = self._found.pop(str(session), [])
+        for start in range(0, len(purged_keys), _BATCH_SIZE):
+            batch = purged_keys[start : start + _BATCH_SIZE]
+            IdempotencyKey.objects.filter(pk__in=batch).update(status=_STATUS_PURGED, response="")
 
 
 def _check_key(key: str) -> None:

@@ -12,6 +12,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.own_rows import OwnRow, own_rows
+from historyapp.models.projects import PURGED
 from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
@@ -46,8 +47,9 @@ class RebuildReport:
 
 
 def parents_first() -> Iterator[Session]:
-    """All sessions, each after the one it was forked from."""
-    generation = list(Session.objects.filter(forked_from=None).values_list("pk", flat=True))
+    """All sessions, each after the one it was forked from. Those that a purge is deleting are left out."""
+    roots = Session.objects.filter(forked_from=None).exclude(project=PURGED)
+    generation = list(roots.values_list("pk", flat=True))
     while generation:
         for start in range(0, len(generation), 500):
             yield from Session.objects.filter(pk__in=generation[start : start + 500])

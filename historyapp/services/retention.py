@@ -16,21 +16,9 @@ from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
 from historyapp.core.errors import Conflict
-from historyapp.models import (
-    AuditRecord,
-    CompressionRun,
-    Entry,
-    NameIndex,
-    Project,
-    RetentionPass,
-    Session,
-    WebhookDelivery,
-)
-from historyapp.models.changes import ChangeKind
-from historyapp.services.audit import add_audit_record
-from historyapp.services.changes import record_change
-from historyapp.services.idempotency import forget_responses
-from historyapp.services.search.index import delete_search_rows
+from historyapp.models import AuditRecord, CompressionRun, Entry, Project, Session
+from historyapp.services.deletions import delete_hidden, delete_hidden_sessions, hide, own_entries
+from historyapp.services.idempotency import StoredAnswers
 from historyapp.services.transactions import writing
 
 
@@ -43,8 +31,7 @@ class Purged:
 
 
 MAX_ERASED = 100_000
-"""The maximum number of entries that :func:`erase` deletes, because other writes wait for it. On SQLite, this
-many took 1.0 s on 2026-11-28, on two busy cores."""
+"""The maximum number of entries that :func:`erase` deletes, because its request waits for the end."""
 _MAX_FORKS = 10
 """The maximum number of forks that an error names."""
 
@@ -106,34 +93,39 @@ def _purgeable_and_blocked(
 def purge(
     project: Project, sessions: Collection[UUID], archived_before: datetime, *, actor: str = ""
 ) -> Purged:
-    """Deletes those of the given sessions that may still be deleted, with all their data, in one transaction.
+    """Deletes those of the given sessions that may still be deleted, one by one, with all their data.
+
+    A session can no longer be read after the first of its transactions. Before that, this continues the
+    deletions of a process that was killed, in any project. Must not be called within a transaction, because
+    other writers would wait for all of it.
 
     Audit records stay, without their details. Stored responses of the sessions' requests are emptied. A
     transcript that is imported again afterwards becomes a new session.
     """
+    delete_hidden_sessions()
+    candidates = [session.pk for session in purgeable(project, archived_before, sessions)]
+    answers = StoredAnswers(project, candidates)
+    count = entries = 0
+    for id in candidates:
+        hidden = _hide(project, id, archived_before, answers, actor)
+        if hidden is not None:
+            delete_hidden(id)
+            count, entries = count + 1, entries + own_entries(hidden)
+    return Purged(count, entries)
+
+
+def _hide(
+    project: Project, id: UUID, archived_before: datetime, answers: StoredAnswers, actor: str
+) -> Session | None:
+    """Hides a session if it may still be deleted. Returns it as it was before, otherwise None."""
     with writing():
-        rows = Session.objects.select_for_update().filter(pk__in=sessions, project=project)
-        list(rows.order_by("pk"))  # locks them, in the order of ``hold_sessions``
-        # Workers lock these rows before they add rows that refer to them.
-        for owners in (NameIndex.objects, CompressionRun.objects):
-            list(owners.select_for_update().filter(session__in=sessions).order_by("pk").values_list("pk"))
-        purged = purgeable(project, archived_before, sessions)
-        forget_responses(project, {session.pk for session in purged})
-        # Deliveries of webhooks contain text of the sessions.
-        WebhookDelivery.objects.filter(session__in=[session.pk for session in purged]).delete()
-        retention_pass = RetentionPass.objects.create()
-        entries = 0
-        for session in purged:
-            entry_count = Entry.objects.filter(session=session).count()
-            entries += entry_count
-            AuditRecord.objects.filter(project=project, session=session.pk).update(detail={})
-            detail = {"entries": entry_count, "steps": session.steps}
-            add_audit_record(project.pk, actor, "purge", session.pk, detail)
-            record_change(session, ChangeKind.SESSION_DELETED)
-            delete_search_rows(session)
-            session.delete()
-        retention_pass.delete()
-        return Purged(len(purged), entries)
+        # Workers lock runs before they lock the session or add rows that refer to them.
+        list(CompressionRun.objects.select_for_update().filter(session=id).order_by("pk").values_list("pk"))
+        list(Session.objects.select_for_update().filter(pk=id, project=project).values_list("pk"))
+        for session in purgeable(project, archived_before, [id]):
+            hide(session, actor, answers)
+            return session
+    return None
 
 
 def erase(session: Session, *, actor: str = "") -> Purged:
@@ -167,6 +159,6 @@ def _check_erasable(session: Session) -> None:
         )
     if Entry.objects.filter(session=session).count() > MAX_ERASED:
         raise Conflict(
-            f"The session has more than {MAX_ERASED:,} entries. Other writes would wait while they are "
-            "deleted. Erase it on the server, with `playhead purge`."
+            f"The session has more than {MAX_ERASED:,} entries, too many for one request. Erase it on the "
+            "server, with `playhead purge`."
         )

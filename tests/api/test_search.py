@@ -10,6 +10,7 @@ from historyapp.core.search_query import parse_query
 from historyapp.models import SearchStep, Session
 from historyapp.models.search import MatchingRow, ProjectSearch, limit_statements
 from historyapp.models.search_text_index import match_without_order, words_of_session
+from historyapp.services.deletions import delete_search_steps
 from historyapp.services.projections import rebuild
 from historyapp.services.search import index as search_index
 from historyapp.wire.problems import SearchTooSlow
@@ -300,7 +301,7 @@ def test_steps_that_another_process_has_left_are_added(
 def test_no_token_of_a_deleted_session_stays(alice: Agent, run: Agent, recorded: str) -> None:
     assert search_hits(alice, "testhooks")
     session = Session.objects.get(pk=recorded)
-    search_index.delete_search_rows(session)
+    delete_search_steps(session.pk)
     assert SearchStep.objects.count() == 0
     assert words_of_session(session.pk) == set()
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import AuditRecord, Entry, Session
+from historyapp.services import retention
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
 from historyapp.services.rewinds import fork
@@ -69,3 +70,22 @@ def test_a_fork_that_blocks_a_session_is_named(run: Run, old: UUID) -> None:
         "To delete it, archive these forks too.\n"
     )
     assert Entry.objects.count() == 2
+
+
+def test_an_interrupted_deletion_is_completed(run: Run, old: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(session: UUID) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(retention, "delete_hidden", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            retention.purge(default_project(), [old], timezone.now())
+    assert Entry.objects.count() == 2
+    ran = run("purge", "--archived-before", 11, "--yes")
+    assert ran.out.startswith("Completed the interrupted deletion of 1 session.\n")
+    assert Entry.objects.count() == Session.objects.count() == 0
+
+
+def test_the_project_of_interrupted_deletions_has_no_name_to_choose(run: Run, old: UUID) -> None:
+    run("purge", "--archived-before", 9, "--yes")
+    assert "The projects are: Default." in run("purge", "--archived-before", 9, "--project", "x").error

@@ -17,6 +17,7 @@ from historyapp.management.command_line import (
     whole_number,
 )
 from historyapp.models import Project
+from historyapp.services.deletions import delete_hidden_sessions
 from historyapp.services.retention import blocked_by_forks, purge, purgeable
 
 _MAX_FORKS = 10
@@ -43,6 +44,8 @@ class Command(PlayheadCommand):
     def handle(self, *, archived_before: int, yes: bool, project: str | None, **options: Any) -> None:
         limit = timezone.now() - timedelta(days=archived_before)
         target = chosen_project(project)
+        if ended := delete_hidden_sessions():
+            self.stdout.write(f"Completed the interrupted deletion of {plural(ended, 'session')}.")
         sessions = purgeable(target, limit)
         blocked = self._name_blocking_forks(target, limit)
         if not sessions:

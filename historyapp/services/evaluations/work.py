@@ -19,6 +19,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import PlayheadError
 from historyapp.models import EvaluatedSession, Evaluation, Session
+from historyapp.models.projects import PURGED
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import end_evaluation
 from historyapp.services.transactions import writing
@@ -56,7 +57,7 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
             raise
         except Exception:  # the other sessions must not wait for it
             log.exception("Session %s cannot be evaluated.", item.session_id)
-            if Session.objects.filter(pk=item.session_id).exists():
+            if Session.objects.filter(pk=item.session_id).exclude(project=PURGED).exists():
                 has_ended = _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)
             else:  # it was deleted meanwhile
                 has_ended = _end(item, EvaluatedSession.State.SKIPPED, SESSION_DELETED)
@@ -117,7 +118,7 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
             return True  # the evaluation was cancelled, or another worker has claimed the session
         if should_stop() and len(item.figures) < item.steps:
             return False
-    if not Session.objects.filter(pk=session.pk).exists():
+    if not Session.objects.filter(pk=session.pk, project=session.project_id).exists():
         return _end(item, states.SKIPPED, SESSION_DELETED)
     if all(figures.refused for choice in item.evaluation.choices for figures in item.figures_of(choice)):
         for step in evaluated.steps if is_resumed else ():

@@ -7,7 +7,6 @@ remaining steps, and those recorded before the index existed.
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from uuid import UUID
 
@@ -36,7 +35,7 @@ _FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum
 
 
 class _IndexedElsewhere(Exception):
-    """Another process has indexed the same steps meanwhile."""
+    """Another process has indexed the same steps meanwhile, or purges the session."""
 
 
 def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
@@ -151,6 +150,8 @@ def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: Fa
 
 def _store(session: Session, batch: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:
     """Stores adjacent documents. The first may replace the newest row."""
+    if on_sqlite() and not Session.objects.filter(pk=session.pk, project=session.project_id).exists():
+        raise _IndexedElsewhere  # a purge could no longer compute the tokens
     rows = SearchStep.objects.select_for_update().filter(session=session.pk).order_by("-first_position")
     stored = rows.first()
     if (stored and stored.checksum, stored and stored.pk) != (
@@ -232,17 +233,3 @@ def rebuild_search(session: Session) -> Iterator[str]:
     for first, row in stored.items():
         yield f"search row {first} was not in the log"
         row.delete()
-
-
-def delete_search_rows(session: Session) -> None:
-    """Deletes a session's rows and their tokens. Must run before the entries are deleted."""
-    rows = SearchStep.objects.filter(session=session)
-    if on_sqlite():
-        rows_by_position = {row.first_position: row for row in rows}
-        last = max([row.last_position for row in rows_by_position.values()], default=0)
-        for document in documents(session.project_id, session.pk, session.fork_position + 1, last):
-            row = rows_by_position.get(document.first)
-            if row is not None and row.checksum == document.checksum:
-                with suppress(DatabaseError):
-                    remove_words([(row.pk, document.tokens)])
-    rows.delete()

@@ -1,0 +1,204 @@
+"""Deletes the rows of one session in short transactions, so that other writers wait for none of them long.
+
+:func:`hide` moves the session to a project without members and empties its row. From then on no request
+finds the session, and workers see a session without entries. :func:`delete_hidden` deletes its rows in parts,
+its own row last. If the process is killed between two parts, the next purge or worker continues.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError
+from django.db.models import F, Model, QuerySet
+
+from historyapp.models import (
+    AuditRecord,
+    CompressionItem,
+    CompressionRun,
+    Entry,
+    Episode,
+    FiguresCheckpoint,
+    ImportSource,
+    NameIndex,
+    NamePage,
+    NameRun,
+    Project,
+    RetentionPass,
+    SearchStep,
+    Session,
+    ShareLink,
+    Snapshot,
+    StepNames,
+    StepNote,
+    Summary,
+    TextBlock,
+    WebhookDelivery,
+)
+from historyapp.models.changes import ChangeKind
+from historyapp.models.fields import on_sqlite
+from historyapp.models.projects import PURGED
+from historyapp.models.search_steps import documents
+from historyapp.models.search_text_index import remove_words
+from historyapp.models.sessions import empty_tail
+from historyapp.services.audit import add_audit_record
+from historyapp.services.changes import record_change
+from historyapp.services.idempotency import StoredAnswers
+from historyapp.services.transactions import writing
+
+PART_SECONDS = 0.05
+"""The number of rows of one transaction is adapted so that it takes about this long."""
+_FIRST_ROWS, _MAX_ROWS = 20, 5_000
+_MAX_CHARACTERS = 100_000
+"""On SQLite, one transaction removes about this many characters of tokens from the text index."""
+_MAX_STEPS = 200
+_EMPTY = {
+    "title": "", "agent": "", "model": "", "tags_text": "\n", "search_text": "", "metadata": {},
+    "folder": "", "repository": "", "head": 0, "closed_spans": [], "tail_start": 1, "forked_from": None,
+    "fork_position": 0, "fork_spans": [], "spawned_by": None, "spawned_position": None, "steps": 0,
+    "errors": 0, "tokens": 0, "cost": 0, "likely_failures": 0, "duration": 0, "shown_tokens": 0, "money": 0,
+    "strip": "", "is_listed": True, "compress_at": None, "compress_at_tokens": None, "compression_due": False,
+}  # fmt: skip
+"""The columns of a hidden session, apart from the tail and the settings."""
+
+
+def hide(session: Session, actor: str, answers: StoredAnswers) -> None:
+    """Makes a session unreadable, within the caller's transaction, which has locked it. This is final.
+
+    Its audit records lose their details, its stored responses are emptied, and the deletion is recorded.
+    """
+    Project.objects.get_or_create(pk=PURGED)
+    answers.forget(session.pk)
+    AuditRecord.objects.filter(project=session.project_id, session=session.pk).update(detail={})
+    detail = {"entries": own_entries(session), "steps": session.steps}
+    add_audit_record(session.project_id, actor, "purge", session.pk, detail)
+    record_change(session, ChangeKind.SESSION_DELETED)
+    ShareLink.objects.filter(session=session).delete()
+    ImportSource.objects.filter(session=session).delete()
+    runs = CompressionRun.objects.filter(session=session)
+    runs.active().update(state=CompressionRun.State.CANCELLED)
+    runs.update(project=PURGED)
+    Session.objects.filter(spawned_by=session).update(spawned_by=None)
+    Session.objects.filter(pk=session.pk).update(
+        **_EMPTY, project=PURGED, settings={}, tail=empty_tail(), revision=F("revision") + 1
+    )
+
+
+def own_entries(session: Session) -> int:
+    """The number of a session's own entries."""
+    return session.head - session.fork_position
+
+
+def delete_hidden_sessions() -> int:
+    """Deletes the rows of all hidden sessions, also those of a process that was killed. Returns how many."""
+    ids = list(Session.objects.filter(project=PURGED).order_by("pk").values_list("pk", flat=True))
+    for id in ids:
+        delete_hidden(id)
+    return len(ids)
+
+
+def delete_hidden(session: UUID) -> None:
+    """Deletes the rows of a hidden session. Must not be called within a transaction."""
+    if on_sqlite():  # before the entries, from which the tokens are computed
+        delete_search_steps(session)
+    for rows, column in _rows_of(session):
+        _delete_in_parts(rows, column)
+    with writing():
+        # Workers lock runs before the session, and before they add rows that refer to the run.
+        _lock(CompressionRun.objects.filter(session=session))
+        if not _lock(Session.objects.filter(pk=session, project=PURGED)):
+            return  # another process was faster
+        _lock(NameIndex.objects.filter(session=session))
+        WebhookDelivery.objects.filter(session=session).delete()
+        retention_pass = RetentionPass.objects.create()
+        Session.objects.get(pk=session).delete()
+        retention_pass.delete()
+
+
+def _lock(rows: "QuerySet[Any]") -> list[Any]:
+    return list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+
+
+def _rows_of(session: UUID) -> Iterator[tuple["QuerySet[Model]", str]]:
+    """The rows of a session that can be many, with the column that gives their order."""
+    own = {"session_id": session}
+    yield SearchStep.objects.filter(**own), "id"
+    yield TextBlock.objects.filter(**own), "first_position"
+    yield WebhookDelivery.objects.filter(session=session), "id"
+    for run in CompressionRun.objects.filter(**own).values_list("pk", flat=True):
+        yield CompressionItem.objects.filter(run=run), "id"
+    for index in NameIndex.objects.filter(**own).values_list("pk", flat=True):
+        for name_run in NameRun.objects.filter(index=index).values_list("pk", flat=True):
+            yield NamePage.objects.filter(run=name_run), "first"
+        yield StepNames.objects.filter(index=index), "position"
+    yield Summary.objects.filter(made_in=session), "id"
+    yield Summary.objects.filter(**own), "id"
+    yield Snapshot.objects.filter(**own), "id"
+    yield StepNote.objects.filter(**own), "position"
+    yield FiguresCheckpoint.objects.filter(**own), "position"
+    yield Episode.objects.filter(**own), "anchor"
+    yield Entry.objects.filter(**own), "position"
+
+
+def _delete_in_parts(rows: "QuerySet[Model]", column: str) -> None:
+    size = _FIRST_ROWS
+    while True:
+        last = list(rows.order_by(column).values_list(column, flat=True)[size - 1 : size])
+        if not last and not rows.exists():
+            return
+        with writing():
+            started = time.monotonic()
+            part = rows.filter(**{f"{column}__lte": last[0]}) if last else rows
+            _delete(part)
+            seconds = time.monotonic() - started
+        if seconds < PART_SECONDS / 2:
+            size = min(size * 2, _MAX_ROWS)
+        elif seconds > PART_SECONDS:
+            size = max(size // 2, 1)
+
+
+def _delete(part: "QuerySet[Model]") -> None:
+    if part.model is Entry:
+        retention_pass = RetentionPass.objects.create()
+        part._raw_delete(part.db)
+        retention_pass.delete()
+    elif part.model is Summary:
+        part.only("pk").delete()  # Django reads the rows, because items refer to them
+    else:
+        part.delete()
+
+
+def delete_search_steps(session: UUID) -> None:
+    """Deletes a session's rows and their tokens from SQLite's text index, which needs the old tokens.
+
+    They are computed from the entries before each transaction.
+    """
+    rows = {
+        row.first_position: row for row in SearchStep.objects.filter(session=session).defer("open_tokens")
+    }
+    if not rows:
+        return
+    last = max([row.last_position for row in rows.values()])
+    part, size = list[tuple[int, str]](), 0
+    for document in documents(next(iter(rows.values())).project_id, session, min(rows), last):
+        row = rows.pop(document.first, None)
+        if row is None:
+            continue
+        # The tokens of another checksum are unknown. No search finds them without the row.
+        part.append((row.pk, document.tokens if row.checksum == document.checksum else ""))
+        size += len(document.tokens)
+        if size >= _MAX_CHARACTERS or len(part) >= _MAX_STEPS:
+            _remove(part)
+            part, size = [], 0
+    _remove(part)
+
+
+def _remove(part: list[tuple[int, str]]) -> None:
+    """Each row is deleted with its tokens: FTS5 must not remove them twice."""
+    with writing():
+        for id, tokens in part:
+            if SearchStep.objects.filter(pk=id).delete()[0] and tokens:
+                with suppress(DatabaseError):
+                    remove_words([(id, tokens)])

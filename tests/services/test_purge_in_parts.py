@@ -1,0 +1,213 @@
+"""A purge deletes a session in short transactions. It may be killed between two of them."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
+from historyapp.models import AuditRecord, Entry, Project, SearchStep, Session
+from historyapp.models.projects import PURGED
+from historyapp.models.search_text_index import words_of_session
+from historyapp.services import deletions
+from historyapp.services.append import append
+from historyapp.services.retention import Purged, purge
+from historyapp.services.rewinds import fork
+from historyapp.services.search import index
+from historyapp.services.sessions import change_session, create_session
+from historyapp.services.text_index import index_text
+from tests.api.agent import Agent
+from tests.api.conftest import key_for
+from tests.services.test_purge_races import MARKER, Race
+from tests.services.test_retention import days_ago, tables_with
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(name="ours")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletions, "_FIRST_ROWS", 1)
+    monkeypatch.setattr(deletions, "_MAX_ROWS", 1)
+    monkeypatch.setattr(deletions, "_MAX_STEPS", 1)
+
+
+def fill_tables(race: Race) -> None:
+    """Adds rows of many kinds to the session and archives it."""
+    race.post(f"/sessions/{race.session}/summaries", {"from_step": 1, "to_step": 1, "text": MARKER})
+    race.post(f"/sessions/{race.session}/contexts", {})
+    race.post(f"/sessions/{race.session}/compressions", {"model": "local"})
+    index.index_session(race.session)
+    index_text(race.session)
+    change_session(race.project, race.session, {"status": "archived"})
+
+
+def killed_before(statement: int, operation: Callable[[], object]) -> bool:
+    """Whether the operation had so many statements. It ends before this one."""
+    count = 0
+
+    def execute(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == statement:
+            raise Killed
+        return execute(sql, params, many, context)
+
+    try:
+        with connection.execute_wrapper(execute):
+            operation()
+    except Killed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.thorough)])
+def test_a_killed_purge_leaves_a_whole_session_or_none_and_the_next_one_ends_it(every: int) -> None:
+    race, was_killed, statement = Race(), True, 0
+    agent = Agent(key_for(race.project, "reader"))
+    while was_killed:
+        statement += every
+        fill_tables(race)
+        id = race.session
+
+        def purge_it(id: Any = id) -> None:
+            purge(race.project, [id], days_ago(-1))
+
+        was_killed = killed_before(statement, purge_it)
+        found = agent.get(f"/sessions/{id}")
+        if found.status == 200:
+            assert found["steps"] == Session.objects.get(pk=id).steps == 2
+            assert Entry.objects.filter(session=id).count() == 5
+        else:
+            assert found.status == 404
+            assert AuditRecord.objects.filter(session=id, action="purge").count() == 1
+        purge_it()
+        assert tables_with(MARKER) == set(), f"It was killed before statement {statement}."
+        assert words_of_session(id) == set()
+        assert not Session.objects.filter(pk=id).exists()
+        race.start()
+    assert statement > 40
+
+
+def long_session(project: Project, steps: int = 30) -> Session:
+    session = create_session(project)
+    append(project, session.pk, [EntryDraft(ModelInput(content="go"))])
+    append(project, session.pk, [EntryDraft(ModelOutput(text=f"word{step}")) for step in range(steps)])
+    assert index.index_session(session.pk)
+    change_session(project, session.pk, {"status": "archived"})
+    return session
+
+
+def test_no_text_is_read_within_a_transaction(project: Project) -> None:
+    session, read = long_session(project), list[str]()
+
+    def execute(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if connection.in_atomic_block and sql.startswith("SELECT"):
+            read.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(execute):
+        assert purge(project, [session.pk], days_ago(-1)) == Purged(1, 31)
+    assert read
+    assert not [sql for sql in read if '"body"' in sql or "body," in sql or '"text"' in sql]
+
+
+def test_the_rows_are_deleted_in_transactions_of_limited_size(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "_MAX_ROWS", 4)
+    session, counts = long_session(project), list[tuple[int, int]]()
+    counts.append((Entry.objects.count(), SearchStep.objects.count()))
+    delete, remove = deletions._delete, deletions._remove
+
+    def count(operation: Callable[..., None]) -> Callable[..., None]:
+        def counted(*arguments: Any) -> None:
+            operation(*arguments)
+            counts.append((Entry.objects.count(), SearchStep.objects.count()))
+
+        return counted
+
+    monkeypatch.setattr(deletions, "_delete", count(delete))
+    monkeypatch.setattr(deletions, "_remove", count(remove))
+    purge(project, [session.pk], days_ago(-1))
+    assert counts[0] == (31, 30)
+    assert counts[-1] == (0, 0)
+    for before, after in pairwise(counts):
+        assert 0 <= before[0] - after[0] <= 4
+        assert 0 <= before[1] - after[1] <= 4
+
+
+def hidden(project: Project, session: Session) -> None:
+    """Starts a purge, which is killed after its first transaction."""
+
+    def kill(session: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("historyapp.services.retention.delete_hidden", kill)
+        with pytest.raises(Killed):
+            purge(project, [session.pk], timezone.now())
+
+
+def test_a_session_that_a_purge_has_begun_to_delete_cannot_be_used(project: Project) -> None:
+    session = long_session(project)
+    hidden(project, session)
+    agent = Agent(key_for(project, "writer"))
+    path = f"/sessions/{session.pk}"
+    assert agent.get(path).status == agent.get(f"{path}/entries").status == 404
+    assert agent.get(f"{path}/export?format=playhead_jsonl").status == 404
+    assert agent.post(f"{path}/actions", {"use_tool": {"name": "ls"}}).status == 404
+    assert agent.post(f"{path}/forks", {}).status == 404
+    assert agent.patch(path, {"status": "live"}).status == 404
+    assert agent.get("/search?q=word3")["items"] == []
+    assert agent.get("/sessions?status=all")["items"] == []
+    assert agent.get("/events?limit=100")["items"][-1]["kind"] == "session_deleted"
+
+
+def test_a_purge_of_another_project_ends_the_deletion_of_a_killed_one(project: Project) -> None:
+    session = long_session(project)
+    hidden(project, session)
+    assert Session.objects.get().project_id == PURGED
+    assert purge(Project.objects.create(name="theirs"), [], days_ago(0)) == Purged(0, 0)
+    assert Session.objects.count() == Entry.objects.count() == 0
+    assert words_of_session(session.pk) == set()
+
+
+def test_steps_that_were_read_before_the_purge_are_not_indexed_after_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    append(project, session.pk, [EntryDraft(ModelInput(content="go")), EntryDraft(ModelOutput(text="zebra"))])
+    change_session(project, session.pk, {"status": "archived"})
+    store = index._store
+
+    def store_late(*arguments: Any) -> Any:
+        hidden(project, session)
+        return store(*arguments)
+
+    monkeypatch.setattr(index, "_store", store_late)
+    index.index_session(session.pk)
+    purge(project, [], days_ago(0))
+    assert words_of_session(session.pk) == set()
+
+
+def test_a_killed_purge_of_a_fork_does_not_block_its_parent(project: Project) -> None:
+    parent = create_session(project)
+    append(project, parent.pk, [EntryDraft(ModelInput(content="go")), EntryDraft(ModelOutput(text="done"))])
+    child = fork(project, parent.pk)
+    for session in (parent, child):
+        change_session(project, session.pk, {"status": "archived"})
+    hidden(project, child)
+    assert purge(project, [parent.pk], timezone.now()) == Purged(1, 2)
+    assert Session.objects.count() == 0
