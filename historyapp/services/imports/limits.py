@@ -22,6 +22,8 @@ LONG_STEP = 1 << 20
 """The end of a step of this many bytes is read before the transaction of a rewind or fork that cuts it."""
 MAX_CUT_BYTES = 1 << 30
 """The maximum number of bytes that the rewinds and forks of one file may read of long steps."""
+MAX_SESSIONS = 10_000
+"""The maximum number of sessions of one file. Each takes a transaction, and other imports wait meanwhile."""
 MAX_TAGS = 50
 """The API has the same limit, because lists show all tags of each session."""
 
@@ -58,6 +60,19 @@ class LongSteps:
         finally:
             self._left = bytes_left.get() or 0
             bytes_left.reset(outer)
+
+
+def check_number_of_sessions(sessions: int) -> None:
+    """Checks the number of sessions that a file has so far.
+
+    Raises:
+        Invalid: if there are too many.
+    """
+    if sessions > MAX_SESSIONS:
+        raise Invalid(
+            f"The file has more than {MAX_SESSIONS:,} sessions. Split it and import the parts. What is "
+            "imported already is not imported again."
+        )
 
 
 def within_limits(start: SessionStart) -> tuple[SessionStart, Mapping[str, int]]:

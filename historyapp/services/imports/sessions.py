@@ -26,7 +26,12 @@ from historyapp.models.relatives import is_started_by
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.compression.start import set_thresholds
-from historyapp.services.imports.limits import LongSteps, report_left_out, within_limits
+from historyapp.services.imports.limits import (
+    LongSteps,
+    check_number_of_sessions,
+    report_left_out,
+    within_limits,
+)
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
@@ -78,6 +83,7 @@ class ImportJob:
                 if start.whole_copy and self._matching_sources(start.whole_copy).exists():
                     self.ignored.add(id)
                 else:
+                    check_number_of_sessions(len(self.starts) + 1)
                     self.starts[id], left_out = within_limits(start)
                     self._left_out |= {id: left_out} if left_out else {}
 

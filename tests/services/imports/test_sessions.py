@@ -6,6 +6,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import AddSummary, SessionStart, Source
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
+from historyapp.services.imports import limits
 from historyapp.services.imports.files import import_file, inspect_file
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
@@ -115,3 +116,17 @@ def test_settings_with_many_unknown_names_make_one_error(project: Project, scrip
     (skipped,) = import_file(project, SOURCE, format="script").skipped
     assert skipped.reason == "the session's settings: has 100001 fields, most of them unknown"
     assert Session.objects.get().settings == {}
+
+
+def test_a_file_has_a_limited_number_of_sessions(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_SESSIONS", 3)
+    starts = [SessionStart(f"s{number}") for number in range(4)]
+    script.operations = [one for start in starts for one in (start, *texts("x", session=start.session))]
+    expected = "The file has more than 3 sessions. Split it and import the parts."
+    assert inspect_file(source("", "run.jsonl"), format="script").error.startswith(expected)
+    assert import_file(project, source("", "run.jsonl"), format="script").error.startswith(expected)
+    script.operations = script.operations[:6]
+    assert import_file(project, source("", "run.jsonl"), format="script").error == ""
+    assert Session.objects.count() == 3
