@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,11 +23,9 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from historyapp.core.entries import Entry as CoreEntry
-from historyapp.core.entries import load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.search_documents import (
-    IndexedEntry,
+    LoggedEntry,
     SearchDocument,
     day_tokens,
     document_of,
@@ -112,7 +111,7 @@ def _pool() -> list[list[Step]]:
     for session in Session.objects.filter(project__name="corpus").order_by("pk"):
         bodies = dict(Entry.objects.filter(session=session).values_list("position", "body"))
         for run in split_steps(logged_entries(session.pk, session.fork_position + 1, session.head)):
-            plain.append([(indexed.kind, json.dumps(bodies[indexed.entry.position])) for indexed in run])
+            plain.append([(logged.kind, json.dumps(bodies[logged.position])) for logged in run])
     counts: Counter[str] = Counter()
     for step in plain:
         counts.update({name for _, body in step for name in _NAME.findall(body)})
@@ -188,11 +187,14 @@ def _known(known: dict[int, SearchDocument], step: Step) -> SearchDocument:
         at, run = timezone.now(), []
         for place, entry in enumerate(step, 1):
             body = load_dumped(unpack(entry.body))
-            value = CoreEntry(place, load_body(entry.kind, body), at, {}, 500)
-            run.append(IndexedEntry(value, entry.kind, 1, list(passages(place, 1, entry.kind, body))))
+            run.append(LoggedEntry(place, entry.kind, 1, at, 500, partial(_body, body)))
         document = document_of(NIL, NIL, run)
         known[id(step)] = replace(document, tokens=document.tokens.split(" ", 4)[4])
     return known[id(step)]
+
+
+def _body(body: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    return body, 0
 
 
 def _index(session: Session, step_documents: Sequence[SearchDocument]) -> None:
@@ -219,5 +221,7 @@ def text_bytes(sessions: Sequence[UUID]) -> float:
         head = fetch_all("SELECT head FROM historyapp_session WHERE id = %s", [uuid_value(session)])[0][0]
         for run in split_steps(logged_entries(session, 1, head)):
             steps += 1
-            size += sum(len(passage.text.encode()) for indexed in run for passage in indexed.passages)
+            for logged in run:
+                texts = passages(logged.position, logged.step, logged.kind, logged.read()[0])
+                size += sum(len(passage.text.encode()) for passage in texts)
     return size / steps

@@ -4,19 +4,20 @@ A document has the inputs before a step, the step's thought, answer, calls and r
 its facets (tools, files, commands, status …). It is computed from the entries alone, so it can be rebuilt.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
 from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.dates import UNDATED
-from historyapp.core.entries import Entry, ModelInput, ModelOutput, Review
-from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.entries import Entry, ModelOutput, load_body
+from historyapp.core.projection import Tail, advance
 from historyapp.core.search_tokens import compound_names, tokens_of
-from historyapp.core.searchable import Passage
+from historyapp.core.searchable import passages
 
 GAP = "\ue000"
 """A separator between texts, so that no phrase spans two texts."""
@@ -31,21 +32,30 @@ MAX_TOKENS = 15_000
 """The maximum number of tokens of a step. PostgreSQL stores positions of tokens up to 16,383."""
 MAX_NAMES = 400
 """The maximum number of names of a step that can be found as a whole."""
+MAX_READ = 1 << 24
+"""After this many characters of a step's inputs, no further input is read; likewise of its other entries."""
 LIKELY_FAILED = "likely_failed"
+_MAX_TEXT_TOKENS = MAX_TOKENS - 2 * MAX_NAMES
 _MAX_CALLS = 20
+_MAX_NAME = HEAD_CHARACTERS + TAIL_CHARACTERS
+"""Characters of the name of a tool or file that are searched."""
 _BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}
 """Entries that belong to the step after them."""
+_ADDS = {"model_input": "input", "review": "review"}
+"""What a step has because of an entry of this kind, for the facet ``has``."""
 
 
-@dataclass(slots=True)
-class IndexedEntry:
-    """An entry with its searched texts."""
+class LoggedEntry(NamedTuple):
+    """An entry of the log whose body is read only if it is needed."""
 
-    entry: Entry
+    position: int
     kind: str
     step: int
     """The number of the newest step up to this entry."""
-    passages: list[Passage] = field(default_factory=list)
+    at: datetime
+    tokens: int
+    read: Callable[[], tuple[Mapping[str, Any], int]]
+    """Returns the body as stored, and its length in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,53 +82,121 @@ class SearchDocument:
         return crc32(self.tokens.encode()) & 0x7FFFFFFF
 
 
-def split_steps(entries: Iterable[IndexedEntry]) -> Iterator[list[IndexedEntry]]:
-    """The entries of a session by the step that they belong to, in order. Rewinds belong to none."""
-    step_entries: list[IndexedEntry] = []
-    has_output = False
-    for indexed in entries:
-        kind = indexed.kind
-        begins = kind == "rewind" or (has_output and (kind == "model_output" or kind in _BEFORE))
-        if begins and step_entries:
+def split_steps(entries: Iterable[LoggedEntry]) -> Iterator[Iterator[LoggedEntry]]:
+    """The entries of a session by the step that they belong to, in order. Rewinds belong to none.
+
+    The entries of a step must be taken before the next step is.
+    """
+    for number, step_entries in groupby(entries, _step_numbers()):
+        if number is not None:
             yield step_entries
-            step_entries, has_output = [], False
-        if kind == "rewind":
-            continue
-        has_output = has_output or kind == "model_output"
-        step_entries.append(indexed)
-    if step_entries:
-        yield step_entries
 
 
-def document_of(project: UUID, session: UUID, step_entries: Sequence[IndexedEntry]) -> SearchDocument:
-    """The document of one step's entries."""
-    tail = Tail()
-    for indexed in step_entries:
-        tail = advance(tail, indexed.entry, excerpts=False).tail
-    output = next((indexed for indexed in step_entries if indexed.kind == "model_output"), None)
-    anchor = output or step_entries[-1]
-    step = anchor.step if output else anchor.step + 1
-    at = anchor.entry.created_at
-    texts, is_capped = _texts(step_entries)
-    facets = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
-    facets += _step_facets(step_entries, tail.step, output)
-    tokens = [*facets, *texts]
-    tools: tuple[str, ...] = ()
-    status = ""
-    if tail.step:
-        tools = tuple(dict.fromkeys(tail.step.tool_names))[:_MAX_CALLS]
-        status = LIKELY_FAILED if tail.step.likely_failure else tail.step.status
-    return SearchDocument(
-        first=step_entries[0].entry.position,
-        last=step_entries[-1].entry.position,
-        anchor=anchor.entry.position,
-        step=step,
-        at=at,
-        tokens=" ".join(tokens[:MAX_TOKENS]),
-        tools=tools,
-        status=status,
-        is_capped=is_capped or len(tokens) > MAX_TOKENS,
-    )
+def _step_numbers() -> Callable[[LoggedEntry], int | None]:
+    """A function for consecutive entries. Returns a number for each step, and None for rewinds."""
+    number, has_output = 0, False
+
+    def number_of(logged: LoggedEntry) -> int | None:
+        nonlocal number, has_output
+        is_output = logged.kind == "model_output"
+        if logged.kind == "rewind" or (has_output and (is_output or logged.kind in _BEFORE)):
+            number, has_output = number + 1, False
+        has_output = has_output or is_output
+        return None if logged.kind == "rewind" else number
+
+    return number_of
+
+
+def document_of(project: UUID, session: UUID, step_entries: Iterable[LoggedEntry]) -> SearchDocument:
+    """The document of one step's entries. At most one body is in memory at a time."""
+    reader = _StepReader()
+    for logged in step_entries:
+        reader.add(logged)
+    return reader.document(project, session)
+
+
+class _StepReader:
+    """What the document of a step needs of the entries that were read."""
+
+    def __init__(self) -> None:
+        self._tail = Tail()
+        self._texts = _Texts()
+        self._first: LoggedEntry | None = None
+        self._last: LoggedEntry | None = None
+        self._output: LoggedEntry | None = None
+        self._call_facets: list[str] = []
+        self._has: set[str] = set()
+        """What the step has, for the facet ``has``."""
+        self._read = {True: 0, False: 0}
+        """The characters read: of entries before the output, and of others."""
+
+    def add(self, logged: LoggedEntry) -> None:
+        self._first, self._last = self._first or logged, logged
+        if logged.kind == "model_output":
+            self._output = self._output or logged
+        elif logged.kind in _ADDS:
+            self._has.add(_ADDS[logged.kind])
+        is_before = logged.kind in _BEFORE
+        if self._read[is_before] >= MAX_READ:
+            self._texts.is_capped = True
+            return
+        body, size = logged.read()
+        self._read[is_before] += size
+        entry = Entry(logged.position, load_body(logged.kind, body), logged.at, {}, logged.tokens)
+        self._tail = advance(self._tail, entry, excerpts=False).tail
+        for passage in passages(logged.position, logged.step, logged.kind, body):
+            self._texts.add(passage.text)
+        if isinstance(entry.body, ModelOutput):
+            self._add_output(entry.body)
+
+    def _add_output(self, body: ModelOutput) -> None:
+        if body.thoughts_text:
+            self._has.add("thought")
+        calls = calls_of(body)
+        for tool_call in calls:
+            subject = call_subject(tool_call.name, tool_call.arguments)
+            self._call_facets += _call_facets(tool_call.name, subject)
+            self._has.add(subject.kind)
+        if not calls:
+            self._has.add("answer")
+
+    def document(self, project: UUID, session: UUID) -> SearchDocument:
+        anchor = self._output or self._last
+        if anchor is None or self._first is None or self._last is None:
+            raise ValueError("A step has at least one entry.")
+        step, at = self._tail.step, anchor.at
+        texts = self._texts.tokens()
+        tokens = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
+        tokens += [*self._step_facets(), *texts]
+        tools: tuple[str, ...] = ()
+        status = ""
+        if step:
+            tools = tuple(dict.fromkeys(step.tool_names))[:_MAX_CALLS]
+            status = LIKELY_FAILED if step.likely_failure else step.status
+        return SearchDocument(
+            first=self._first.position,
+            last=self._last.position,
+            anchor=anchor.position,
+            step=anchor.step if self._output else anchor.step + 1,
+            at=at,
+            tokens=" ".join(tokens[:MAX_TOKENS]),
+            tools=tools,
+            status=status,
+            is_capped=self._texts.is_capped or len(tokens) > MAX_TOKENS,
+        )
+
+    def _step_facets(self) -> Iterator[str]:
+        names, step = set(self._has), self._tail.step
+        if step is not None:
+            yield from self._call_facets
+            yield MARKS["status"] + step.status
+            if step.likely_failure:
+                yield MARKS["status"] + LIKELY_FAILED
+                names.add("failure")
+            if step.status == "error":
+                names |= {"error", "failure"}
+        for name in sorted(names):
+            yield MARKS["has"] + name
 
 
 def facet_tokens(facet: str, text: str) -> list[str]:
@@ -139,63 +217,43 @@ def day_tokens(at: datetime) -> tuple[str, str]:
     return f"{MARKS['day']}{at:%Y%m%d}", f"{MARKS['month']}{at:%Y%m}"
 
 
-def _step_facets(
-    step_entries: Sequence[IndexedEntry], step: Step | None, output: IndexedEntry | None
-) -> Iterator[str]:
-    names = {"input" for indexed in step_entries if isinstance(indexed.entry.body, ModelInput)}
-    names |= {"review" for indexed in step_entries if isinstance(indexed.entry.body, Review)}
-    if step is not None and output is not None and isinstance(output.entry.body, ModelOutput):
-        body = output.entry.body
-        if body.thoughts_text:
-            names.add("thought")
-        subjects = [
-            (tool_call.name, call_subject(tool_call.name, tool_call.arguments))
-            for tool_call in calls_of(body)
-        ]
-        for name, subject in subjects:
-            yield from _call_facets(name, subject)
-            names.add(subject.kind)
-        if not subjects:
-            names.add("answer")
-        yield MARKS["status"] + step.status
-        if step.likely_failure:
-            yield MARKS["status"] + LIKELY_FAILED
-            names.add("failure")
-        if step.status == "error":
-            names |= {"error", "failure"}
-    for name in sorted(names):
-        yield MARKS["has"] + name
-
-
 def calls_of(body: ModelOutput) -> Sequence[Any]:
     """The calls of an output whose facets are searched."""
     return (body.use_tool,) if body.use_tool else body.tool_calls[:_MAX_CALLS]
 
 
 def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
-    yield from facet_tokens("tool", name)
+    yield from facet_tokens("tool", name[:_MAX_NAME])
     yield GAP
     for file in subject.files:
-        yield from facet_tokens("file", file)
+        yield from facet_tokens("file", file[:_MAX_NAME])
         yield GAP
     if subject.kind == "shell":
         yield from facet_tokens("command", subject.target)
         yield GAP
 
 
-def _texts(step_entries: Sequence[IndexedEntry]) -> tuple[list[str], bool]:
-    """The tokens of the texts, and whether a part of a text was left out."""
-    tokens: list[str] = []
-    names: dict[str, None] = {}
-    is_capped = False
-    for passage in (passage for indexed in step_entries for passage in indexed.passages):
-        tokens.append(GAP)
-        for part in searched_parts(passage.text):
-            tokens += tokens_of(part)
-            names.update(dict.fromkeys(sorted(compound_names(part))))
-        is_capped = is_capped or len(passage.text) > HEAD_CHARACTERS + TAIL_CHARACTERS
-    whole_names = list(names)[:MAX_NAMES]
-    return [*tokens[: MAX_TOKENS - 2 * MAX_NAMES], GAP, *whole_names], is_capped
+class _Texts:
+    """The tokens of a step's texts, at most as many as the document has."""
+
+    def __init__(self) -> None:
+        self.is_capped = False
+        """Whether a part of a text was left out."""
+        self._tokens: list[str] = []
+        self._names: dict[str, None] = {}
+
+    def add(self, text: str) -> None:
+        if len(self._tokens) < _MAX_TEXT_TOKENS or len(self._names) < MAX_NAMES:
+            self._tokens.append(GAP)
+            for part in searched_parts(text):
+                if len(self._tokens) < _MAX_TEXT_TOKENS:
+                    self._tokens += tokens_of(part)
+                if len(self._names) < MAX_NAMES:
+                    self._names.update(dict.fromkeys(sorted(compound_names(part))))
+        self.is_capped = self.is_capped or len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS
+
+    def tokens(self) -> list[str]:
+        return [*self._tokens[:_MAX_TEXT_TOKENS], GAP, *list(self._names)[:MAX_NAMES]]
 
 
 def searched_parts(text: str) -> tuple[str, ...]:

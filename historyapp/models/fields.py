@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import connection, models
-from zstandard import DICT_TYPE_FULLDICT, ZstdCompressionDict, ZstdCompressor, ZstdDecompressor
+from zstandard import (
+    DICT_TYPE_FULLDICT,
+    ZstdCompressionDict,
+    ZstdCompressor,
+    ZstdDecompressor,
+    frame_content_size,
+)
 
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.text import fold
@@ -155,6 +161,11 @@ def unpack(stored: str | bytes) -> str:
     has_dictionary = len(stored) > 4 and stored[4] & _DICTIONARY_FLAG
     raw: bytes = (_codecs.with_dictionary if has_dictionary else _codecs.plain).decompress(stored)
     return raw.decode()
+
+
+def unpacked_size(stored: str | bytes) -> int:
+    """The bytes of a stored text before :func:`unpack` reads it; of plain text, its characters."""
+    return len(stored) if isinstance(stored, str) else max(frame_content_size(stored), len(stored))
 
 
 def size_in_memory(text: str) -> int:

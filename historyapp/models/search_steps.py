@@ -5,17 +5,31 @@ Migrations create both. See ``historyapp.core.search_documents``.
 """
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db import models
 
-from historyapp.core.entries import Entry, load_body
-from historyapp.core.search_documents import IndexedEntry, SearchDocument, document_of, split_steps
-from historyapp.core.searchable import passages
-from historyapp.models.fields import PackedText
-from historyapp.models.own_rows import own_rows
+from historyapp.core.json import load_dumped
+from historyapp.core.search_documents import LoggedEntry, SearchDocument, document_of, split_steps
+from historyapp.models.fields import PackedText, on_sqlite, unpack, unpacked_size, uuid_value
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
+from historyapp.models.sql import as_aware, fetch_all
+
+_RANGE = 200
+"""Positions of one query."""
+_SHORT_BODY = 1 << 14
+"""Bytes up to which a stored body is read together with others."""
+_ENTRY_SIZE = 2_000
+"""The characters that take about as long to read as an entry without its body."""
+_ENTRIES = (
+    "SELECT position, kind, created_at, tokens, totals, {length}, "
+    "CASE WHEN {length} <= {short} THEN body END FROM historyapp_entry "
+    "WHERE session_id = %s AND position BETWEEN %s AND %s ORDER BY position"
+)
+_BODY = "SELECT body FROM historyapp_entry WHERE session_id = %s AND position = %s"
 
 
 class SearchStep(models.Model):
@@ -66,15 +80,79 @@ class SearchProgress(models.Model):
         return f"search index of {self.project_id}"
 
 
-def logged_entries(session: UUID, first: int, last: int) -> Iterator[IndexedEntry]:
-    """A session's own entries between two positions (both included), with their searchable texts."""
-    for row in own_rows(session, first, last):
-        step = row.totals.get("steps", 0)
-        entry = Entry(row.position, load_body(row.kind, row.body), row.created_at, {}, row.tokens)
-        yield IndexedEntry(entry, row.kind, step, list(passages(row.position, step, row.kind, row.body)))
+class ReadingStopped(Exception):
+    """Making the documents would read more than the limit, or the session was deleted meanwhile."""
 
 
-def documents(project: UUID, session: UUID, first: int, last: int) -> Iterator[SearchDocument]:
-    """The search documents of a session's own entries. A document must begin at ``first``."""
-    for step_entries in split_steps(logged_entries(session, first, last)):
+class ReadCount:
+    """Counts the characters that making documents reads.
+
+    Args:
+        limit: None: no limit.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.characters = 0
+        self._limit = limit
+
+    def check(self, size: int) -> None:
+        """Raises :class:`ReadingStopped` if ``size`` more characters exceed the limit."""
+        if self._limit is not None and self.characters + size > self._limit:
+            raise ReadingStopped
+
+    def add(self, size: int) -> None:
+        """Counts characters before they are read. Raises like :meth:`check`."""
+        self.check(size)
+        self.characters += size
+
+
+def logged_entries(
+    session: UUID, first: int, last: int, count: ReadCount | None = None
+) -> Iterator[LoggedEntry]:
+    """A session's own entries between two positions (both included). Long bodies are read one by one.
+
+    Raises:
+        ReadingStopped: by iterating and by :attr:`LoggedEntry.read`, before it exceeds the limit.
+    """
+    count = count or ReadCount()
+    length_of_body = "LENGTH(body)" if on_sqlite() else "OCTET_LENGTH(body)"  # neither reads a long body
+    statement = _ENTRIES.format(length=length_of_body, short=_SHORT_BODY)
+    for start in range(first, last + 1, _RANGE):
+        rows = fetch_all(statement, [uuid_value(session), start, min(last, start + _RANGE - 1)])
+        for position, kind, at, tokens, totals, length, body in rows:
+            count.add(_ENTRY_SIZE)
+            step = load_dumped(totals).get("steps", 0)
+            read = partial(_read_body, session, position, length, body, count)
+            yield LoggedEntry(position, kind, step, as_aware(at), tokens, read)
+
+
+def _read_body(
+    session: UUID, position: int, length: int, packed: Any, count: ReadCount
+) -> tuple[dict[str, Any], int]:
+    """The body of an entry and its length in characters.
+
+    Args:
+        length: of the stored form, which may be compressed.
+        packed: the stored form. None: it is long, so it was not read.
+    """
+    count.check(length)
+    if packed is None:
+        rows = fetch_all(_BODY, [uuid_value(session), position])
+        if not rows:
+            raise ReadingStopped
+        packed = rows[0][0]
+    count.add(unpacked_size(packed))
+    text = unpack(packed)
+    return load_dumped(text), len(text)
+
+
+def documents(
+    project: UUID, session: UUID, first: int, last: int, count: ReadCount | None = None
+) -> Iterator[SearchDocument]:
+    """The search documents of a session's own entries. A document must begin at ``first``.
+
+    Raises:
+        ReadingStopped: see :class:`ReadCount`.
+    """
+    for step_entries in split_steps(logged_entries(session, first, last, count)):
         yield document_of(project, session, step_entries)

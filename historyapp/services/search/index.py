@@ -7,16 +7,15 @@ remaining steps, and those recorded before the index existed.
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from uuid import UUID
 
 from django.db import DatabaseError, IntegrityError
 
 from historyapp.core.search_documents import SearchDocument
-from historyapp.models import Project, SearchProgress, SearchStep, Session
+from historyapp.models import Entry, Project, SearchProgress, SearchStep, Session
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.fields import on_sqlite
-from historyapp.models.search_steps import documents
+from historyapp.models.search_steps import ReadCount, ReadingStopped, documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
 from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import CursorExpired, StorageFailed
@@ -25,10 +24,16 @@ log = logging.getLogger(__name__)
 
 MAX_STEPS = 100
 """The maximum number of steps added in one transaction. On SQLite, agents wait for it."""
+MAX_TOKEN_CHARACTERS = 1 << 19
+"""The same for the characters of the steps' tokens."""
+BATCH_READ = 1 << 22
+"""The characters of entries after which the steps that were read are added. The worker may then yield."""
 MAX_CHANGES = 500
 """The maximum number of changes that are read from the feed together."""
 READ_SECONDS = 0.15
 """A search adds steps for at most this many seconds before it responds."""
+MAX_READ_BY_SEARCH = 1 << 22
+"""The maximum number of characters of entries that a search reads for this. A worker adds the other steps."""
 MAX_MISSING_ENTRIES = 300
 """If more entries of a project are missing, a worker adds them."""
 _FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum", "is_capped", "open_tokens")
@@ -38,8 +43,13 @@ class _IndexedElsewhere(Exception):
     """Another process has indexed the same steps meanwhile, or purges the session."""
 
 
-def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
-    """Indexes the changes of a project. Returns whether the index is complete."""
+def catch_up(project: UUID, should_stop: Callable[[], bool], count: ReadCount | None = None) -> bool:
+    """Indexes the changes of a project. Returns whether the index is complete.
+
+    Args:
+        should_stop: called after each transaction.
+        count: limits what is read.
+    """
     progress = _progress(project)
     while True:
         try:
@@ -49,22 +59,23 @@ def catch_up(project: UUID, should_stop: Callable[[], bool]) -> bool:
             progress.save()
             continue
         for session in dict.fromkeys([change.session for change in page.changes]):
-            if not index_session(session, should_stop):
+            if not index_session(session, should_stop, count):
                 return False
         if str(page.cursor) != progress.cursor:
             progress.cursor = str(page.cursor)
             progress.save(update_fields=["cursor"])
         if not page.has_more:
             break
-    return not progress.is_behind or _index_older(progress, should_stop)
+    return not progress.is_behind or _index_older(progress, should_stop, count)
 
 
 def catch_up_for_search(project: UUID) -> bool:
-    """As :func:`catch_up`, for a short time. If the index cannot be written, the search uses it as it is."""
+    """As :func:`catch_up`, for a short time and with a limit of what is read. If the index cannot be written,
+    the search uses it as it is."""
     end = time.monotonic() + READ_SECONDS
     try:
         with waiting_briefly(READ_SECONDS):
-            return catch_up(project, lambda: time.monotonic() > end)
+            return catch_up(project, lambda: time.monotonic() > end, ReadCount(MAX_READ_BY_SEARCH))
     except (DatabaseError, StorageFailed) as error:
         log.warning("The search index cannot be written: %s", error)
         return False
@@ -108,7 +119,7 @@ def _progress(project: UUID) -> SearchProgress:
     return progress
 
 
-def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> bool:
+def _index_older(progress: SearchProgress, should_stop: Callable[[], bool], count: ReadCount | None) -> bool:
     """Indexes sessions that were recorded before the cursor, in the order of their ids, which is the order of
     creation."""
     sessions = Session.objects.filter(project=progress.project_id).order_by("pk")
@@ -118,7 +129,7 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> b
         if not batch:
             break
         for session in batch:
-            if not index_session(session, should_stop):
+            if not index_session(session, should_stop, count):
                 progress.save(update_fields=["done_to"])
                 return False
             progress.done_to = session
@@ -128,24 +139,59 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool]) -> b
     return True
 
 
-def index_session(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> bool:
+def index_session(
+    session_id: UUID, should_stop: Callable[[], bool] = lambda: False, count: ReadCount | None = None
+) -> bool:
     """Adds a session's missing steps to the index. Returns whether no step is missing any more."""
     session = Session.objects.filter(pk=session_id).only("project_id", "head", "fork_position").first()
     if session is None:
         return True
     newest = SearchStep.objects.filter(session=session_id).order_by("-first_position").first()
     first = newest.first_position if newest else session.fork_position + 1
-    missing = documents(session.project_id, session_id, first, session.head)
-    while batch := list(islice(missing, MAX_STEPS)):
-        try:
-            with writing():
-                newest = _store(session, batch, newest)
-        except (_IndexedElsewhere, IntegrityError):
-            # Another process is indexing the session and may stop before its end, or the session was deleted.
+    count = count or ReadCount()
+    missing = documents(session.project_id, session_id, first, session.head, count)
+    while True:
+        batch, was_stopped = _next_batch(missing, count)
+        if batch:
+            try:
+                with writing():
+                    newest = _store(session, batch, newest)
+            except (_IndexedElsewhere, IntegrityError):
+                # Another process is indexing the session and may stop before its end, or the session was
+                # deleted.
+                return False
+        if was_stopped:
             return False
-        if should_stop():
-            return next(missing, None) is None
-    return True
+        if not batch:
+            return True
+        # The first step may be in the index already. Turns that read only this step would never end.
+        if batch[-1].first > first and should_stop():
+            return not _has_steps_after(session, batch[-1].last)
+
+
+def _next_batch(missing: Iterator[SearchDocument], count: ReadCount) -> tuple[list[SearchDocument], bool]:
+    """Makes the documents of one transaction, before it begins. Returns them and whether reading was
+    stopped after them."""
+    batch, characters, read_before = list[SearchDocument](), 0, count.characters
+    try:
+        for document in missing:
+            batch.append(document)
+            characters += len(document.tokens)
+            if (
+                len(batch) >= MAX_STEPS
+                or characters >= MAX_TOKEN_CHARACTERS
+                or count.characters - read_before >= BATCH_READ
+            ):
+                break
+    except ReadingStopped:
+        return batch, True
+    return batch, False
+
+
+def _has_steps_after(session: Session, position: int) -> bool:
+    """Whether entries after a position, which ends a step, belong to a step."""
+    entries = Entry.objects.filter(session=session.pk, position__gt=position, position__lte=session.head)
+    return entries.exclude(kind="rewind").exists()
 
 
 def _store(session: Session, batch: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:

@@ -1,0 +1,134 @@
+"""The index of searches reads few bodies at a time, whatever a step contains."""
+
+from uuid import UUID
+
+import pytest
+
+from historyapp.core import search_documents
+from historyapp.core.entries import EntryDraft
+from historyapp.core.search_documents import GAP, SearchDocument
+from historyapp.models import Entry, SearchStep, Session, search_steps
+from historyapp.models.search_steps import ReadCount, ReadingStopped, documents, logged_entries
+from historyapp.models.sql import fetch_all
+from historyapp.services.append import append
+from historyapp.services.projections import rebuild
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.search import index as search_index
+from historyapp.services.search.index import catch_up, catch_up_for_search, index_session
+from tests.services.drafts import act, ask, failed, ok
+
+
+def record(session: Session, *drafts: EntryDraft) -> None:
+    append(session.project, session.pk, list(drafts))
+    session.refresh_from_db()
+
+
+def made(session: Session, count: ReadCount | None = None) -> list[SearchDocument]:
+    return list(documents(session.project_id, session.pk, 1, session.head, count))
+
+
+def texts(document: SearchDocument) -> str:
+    return document.tokens.split(f" {GAP} ", 1)[-1]
+
+
+def test_entries_are_the_same_with_long_bodies_read_one_by_one(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(session, *[draft for n in range(9) for draft in (ask(f"look {n} " * 200), act("ls"), ok())])
+    together = made(session)
+    monkeypatch.setattr(search_steps, "_SHORT_BODY", 0)
+    monkeypatch.setattr(search_steps, "_RANGE", 2)
+    assert made(session) == together
+    assert [document.first for document in together] == list(range(1, 28, 3))
+
+
+def test_a_body_is_read_only_when_it_is_needed_and_counted_before(session: Session) -> None:
+    record(session, ask("few"), ask("much " * 100_000), act("ls"))
+    bodies = {entry.position: len(entry.body["content"]) for entry in Entry.objects.filter(position__lt=3)}
+    assert bodies[2] == 500_000
+    count = ReadCount(400_000)
+    logged = list(logged_entries(session.pk, 1, session.head, count))
+    before = count.characters
+    body, size = logged[0].read()
+    assert body["content"] == "few"
+    assert count.characters == before + size
+    with pytest.raises(ReadingStopped):
+        logged[1].read()
+    assert count.characters == before + size
+    with pytest.raises(ReadingStopped):
+        made(session, ReadCount(5_000))
+
+
+def test_inputs_after_many_characters_of_a_step_are_not_searched_but_its_call_is(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_documents, "MAX_READ", 3_000)
+    record(
+        session,
+        ask("wombat " * 600),
+        ask("quokka"),
+        act("bash", command="make dingo"),
+        failed(reason="numbat"),
+    )
+    (document,) = made(session)
+    assert "wombat" in texts(document)
+    assert "quokka" not in texts(document)
+    assert "dingo" in texts(document)
+    assert "numbat" in texts(document)
+    assert (document.first, document.last, document.anchor, document.step) == (1, 4, 3, 1)
+    assert (document.tools, document.status, document.is_capped) == (("bash",), "error", True)
+
+
+def test_results_after_many_characters_of_a_step_are_not_searched(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_documents, "MAX_READ", 3_000)
+    record(session, act("bash"), ok(outputs="wombat " * 600), ok(outputs="quokka"), ask("numbat"), act("ls"))
+    first, second = made(session)
+    assert ("wombat" in texts(first), "quokka" in texts(first), first.last) == (True, False, 3)
+    assert "numbat" in texts(second), "each step has its own limit"
+    assert (first.is_capped, second.is_capped) == (True, False)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_search_leaves_much_text_to_the_workers(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_index, "MAX_READ_BY_SEARCH", 50_000)
+    monkeypatch.setattr(search_index, "READ_SECONDS", 10)  # on a busy machine, 0.15 s are too short
+    record(session, ask("little"), act("ls"), ok())
+    assert catch_up_for_search(session.project_id)
+    record(session, ask("little"), act("ls"), ok(), ask("much " * 20_000), act("ls"), ok())
+    assert not catch_up_for_search(session.project_id)
+    assert SearchStep.objects.count() == 2, "the steps before are added"
+    assert catch_up(session.project_id, lambda: False)
+    assert SearchStep.objects.count() == 3
+    assert catch_up_for_search(session.project_id), "nothing is missing"
+    assert rebuild(session).differences == []
+
+
+def test_a_worker_can_stop_after_each_long_step(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_index, "BATCH_READ", 20_000)
+    record(session, *[draft for n in range(3) for draft in (act("ls"), ok(outputs=f"{n} " * 20_000))])
+    record(session, act("ls"), ok())
+    turns = [(index_session(session.pk, lambda: True), SearchStep.objects.count()) for _ in range(3)]
+    assert turns == [(False, 2), (False, 3), (True, 4)]
+    assert rebuild(session).differences == []
+
+
+def test_a_rewind_at_the_end_is_no_missing_step(session: Session) -> None:
+    record(session, act("ls"), ok(), act("ls"), ok())
+    rewind(session.project, session.pk, Target(to_step=1))
+    assert index_session(session.pk, lambda: True)
+
+
+def test_an_index_stops_if_the_session_is_deleted_meanwhile(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(session, ask("much " * 20_000), act("ls"))
+
+    def fetch(statement: str, values: list[object]) -> list[object]:
+        return [] if statement == search_steps._BODY else fetch_all(statement, values)
+
+    monkeypatch.setattr(search_steps, "_SHORT_BODY", 10)
+    monkeypatch.setattr(search_steps, "fetch_all", fetch)
+    assert not index_session(session.pk)
+    assert index_session(UUID(int=7))
