@@ -25,8 +25,8 @@ from django.utils import timezone
 
 from historyapp.core.json import load_dumped
 from historyapp.core.search_documents import (
-    LoggedEntry,
     SearchDocument,
+    UnreadEntry,
     day_tokens,
     document_of,
     project_token,
@@ -187,7 +187,7 @@ def _known(known: dict[int, SearchDocument], step: Step) -> SearchDocument:
         at, run = timezone.now(), []
         for place, entry in enumerate(step, 1):
             body = load_dumped(unpack(entry.body))
-            run.append(LoggedEntry(place, entry.kind, 1, at, 500, partial(_body, body)))
+            run.append(UnreadEntry(place, entry.kind, 1, at, 500, partial(_body, body)))
         document = document_of(NIL, NIL, run)
         known[id(step)] = replace(document, tokens=document.tokens.split(" ", 4)[4])
     return known[id(step)]

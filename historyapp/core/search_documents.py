@@ -45,7 +45,7 @@ _ADDS = {"model_input": "input", "review": "review"}
 """What a step has because of an entry of this kind, for the facet ``has``."""
 
 
-class LoggedEntry(NamedTuple):
+class UnreadEntry(NamedTuple):
     """An entry of the log whose body is read only if it is needed."""
 
     position: int
@@ -82,7 +82,7 @@ class SearchDocument:
         return crc32(self.tokens.encode()) & 0x7FFFFFFF
 
 
-def split_steps(entries: Iterable[LoggedEntry]) -> Iterator[Iterator[LoggedEntry]]:
+def split_steps(entries: Iterable[UnreadEntry]) -> Iterator[Iterator[UnreadEntry]]:
     """The entries of a session by the step that they belong to, in order. Rewinds belong to none.
 
     The entries of a step must be taken before the next step is.
@@ -92,11 +92,11 @@ def split_steps(entries: Iterable[LoggedEntry]) -> Iterator[Iterator[LoggedEntry
             yield step_entries
 
 
-def _step_numbers() -> Callable[[LoggedEntry], int | None]:
+def _step_numbers() -> Callable[[UnreadEntry], int | None]:
     """A function for consecutive entries. Returns a number for each step, and None for rewinds."""
     number, has_output = 0, False
 
-    def number_of(logged: LoggedEntry) -> int | None:
+    def number_of(logged: UnreadEntry) -> int | None:
         nonlocal number, has_output
         is_output = logged.kind == "model_output"
         if logged.kind == "rewind" or (has_output and (is_output or logged.kind in _BEFORE)):
@@ -107,7 +107,7 @@ def _step_numbers() -> Callable[[LoggedEntry], int | None]:
     return number_of
 
 
-def document_of(project: UUID, session: UUID, step_entries: Iterable[LoggedEntry]) -> SearchDocument:
+def document_of(project: UUID, session: UUID, step_entries: Iterable[UnreadEntry]) -> SearchDocument:
     """The document of one step's entries. At most one body is in memory at a time."""
     reader = _StepReader()
     for logged in step_entries:
@@ -121,16 +121,16 @@ class _StepReader:
     def __init__(self) -> None:
         self._tail = Tail()
         self._texts = _Texts()
-        self._first: LoggedEntry | None = None
-        self._last: LoggedEntry | None = None
-        self._output: LoggedEntry | None = None
+        self._first: UnreadEntry | None = None
+        self._last: UnreadEntry | None = None
+        self._output: UnreadEntry | None = None
         self._call_facets: list[str] = []
         self._has: set[str] = set()
         """What the step has, for the facet ``has``."""
         self._read = {True: 0, False: 0}
         """The characters read: of entries before the output, and of others."""
 
-    def add(self, logged: LoggedEntry) -> None:
+    def add(self, logged: UnreadEntry) -> None:
         self._first, self._last = self._first or logged, logged
         if logged.kind == "model_output":
             self._output = self._output or logged

@@ -19,12 +19,10 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 
 from historyapp.core.errors import Invalid
-from historyapp.core.lineage import Lineage, Span
+from historyapp.core.lineage import Lineage
 from historyapp.core.search_documents import day_tokens, project_token, session_token
 from historyapp.core.search_query import SearchQuery, SessionCondition
-from historyapp.core.searchable import Passage, passages
 from historyapp.core.usage import MICRO
-from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import as_uuid, on_sqlite
 from historyapp.models.search_text_index import match_value, match_without_order
 from historyapp.models.sessions import Session
@@ -373,27 +371,3 @@ def _matching_row(row: Sequence[Any]) -> MatchingRow:
 
 def _moment(at: datetime) -> Any:
     return connection.ops.adapt_datetimefield_value(at) if on_sqlite() else at
-
-
-def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:
-    """The live texts of hits by the ids of their rows. Of a take, all texts. One query."""
-    spans = [Span(str(hit.row.owner), hit.row.first, hit.row.last) for hit in hits]
-    if not spans:
-        return {}
-    texts: dict[UUID, list[tuple[int, Passage]]] = {}
-    rows = in_spans(Entry.objects.order_by("position"), spans)
-    for session, position, kind, totals, body in rows.values_list(
-        "session_id", "position", "kind", "totals", "body"
-    ):
-        for passage in passages(position, totals.get("steps", 0), kind, body):
-            texts.setdefault(session, []).append((position, passage))
-    by_step: dict[int, list[Passage]] = {}
-    for hit in hits:
-        owner = str(hit.row.owner)
-        by_step[hit.row.id] = [
-            passage
-            for position, passage in texts.get(hit.row.owner, ())
-            if hit.row.first <= position <= hit.row.last
-            and (not hit.live or hit.lineage.contains(owner, position))
-        ]
-    return by_step

@@ -4,7 +4,7 @@ On SQLite the tokens are in a contentless FTS5 table, on PostgreSQL in a ``tsvec
 Migrations create both. See ``historyapp.core.search_documents``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db import models
 
 from historyapp.core.json import load_dumped
-from historyapp.core.search_documents import LoggedEntry, SearchDocument, document_of, split_steps
-from historyapp.models.fields import PackedText, on_sqlite, unpack, unpacked_size, uuid_value
+from historyapp.core.search_documents import SearchDocument, UnreadEntry, document_of, split_steps
+from historyapp.models.fields import PackedText, as_uuid, on_sqlite, unpack, unpacked_size, uuid_value
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
@@ -25,10 +25,10 @@ _SHORT_BODY = 1 << 14
 _ENTRY_SIZE = 2_000
 """The characters that take about as long to read as an entry without its body."""
 _ENTRIES = (
-    "SELECT position, kind, created_at, tokens, totals, {length}, "
-    "CASE WHEN {length} <= {short} THEN body END FROM historyapp_entry "
-    "WHERE session_id = %s AND position BETWEEN %s AND %s ORDER BY position"
+    "SELECT session_id, position, kind, created_at, tokens, totals, {length}, "
+    "CASE WHEN {length} <= {short} THEN body END FROM historyapp_entry WHERE {where} ORDER BY position"
 )
+_BETWEEN = "session_id = %s AND position BETWEEN %s AND %s"
 _BODY = "SELECT body FROM historyapp_entry WHERE session_id = %s AND position = %s"
 
 
@@ -93,11 +93,11 @@ class ReadCount:
 
     def __init__(self, limit: int | None = None) -> None:
         self.characters = 0
-        self._limit = limit
+        self.limit = limit
 
     def check(self, size: int) -> None:
         """Raises :class:`ReadingStopped` if ``size`` more characters exceed the limit."""
-        if self._limit is not None and self.characters + size > self._limit:
+        if self.limit is not None and self.characters + size > self.limit:
             raise ReadingStopped
 
     def add(self, size: int) -> None:
@@ -108,22 +108,59 @@ class ReadCount:
 
 def logged_entries(
     session: UUID, first: int, last: int, count: ReadCount | None = None
-) -> Iterator[LoggedEntry]:
+) -> Iterator[UnreadEntry]:
     """A session's own entries between two positions (both included). Long bodies are read one by one.
 
     Raises:
-        ReadingStopped: by iterating and by :attr:`LoggedEntry.read`, before it exceeds the limit.
+        ReadingStopped: by iterating and by :attr:`UnreadEntry.read`, before it exceeds the limit.
     """
     count = count or ReadCount()
-    length_of_body = "LENGTH(body)" if on_sqlite() else "OCTET_LENGTH(body)"  # neither reads a long body
-    statement = _ENTRIES.format(length=length_of_body, short=_SHORT_BODY)
     for start in range(first, last + 1, _RANGE):
-        rows = fetch_all(statement, [uuid_value(session), start, min(last, start + _RANGE - 1)])
-        for position, kind, at, tokens, totals, length, body in rows:
+        end = min(last, start + _RANGE - 1)
+        readable = end if count.limit is None else _readable_to(session, start, end, count)
+        values = [uuid_value(session), start, readable]
+        for _, logged in entries_where(_BETWEEN, values, count, _SHORT_BODY):
             count.add(_ENTRY_SIZE)
-            step = load_dumped(totals).get("steps", 0)
-            read = partial(_read_body, session, position, length, body, count)
-            yield LoggedEntry(position, kind, step, as_aware(at), tokens, read)
+            yield logged
+        if readable < end:
+            raise ReadingStopped
+
+
+def _readable_to(session: UUID, first: int, last: int, count: ReadCount) -> int:
+    """The last position up to which the stored bodies are within the limit. Reads only their lengths: SQLite
+    walks through a long body to read the columns after it.
+    """
+    statement = (
+        f"SELECT position, {length_of_body()} FROM historyapp_entry WHERE {_BETWEEN} ORDER BY position"  # noqa: S608 ours
+    )
+    total = 0
+    for position, length in fetch_all(statement, [uuid_value(session), first, last]):
+        total += length
+        if count.limit is not None and count.characters + total > count.limit:
+            return int(position) - 1
+    return last
+
+
+def length_of_body() -> str:
+    """A term for the bytes of a stored body. It does not read the body."""
+    return "LENGTH(body)" if on_sqlite() else "OCTET_LENGTH(body)"
+
+
+def entries_where(
+    where: str, values: Sequence[Any], count: ReadCount, short_body: int
+) -> Iterator[tuple[UUID, UnreadEntry]]:
+    """The entries that an SQL condition selects, with their sessions, in the order of their positions.
+
+    Args:
+        count: counts the bodies that are read, see :class:`ReadingStopped`.
+        short_body: bytes up to which a stored body is read together with others.
+    """
+    statement = _ENTRIES.format(length=length_of_body(), short=short_body, where=where)
+    for owner, position, kind, at, tokens, totals, length, body in fetch_all(statement, values):
+        session = as_uuid(owner)
+        step = load_dumped(totals).get("steps", 0)
+        read = partial(_read_body, session, position, length, body, count)
+        yield session, UnreadEntry(position, kind, step, as_aware(at), tokens, read)
 
 
 def _read_body(

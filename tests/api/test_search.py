@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from historyapp.core.search_query import parse_query
-from historyapp.models import SearchStep, Session
+from historyapp.models import SearchStep, Session, search_passages
 from historyapp.models.search import MatchingRow, ProjectSearch, limit_statements
 from historyapp.models.search_text_index import match_without_order, words_of_session
 from historyapp.services.deletions import delete_search_steps
@@ -316,6 +316,25 @@ def test_a_search_takes_the_same_number_of_queries_at_any_length(alice: Agent, r
         alice.get("/search?q=wombat")
         counts.append(len(cost(lambda: alice.get("/search?q=wombat&limit=5"))))
     assert counts[0] == counts[1] <= 12
+
+
+def test_snippets_read_some_entries_of_a_long_step(
+    alice: Agent, run: Agent, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = ["wombat first", "quokka " * 5_000, "numbat third", "dingo fourth"]
+    run.append(*[{"kind": "model_input", "channel": "user", "content": content} for content in contents])
+    run.act("bash", command="make emu")
+    run.succeed("ibis")
+
+    def snippet(q: str) -> str:
+        (item,) = alice.get(f"/search?q={q}")["items"]
+        return str(item["snippet"])
+
+    words = ("wombat", "quokka", "numbat", "dingo", "emu", "ibis")
+    assert all(word in snippet(word) for word in words)
+    monkeypatch.setattr(search_passages, "MAX_READ", 3_000)
+    monkeypatch.setattr(search_passages, "NEAR", 3)
+    assert [word in snippet(word) for word in words] == [True, False, True, False, True, True]
 
 
 def suggested(alice: Agent, q: str) -> list[str]:

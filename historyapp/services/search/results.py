@@ -7,7 +7,8 @@ from uuid import UUID
 from historyapp.core.search_query import SearchQuery, parse_query
 from historyapp.core.search_snippets import Snippet, snippet_of
 from historyapp.core.search_widening import widen_query
-from historyapp.models.search import ProjectSearch, SearchHit, SearchPage, passages_of
+from historyapp.models.search import ProjectSearch, SearchHit, SearchPage
+from historyapp.models.search_passages import passages_of
 from historyapp.models.search_sessions import WholeSessionSearch
 from historyapp.services.search.index import catch_up_for_search
 
