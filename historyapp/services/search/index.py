@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 MAX_STEPS = 100
 """The maximum number of steps added in one transaction. On SQLite, agents wait for it."""
-MAX_TOKEN_CHARACTERS = 1 << 19
+MAX_TOKEN_CHARACTERS = 1 << 17
 """The same for the characters of the steps' tokens."""
 BATCH_READ = 1 << 22
 """The characters of entries after which the steps that were read are added. The worker may then yield."""
