@@ -47,7 +47,7 @@ SESSION_COMMANDS = (
 
 
 DATA_COMMANDS = ("caps", "compress", "import", "keys", "purge", "rebuild-projections", "sign-in")
-"""Commands of ``management/`` that need the data of an earlier start. ``up`` and ``worker`` make it."""
+"""Commands of ``management/`` that need the data of an earlier start. ``up`` and ``worker`` create it."""
 
 
 def main() -> None:
@@ -93,7 +93,7 @@ def _run_django(arguments: Sequence[str]) -> None:
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    with _data_folder(arguments):
+    with _existing_or_temporary_folder(arguments):
         try:
             django.setup()
             gc.freeze()
@@ -104,10 +104,9 @@ def _run_django(arguments: Sequence[str]) -> None:
 
 
 @contextmanager
-def _data_folder(arguments: Sequence[str]) -> Iterator[None]:
-    """A command that only prints gets an empty data folder for this time, so that it creates none.
-
-    Exits if the command needs data and there is none.
+def _existing_or_temporary_folder(arguments: Sequence[str]) -> Iterator[None]:
+    """If there is no data: a command that only prints gets an empty folder, so that it creates none in
+    ``PLAYHEAD_HOME``, and a command that needs data exits.
     """
     from django.apps import apps
 

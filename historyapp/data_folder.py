@@ -4,7 +4,7 @@ from pathlib import Path
 
 from historyapp import env
 
-DATABASE = "playhead.sqlite3"
+SQLITE_FILE = "playhead.sqlite3"
 """The name of the SQLite file in the folder."""
 
 
@@ -16,7 +16,7 @@ def data_folder() -> Path:
 def missing_data() -> str:
     """Why commands find no data, and what to do; empty if there is a database. Creates nothing."""
     has_url = any(map(env.text, ("DATABASE_URL", "DATABASE_URL_FILE")))
-    if has_url or (data_folder() / DATABASE).exists():
+    if has_url or (data_folder() / SQLITE_FILE).exists():
         return ""
     return (
         f"There is no Playhead data in {data_folder()}. Run the command in the folder in which Playhead was "

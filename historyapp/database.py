@@ -9,7 +9,7 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from historyapp import env
-from historyapp.data_folder import DATABASE
+from historyapp.data_folder import SQLITE_FILE
 
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
@@ -39,7 +39,7 @@ def database(home: Path) -> dict[str, Any]:
     synchronous = env.choice("PLAYHEAD_SYNCHRONOUS", SYNCHRONOUS)
     url = env.text("DATABASE_URL")
     if not url:
-        return _sqlite({"ENGINE": SQLITE, "NAME": home / DATABASE}, synchronous)
+        return _sqlite({"ENGINE": SQLITE, "NAME": home / SQLITE_FILE}, synchronous)
     try:
         config: dict[str, Any] = {**dj_database_url.parse(url)}
     except (ValueError, dj_database_url.UnknownSchemeError):

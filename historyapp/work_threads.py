@@ -63,7 +63,7 @@ class WorkThreads:
 
 
 def work_in_turns(turns: Turns, work_for_one_turn: Callable[[UUID], bool]) -> None:
-    """Works until nothing waits. After an error, the work on which it occurred waits for the next sweep.
+    """Works until nothing waits. After an error in a piece of work, that piece waits for the next sweep.
 
     Args:
         work_for_one_turn: returns whether other work of the same project comes first now.

@@ -35,7 +35,7 @@ _TOOL = {
 }
 
 
-def _check_size(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _check_tools_size(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if is_longer(tools, MAX_TOOLS_SIZE):
         raise PydanticCustomError(
             "tools_size",
@@ -51,7 +51,7 @@ class ContextBody(RequestBody):
     policy: PolicyName | None = Field(default=None, description=POLICY)
     format: FormatName | None = Field(default=None, description=FORMAT)
     max_tokens: Position | None = Field(default=None, description=MAX_TOKENS_DESCRIPTION + " Null: no limit.")
-    tools: Annotated[list[dict[Text, Any]], AfterValidator(_check_size)] = Field(
+    tools: Annotated[list[dict[Text, Any]], AfterValidator(_check_tools_size)] = Field(
         default_factory=list,
         max_length=500,
         description="Functions that the model may call, in any provider's shape: at most "

@@ -123,7 +123,7 @@ Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=
 Metadata = dict[Text, Any]
 
 
-def _check_size(metadata: dict[str, Any]) -> dict[str, Any]:
+def _check_metadata_size(metadata: dict[str, Any]) -> dict[str, Any]:
     if is_longer(metadata, MAX_METADATA):
         raise PydanticCustomError(
             "metadata_size",
@@ -135,7 +135,7 @@ def _check_size(metadata: dict[str, Any]) -> dict[str, Any]:
 
 SessionMetadata = Annotated[
     Metadata,
-    AfterValidator(_check_size),
+    AfterValidator(_check_metadata_size),
     Field(description=f"Any fields, at most {MAX_METADATA:,} characters as compact JSON in ASCII."),
 ]
 

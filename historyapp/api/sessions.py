@@ -63,7 +63,7 @@ Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 Note = Annotated[Line, Field(max_length=MAX_NOTE)]
 Score = Annotated[float, Field(ge=-MAX_SCORE, le=MAX_SCORE, allow_inf_nan=False)]
 ScoreName = Annotated[Line, Field(max_length=MAX_SCORE_NAME)]
-_BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "settings")
+_UNLISTED = ("closed_spans", "fork_spans", "tail", "settings")
 
 
 class SettingsIn(SessionSettings):
@@ -193,7 +193,7 @@ def _starter(request: ApiRequest, session: SessionIn) -> StartingToolCall | None
 @raises(Invalid)
 def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpResponse:
     project, criteria = request.auth.project, filter.criteria()
-    sessions = criteria.apply(filter.sessions(project)).select_related("annotation").defer(*_BIG_COLUMNS)
+    sessions = criteria.apply(filter.sessions(project)).select_related("annotation").defer(*_UNLISTED)
     page = page_of(
         sessions,
         Order.parse(filter.sort),

@@ -1,6 +1,6 @@
-"""The beginnings of texts that represent values. The rest of a text is not made.
+"""The beginnings of long texts that represent values, without the rest of these texts.
 
-An append waits for previews, and one entry can have 32 MB.
+An append waits for its previews, and one entry can have 32 MB.
 """
 
 import json
@@ -29,7 +29,7 @@ def json_beginning(value: Any, length: int) -> str:
 
 
 def repr_parts(value: Any, length: int) -> Iterator[str]:
-    """The ``repr`` of a JSON value in parts. Only the first ``length`` characters are right."""
+    """The ``repr`` of a JSON value in parts. Only the first ``length`` characters are correct."""
     if isinstance(value, str):
         yield _quoted(value, length)
     elif isinstance(value, dict) and value:

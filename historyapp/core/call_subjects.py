@@ -272,7 +272,7 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
 
 
 def patch_lines(text: str) -> list[str]:
-    """The lines of a patch, of a long one the first. In a string of a script, ``\\n`` ends a line."""
+    """The lines of the first :data:`MAX_PATCH` characters. In a string of a script, ``\\n`` ends a line."""
     return patch_text(text[:MAX_PATCH]).splitlines()
 
 

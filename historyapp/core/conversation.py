@@ -246,20 +246,20 @@ def call_text(name: str, arguments: Any) -> str:
 
 def calls_beginning(output: ModelOutput, length: int) -> str:
     """The first ``length`` characters of :func:`calls_text`, and some more that may differ."""
-    calls = (output.use_tool,) if output.use_tool else output.tool_calls
-    return beginning(_calls_parts(calls, length), length)
+    tool_calls = (output.use_tool,) if output.use_tool else output.tool_calls
+    return beginning(_calls_parts(tool_calls, length), length)
 
 
-def _calls_parts(calls: Sequence[UseTool | ToolCall], length: int) -> Iterator[str]:
-    for number, call in enumerate(calls):
+def _calls_parts(tool_calls: Sequence[UseTool | ToolCall], length: int) -> Iterator[str]:
+    for number, tool_call in enumerate(tool_calls):
         yield "; " if number else ""
-        yield f"{call.name[:length]}("
-        if isinstance(call.arguments, dict):
-            for place, (name, value) in enumerate(call.arguments.items()):
+        yield f"{tool_call.name[:length]}("
+        if isinstance(tool_call.arguments, dict):
+            for place, (name, value) in enumerate(tool_call.arguments.items()):
                 yield f"{', ' if place else ''}{name[:length]}="
                 yield from repr_parts(value, length)
         else:
-            yield from repr_parts(call.arguments, length)
+            yield from repr_parts(tool_call.arguments, length)
         yield ")"
 
 

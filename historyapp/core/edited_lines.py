@@ -12,7 +12,7 @@ _INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
 _MAX_EDITS = 100
 _MAX_COMPARED = 200_000
-"""Characters of a replaced text and the new one whose lines are compared."""
+"""The maximum length of a replaced text and the new one together. Lines of longer texts are only counted."""
 _AT_CURSOR = "edit\n"
 _EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
 
@@ -25,8 +25,8 @@ class LineCount(NamedTuple):
 def edited_lines(arguments: Any) -> LineCount:
     """The lines that an edit adds and removes.
 
-    Equal lines at both ends of a replaced text do not count, unless it is very long. A file that is written
-    whole counts as added, because the call does not say what was there before.
+    Equal lines at both ends of a replaced text do not count, unless the text is very long. A file that is
+    written whole counts as added, because the tool call does not say what was there before.
 
     Args:
         arguments: of a call whose kind is ``edit``: an object, or the text that the model wrote.

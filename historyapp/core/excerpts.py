@@ -79,7 +79,7 @@ class Excerpt(NamedTuple):
 def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:
     """The excerpt of an output of ``tokens``, before its results."""
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-    call_line = one_line(beginning(_parts_of(calls), 2 * _MAX_CALL) or output.text, _MAX_CALL)
+    call_line = one_line(beginning(_call_line_parts(calls), 2 * _MAX_CALL) or output.text, _MAX_CALL)
     return Excerpt(
         call=call_line,
         call_tokens=count(call_line) if call_line else 0,
@@ -88,18 +88,18 @@ def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_
     )
 
 
-def _parts_of(calls: Sequence[UseTool | ToolCall]) -> Iterator[str]:
-    """``name: text text; name: text`` in parts. Of long texts, the part that is read."""
-    for number, call in enumerate(calls):
-        yield f"{'; ' if number else ''}{call.name[: 2 * _MAX_CALL]}: "
-        for place, text in enumerate(texts_in(call.arguments)):
+def _call_line_parts(calls: Sequence[UseTool | ToolCall]) -> Iterator[str]:
+    """``name: text text; name: text`` in parts. Long names and texts are cut."""
+    for number, tool_call in enumerate(calls):
+        yield f"{'; ' if number else ''}{tool_call.name[: 2 * _MAX_CALL]}: "
+        for place, text in enumerate(texts_in(tool_call.arguments)):
             yield f"{' ' if place else ''}{text[: 2 * _MAX_CALL]}"
 
 
 def _argument_names(calls: Sequence[UseTool | ToolCall]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     remaining = _CHARACTERS_READ
-    texts = (text for call in calls for text in texts_in(call.arguments))
+    texts = (text for tool_call in calls for text in texts_in(tool_call.arguments))
     for text in islice(texts, MAX_TEXTS_READ):
         names |= dict.fromkeys(identifiers(text[: min(remaining, 4 * _MAX_LINES_LENGTH)]))
         remaining -= len(text)
@@ -119,7 +119,7 @@ def continue_excerpt(
     """The excerpt with further results of ``tokens`` tokens. Earlier lines stay if they rank high enough.
 
     Args:
-        results: their texts.
+        results: the texts of the results.
     """
     parts = (text for result in results for text in (result[:_CHARACTERS_READ], "\n"))
     text = beginning(parts, _CHARACTERS_READ).removesuffix("\n")

@@ -10,7 +10,7 @@ from historyapp.core.results import returned_text
 from historyapp.core.tokens import entry_tokens
 
 _LONG = 100_000
-"""Characters of a stored body."""
+"""Characters of a stored body. The texts of a longer one are made before the transaction."""
 
 
 class Prepared(NamedTuple):

@@ -41,9 +41,9 @@ MAX_CHECKED = 50
 """At most this many calls of a step are checked for likely failures. The facts of each are stored with the
 session until its result arrives."""
 _LONG = 2_000
-"""Tokens of an output. Only the beginning of a longer one is made into text for the preview."""
+"""Tokens of an output. For the preview of a longer one, only the beginning of its tool calls becomes text."""
 _READ_BY_PREVIEW = 1_000
-"""Characters. :func:`preview` reads at most 800."""
+"""Characters of this beginning. :func:`preview` reads at most 800."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
 _NO_KINDS: Mapping[str, int] = {}

@@ -19,7 +19,7 @@ _CONTENTS = ("text", "content", "result", "message")
 _ENOUGH = 1_000
 """Characters; a preview has 200."""
 _READ = 100_000
-"""Characters of a value's JSON. The number of matches of a search is counted in fewer."""
+"""Characters of a value's JSON. They are more than a preview has, because it may count lines or matches."""
 _REPORT = '{"output"'
 """How Codex once reported a command: an object in JSON."""
 _CUT = ("Warning: truncated output", "Total output lines:")

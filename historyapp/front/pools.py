@@ -26,8 +26,8 @@ class Client(NamedTuple):
 
     id: bytes
     owner: bytes
-    """The project of the key or share link, or the person of the browser session: all clients of an owner
-    take turns for one. Of an address, equal to ``id``."""
+    """The project of the key or share link, or the person of the browser session. All clients of an owner share
+    its turns. For an address, equal to ``id``."""
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class Pool:
     def _next_client(self) -> Client | None:
         """The client that gets the next thread, or None if no waiting client may have one."""
         clients = (jobs[0].client for by_client in self._jobs.values() for jobs in by_client.values())
-        return next(filter(self._may_run, clients), None) if self._jobs else None
+        return next(filter(self._may_run, clients), None)
 
     def _take_job(self, client: Client) -> PoolJob:
         """Removes the client's first job. The client is now the owner's last one, and the owner is last."""

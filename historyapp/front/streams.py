@@ -34,9 +34,10 @@ MAX_WAITING = 1000
 AT_ONCE = 50
 """The maximum number of streams that get events without a pause. Each takes the event loop about 0.1 ms."""
 PAUSE_SECONDS = 0.002
+"""The length of this pause."""
 SEND_SECONDS = 0.0002
-"""After events are passed to the streams of a feed, it rests for this time for each of its streams, and the
-changes in the meantime are read together. So a project with 1,000 streams delays others less."""
+"""A feed that has passed events to its streams rests for this time for each stream. The changes in the
+meantime are read together. So a project with 1,000 streams delays others less."""
 RETRY_SECONDS = 1.0
 """Seconds before the database is polled again after an error."""
 

@@ -1,7 +1,7 @@
 """Families: the sessions that were forked from one session, directly or through other forks."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -44,7 +44,8 @@ def by_family(ids: Sequence[UUID]) -> list[list[UUID]]:
 
 
 def family_parts(ids: Collection[UUID], as_of: int | None = None) -> list[FamilyPart]:
-    """Everything of sessions of one family and of their forks, and what they share with their ancestors.
+    """The parts of an export of sessions of one family: these sessions, all their forks, and the entries that
+    they share with their ancestors.
 
     Each session occurs once, after the session that it was forked from. Empty if no session exists.
 
@@ -90,13 +91,10 @@ def _parents_first(rows: dict[UUID, _Row]) -> list[_Row]:
 
 
 def _read(column: str, ids: Collection[UUID]) -> dict[UUID, _Row]:
-    return {row.id: row for row in _rows(column, ids)}
-
-
-def _rows(column: str, ids: Collection[UUID]) -> Iterator[_Row]:
-    """The rows whose column has one of these values."""
-    values = list(ids)
+    """The sessions whose column has one of these values, by their ids."""
+    values, rows = list(ids), dict[UUID, _Row]()
     for start in range(0, len(values), _IDS_AT_ONCE):
         found = Session.objects.filter(**{f"{column}__in": values[start : start + _IDS_AT_ONCE]})
         columns = found.values_list("pk", "forked_from_id", "fork_position", "head", "created_at")
-        yield from map(_Row._make, columns)
+        rows |= {row.id: row for row in map(_Row._make, columns)}
+    return rows

@@ -191,7 +191,7 @@ def check_sign_in_link(token: str) -> None:
     Raises:
         NotFound: as :func:`use_sign_in_link`.
     """
-    _usable(SignInLink.objects.filter(token_hash=hash_secret(token)).first())
+    _usable_link(SignInLink.objects.filter(token_hash=hash_secret(token)).first())
 
 
 def use_sign_in_link(token: str) -> User:
@@ -202,13 +202,13 @@ def use_sign_in_link(token: str) -> User:
     """
     with writing():
         links = SignInLink.objects.select_for_update()
-        link = _usable(links.filter(token_hash=hash_secret(token)).first())
+        link = _usable_link(links.filter(token_hash=hash_secret(token)).first())
         link.used_at = timezone.now()
         link.save(update_fields=["used_at"])
         return link.user
 
 
-def _usable(link: SignInLink | None) -> SignInLink:
+def _usable_link(link: SignInLink | None) -> SignInLink:
     now = timezone.now()
     # A link that expires later than this was created before the clock was set back.
     latest = now + timedelta(minutes=SIGN_IN_MINUTES)

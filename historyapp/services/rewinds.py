@@ -34,8 +34,8 @@ MAX_REASON = 2_000
 _BATCH_SIZE = 250
 _MAX_SEARCHED_STEPS = 1000
 _ATTEMPTS = 5
-"""A rewind reads the end of the remaining history before it locks the session. If its target has moved in the
-meantime, it tries again."""
+"""The maximum number of attempts of a rewind. It reads the end of the remaining history before it locks the
+session. If its target has moved in the meantime, it tries again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def texts_only(body: Body) -> tuple[Body, int]:
 def _output(output: ModelOutput) -> tuple[ModelOutput, int]:
     """The output with all its arguments in its first tool call. Results find their calls by the ids."""
     thoughts, arguments = output.thoughts_text, "\n".join(argument_texts(output))
-    calls = [ToolCall(id=call.id, name=call.name, arguments="") for call in output.tool_calls]
+    calls = [ToolCall(id=tool_call.id, name=tool_call.name, arguments="") for tool_call in output.tool_calls]
     action = output.use_tool and UseTool(name=output.use_tool.name)
     if calls:
         calls[0] = ToolCall(id=calls[0].id, name=calls[0].name, arguments=arguments)

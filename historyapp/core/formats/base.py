@@ -91,9 +91,9 @@ class Format(ABC):
     reasoning_kinds: ClassVar[Collection[str]] = ()
     """The types of reasoning blocks that the provider makes and accepts."""
     text_kinds: ClassVar[Collection[str]] = ()
-    """The types of the texts beside them in a response."""
+    """The types of the texts in a response. Only formats with reasoning need them."""
     call_kinds: ClassVar[Collection[str]] = ()
-    """The types of the tool calls beside them."""
+    """The types of the tool calls in a response. Only formats with reasoning need them."""
 
     # Turns and inputs.
 

@@ -29,10 +29,10 @@ MAX_TAGS = 50
 
 
 class LongSteps:
-    """What the rewinds and forks of one file read of long steps."""
+    """Reads the long steps that the rewinds and forks of one file cut, up to :data:`MAX_CUT_BYTES`."""
 
     def __init__(self) -> None:
-        self.exist = False
+        self.has_any = False
         """Whether the file has a long step."""
         self._step_size: dict[str, int] = {}
         self._left = MAX_CUT_BYTES
@@ -41,7 +41,7 @@ class LongSteps:
         """Notes an entry of the file. ``size``: the bytes of its JSON."""
         before = 0 if kind == "model_output" else self._step_size.get(session, 0)
         self._step_size[session] = before + size
-        self.exist |= before + size >= LONG_STEP
+        self.has_any |= before + size >= LONG_STEP
 
     def tail(self, session: Session, position: int) -> Tail:
         """The tail of a stored session at a position.

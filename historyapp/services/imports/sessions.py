@@ -155,7 +155,7 @@ class ImportJob:
 
     def _shared_tail(self, start: SessionStart) -> Tail | None:
         """The tail of a fork, if the file has long steps. It is read before the fork is created."""
-        if not self._long_steps.exist or not start.forked_from or start.forked_from[0] not in self.starts:
+        if not self._long_steps.has_any or not start.forked_from or start.forked_from[0] not in self.starts:
             return None
         parent = self._writer(start.forked_from[0])
         parent.flush()

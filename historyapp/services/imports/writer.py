@@ -149,7 +149,7 @@ class SessionWriter:
     def _begin_batch(self, operation: Append | RewindTo) -> None:
         """If there are long steps, rewinds have batches of their own: the tails that they need are read
         before the transaction, so the entries before them must be stored."""
-        last = self._waiting[-1].operation if self._waiting and self._long_steps.exist else operation
+        last = self._waiting[-1].operation if self._waiting and self._long_steps.has_any else operation
         if isinstance(last, Append) is not isinstance(operation, Append):
             self.flush()
 
@@ -246,7 +246,7 @@ class SessionWriter:
             else waiting.prepared
             for waiting in self._waiting
         ]
-        tails = self._planned_tails() if self._long_steps.exist else {}
+        tails = self._planned_tails() if self._long_steps.has_any else {}
         with writing():
             # First the session, because a purge locks it before it deletes its source.
             session = lock_session(self.source.project, self.source.session_id)
