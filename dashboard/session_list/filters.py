@@ -72,7 +72,7 @@ class SessionFilters:
         """The filters of an address.
 
         Raises:
-            Invalid: when one has no such value.
+            Invalid: when a filter has a value that does not exist.
         """
         values_by_name: dict[str, Any] = {name: query.get(name, "") for name in CHOICES}
         for name, value in values_by_name.items():
@@ -121,10 +121,10 @@ class SessionFilters:
 
     def hidden(self, *left_out: str) -> list[tuple[str, str]]:
         """Names and values that a form sends in addition to its own fields."""
-        form = [("sort", str(self.order))] if self.order else []
-        form += [("group", self.group)] if self.group else []
-        form += [("open", self.opened)] if self.opened is not None else []
-        return [(name, value) for name, value in (*self.active(), *form) if name not in left_out]
+        layout = [("sort", str(self.order))] if self.order else []
+        layout += [("group", self.group)] if self.group else []
+        layout += [("open", self.opened)] if self.opened is not None else []
+        return [(name, value) for name, value in (*self.active(), *layout) if name not in left_out]
 
     @property
     def params_without_search(self) -> list[tuple[str, str]]:
@@ -143,6 +143,10 @@ class SessionFilters:
     def query_prefix(self) -> str:
         """The beginning of a query string: ``q=totals&``, or empty."""
         return f"{self.query}&" if self.query else ""
+
+    def removed(self) -> "SessionFilters":
+        """No filters, with the same order and grouping."""
+        return SessionFilters(order=self.order, group=self.group, opened=self.opened)
 
     def but(self, **changes: Any) -> "SessionFilters":
         """The same with other values."""

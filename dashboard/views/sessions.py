@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
 from dashboard.session_list.columns import COLUMNS, choice_of
 from dashboard.session_list.facets import chosen_chips, facet_groups
-from dashboard.session_list.filters import SessionFilters
+from dashboard.session_list.filters import SessionFilters, list_url
 from dashboard.session_list.groups import grouped, grouping_links
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.titles import distinct_parts
@@ -83,6 +83,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     context |= {
         "facets": facet_groups(filters, counts),
         "chips": chosen_chips(filters),
+        "unfiltered_url": list_url(filters.removed()),
         "total": counts.total,
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }

@@ -87,6 +87,12 @@ def test_filters_apply_to_groups_and_links_keep_the_grouping(alice: Client) -> N
     assert 'href="/?errors=without"' in page
 
 
+def test_removing_all_filters_keeps_the_grouping(alice: Client, project: Project) -> None:
+    make(project, "one", agent="fixer")
+    page = unescape(html(alice.get("/?q=one&group=agent&open=fixer&sort=steps")))
+    assert 'href="/?sort=steps&group=agent&open=fixer">Remove all' in page
+
+
 def test_folders_and_repositories_are_groups_too(alice: Client, project: Project) -> None:
     place = {"cwd": "/srv/app", "repository": "https://example.com/team/app.git"}
     create_session(project, names={"title": "there"}, metadata=place)
