@@ -65,4 +65,4 @@ def work_for_one_turn(run: UUID) -> bool:
     return not gives_thread
 
 
-RUNNERS = WorkThreads("compression runs", RUNS_AT_ONCE, lambda: work_on_runs())
+RUNNERS = WorkThreads("compression runs", RUNS_AT_ONCE, work_on_runs)

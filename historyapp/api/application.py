@@ -55,9 +55,9 @@ class PlayheadAPI(NinjaAPI):
         nearest = list[str]()
         for context in error_contexts:
             context.pydantic_validation_error.__traceback__ = None
-            for found in context.pydantic_validation_error.errors(include_url=False, include_input=False):
-                is_listed = found["type"] == "extra_forbidden" and len(nearest) < MAX_FIELD_ERRORS
-                nearest.append(nearest_field(context.model, found["loc"]) if is_listed else "")
+            for details in context.pydantic_validation_error.errors(include_url=False, include_input=False):
+                is_listed = details["type"] == "extra_forbidden" and len(nearest) < MAX_FIELD_ERRORS
+                nearest.append(nearest_field(context.model, details["loc"]) if is_listed else "")
         exception = super().validation_error_from_error_contexts(error_contexts)
         for error, name in zip(exception.errors, nearest, strict=True):
             error["nearest"] = name

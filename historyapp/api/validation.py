@@ -61,14 +61,14 @@ def nearest_field(model: type[BaseModel], loc: Sequence[str | int]) -> str:
     if len(name) > _LONGEST_NAME:
         return ""
     for part in loc[:-1]:
-        fields = [known.model_fields[str(part)] for known in models if str(part) in known.model_fields]
-        tagged = [known for known in models if _is_named(known, part)]
+        fields = [each.model_fields[str(part)] for each in models if str(part) in each.model_fields]
+        tagged = [each for each in models if _is_named(each, part)]
         if fields:
             models = [inner for field in fields for inner in _models(field.annotation)]
         elif tagged:  # the member of a union
             models = tagged
-    names = {name for known in models for name in known.model_fields}
-    return next(iter(get_close_matches(name, sorted(names), 1)), "")
+    known_names = sorted({field for each in models for field in each.model_fields})
+    return next(iter(get_close_matches(name, known_names, 1)), "")
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

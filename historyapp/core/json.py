@@ -296,10 +296,10 @@ def is_longer(value: Any, limit: int) -> bool:
 
     The time depends on the limit, not on the value: writing 30 MB of JSON blocks all threads for a second.
     """
-    shortest, pending = 0, [iter([value])]
+    shortest, pending, end = 0, [iter([value])], object()
     while pending and shortest <= limit:
-        item = next(pending[-1], pending)
-        if item is pending:
+        item = next(pending[-1], end)
+        if item is end:
             pending.pop()
             continue
         shortest += len(item) if isinstance(item, str) else 1  # without quotes, escapes and commas

@@ -88,7 +88,7 @@ class Front:
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
-        self._known = KnownClients()
+        self.known_clients = KnownClients()
         self._unread = UnreadBytes(limits)
         self._bodies = BodyRoom(limits)
         self._connections: Connections | None = None
@@ -165,7 +165,7 @@ class Front:
                 environ = environ_of(scope, headers, body)
                 credential = environ[CREDENTIAL] = credential_of(client, scope["path"], cookies)
                 run = partial(self._run, environ, outbox, send, name)
-                pool.submit(self._known.holder(credential, network), run, outbox.refuse)
+                pool.submit(self.known_clients.holder(credential, network), run, outbox.refuse)
                 stream_start = await self._respond(outbox, scope, receive, send)
             if stream_start is not None:
                 with self.clients.streaming(client, network):
@@ -268,7 +268,7 @@ class Front:
 
     def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
         """Counts the request of this thread for the owner of its credential, not for its address."""
-        pool.reassign(self._known.add(credential, owner))
+        pool.reassign(self.known_clients.add(credential, owner))
 
     def _yield_to_short_requests(self) -> None:
         """Lets short requests run first: Python runs one thread at a time."""

@@ -94,7 +94,7 @@ def _read(column: str, ids: Collection[UUID]) -> dict[UUID, _Row]:
     """The sessions whose column has one of these values, by their ids."""
     values, rows = list(ids), dict[UUID, _Row]()
     for start in range(0, len(values), _IDS_AT_ONCE):
-        found = Session.objects.filter(**{f"{column}__in": values[start : start + _IDS_AT_ONCE]})
-        columns = found.values_list("pk", "forked_from_id", "fork_position", "head", "created_at")
+        sessions = Session.objects.filter(**{f"{column}__in": values[start : start + _IDS_AT_ONCE]})
+        columns = sessions.values_list("pk", "forked_from_id", "fork_position", "head", "created_at")
         rows |= {row.id: row for row in map(_Row._make, columns)}
     return rows

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid, NotFound
@@ -93,15 +92,14 @@ def _file_name(session: Session, exporter: Exporter) -> str:
 
 def _write_parts(exporter: Exporter, parts: Iterable[FamilyPart]) -> Iterator[str]:
     """The text of the sessions. Those that are deleted before they are written are left out."""
-    exported = (_own_entries(session, part.head) for part in parts for session in _with_id(part.session))
+    # The rows are read one by one, because they can be long.
+    rows = Session.objects.defer(None).exclude(project=PURGED)
+    exported = (
+        _own_entries(session, part.head) for part in parts for session in rows.filter(pk=part.session)
+    )
     first = next(exported, None)
     if first is not None:
         yield from exporter.write(first, exported)
-
-
-def _with_id(id: UUID) -> Iterable[Session]:
-    """The session, if it exists. Sessions are read one by one, because their rows can be long."""
-    return Session.objects.defer(None).filter(pk=id).exclude(project=PURGED)
 
 
 def _own_entries(session: Session, head: int) -> ExportSession:

@@ -111,6 +111,12 @@ def test_the_error_of_an_invalid_session_names_the_field(alice: Agent, wrong: di
     assert alice.get("/sessions")["items"] == []
 
 
+def test_many_unknown_settings_are_one_error(alice: Agent) -> None:
+    refused = alice.post("/sessions", {"settings": dict.fromkeys(map(str, range(100_000)), 0)})
+    assert_problem(refused, 422)
+    assert refused["detail"] == "body.settings has 100000 fields, most of them unknown."
+
+
 @pytest.mark.parametrize("wrong", ["wide", -1, 1.5, [], True])
 def test_the_error_of_an_invalid_budget_gives_the_limits(alice: Agent, wrong: Any) -> None:
     refused = alice.post("/sessions", {"settings": {"max_tokens": wrong}})

@@ -75,7 +75,7 @@ def test_a_key_is_known_as_soon_as_a_request_has_found_it(key: bytes) -> None:
         "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
     }  # fmt: skip
     asyncio.run(front(scope, receive, send))
-    holder = front._known.holder(client_of(API, header, "10.0.0.1"), "10.0.0.1")
+    holder = front.known_clients.holder(client_of(API, header, "10.0.0.1"), "10.0.0.1")
     assert holder.owner == (project if key == b"found" else b"10.0.0.1")
 
 

@@ -155,9 +155,7 @@ def test_the_number_of_queries_grows_with_the_sessions_and_not_with_their_square
     def queries(number: int) -> int:
         parent = run(project, f"{number} forks")
         forks = [fork(project, parent.pk) for _ in range(number)]
-        with CaptureQueriesContext(
-            connection,
-        ) as queried:
+        with CaptureQueriesContext(connection) as queried:
             unpacked(project, forks)
         return len(queried)
 

@@ -77,10 +77,10 @@ def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str)
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for ids in groups:
             rows = Session.objects.filter(project=project)
-            # The rows of a family can be long together, and the index needs only the titles.
-            found = (rows.only("project_id", "title") if len(ids) > 1 else rows.defer(None)).in_bulk(ids)
-            missing += [_missing(id, f"There is no session {id}.") for id in ids if id not in found]
-            sessions = [found[id] for id in ids if id in found]
+            # All rows of a family together can be long, and the index needs only their titles.
+            by_id = (rows.only("project_id", "title") if len(ids) > 1 else rows.defer(None)).in_bulk(ids)
+            missing += [_missing(id, f"There is no session {id}.") for id in ids if id not in by_id]
+            sessions = [by_id[id] for id in ids if id in by_id]
             if not sessions:
                 continue
             try:
@@ -91,8 +91,12 @@ def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str)
                         file.write(chunk.encode())
                         yield from buffer.take(_CHUNK_SIZE)
                 existing = set(rows.filter(pk__in=ids).values_list("pk", flat=True))
-                files += [_row(name, session) for session in sessions if session.pk in existing]
-                missing += [_missing(id, _DELETED) for id in found if id not in existing]
+                files += [
+                    {"file": name, "session": str(session.pk), "title": session.title}
+                    for session in sessions
+                    if session.pk in existing
+                ]
+                missing += [_missing(id, _DELETED) for id in by_id if id not in existing]
             except PlayheadError as error:
                 missing += [_missing(session.pk, error.detail) for session in sessions]
         index = {"format": format, "files": files, "not_exported": missing}
@@ -104,10 +108,6 @@ def _export(sessions: Sequence[Session], format: str, actor: str) -> Export:
     if len(sessions) > 1:
         return export_together(sessions, format, actor=actor)
     return export_session(sessions[0], format, actor=actor)
-
-
-def _row(file: str, session: Session) -> dict[str, str]:
-    return {"file": file, "session": str(session.pk), "title": session.title}
 
 
 def _missing(id: UUID, reason: str) -> dict[str, str]:

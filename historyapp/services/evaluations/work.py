@@ -44,7 +44,7 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
     Args:
         should_stop: called after each measured step.
     """
-    while (item := _claim(evaluation_id)) is not None:
+    while (item := claim(evaluation_id)) is not None:
         try:
             has_ended = _measure(item, should_stop)
         except _ClaimEnded:
@@ -76,7 +76,7 @@ def _next_claimable(evaluation_id: UUID, now: datetime) -> EvaluatedSession | No
     return items.filter(evaluation__state=Evaluation.State.RUNNING).select_related("evaluation").first()
 
 
-def _claim(evaluation_id: UUID) -> EvaluatedSession | None:
+def claim(evaluation_id: UUID) -> EvaluatedSession | None:
     with writing():
         if not Evaluation.objects.select_for_update().filter(pk=evaluation_id).exists():
             return None
@@ -101,7 +101,7 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
         item.head = session.head
     evaluation = item.evaluation
     evaluated = SessionEvaluation(
-        session, item.head, evaluation.choices, model=evaluation.model, keep_alive=_claim_check(item)
+        session, item.head, evaluation.choices, model=evaluation.model, keep_alive=claim_check(item)
     )
     read = evaluated.read
     note = "" if read.is_whole else f"Only its first {len(read.episodes):,} steps were read."
@@ -128,7 +128,7 @@ def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
     return _end(item, states.DONE, note)
 
 
-def _claim_check(item: EvaluatedSession) -> Callable[[], None]:
+def claim_check(item: EvaluatedSession) -> Callable[[], None]:
     """Returns a function that raises :class:`_ClaimEnded` if the claim is no longer valid.
 
     It extends the claim when a third of its time has passed, because some steps take longer than a claim.

@@ -94,11 +94,11 @@ def report_left_out(report: FileReport, left_out: Mapping[str, int]) -> None:
     """Reports the metadata that :func:`within_limits` leaves out, the largest first."""
     if not left_out:
         return
-    named = [f"{name[:_MAX_NAME]!r} ({_shown(size)})" for name, size in left_out.items()][:_MAX_NAMED]
+    named = [f"{name[:_MAX_NAME]!r} ({_size_text(size)})" for name, size in left_out.items()][:_MAX_NAMED]
     more = f" and {len(left_out) - _MAX_NAMED:,} more" if len(left_out) > _MAX_NAMED else ""
     limit = f"at most {MAX_METADATA:,} characters of JSON are imported"
     report.skip(Skipped(1, f"the session's metadata: {', '.join(named)}{more} left out: {limit}"))
 
 
-def _shown(size: int) -> str:
+def _size_text(size: int) -> str:
     return f"{size:,} characters" if size <= MAX_METADATA else f"more than {MAX_METADATA:,} characters"

@@ -116,11 +116,11 @@ def test_a_killed_worker_loses_at_most_one_step(project: Project, monkeypatch: p
 def test_a_claim_is_renewed_while_one_step_takes_long(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    item = work._claim(started(project, record_lookups(project)).pk)
+    item = work.claim(started(project, record_lookups(project)).pk)
     assert item is not None
     later = timezone.now() + timedelta(hours=1)
     monkeypatch.setattr(work, "_claim_end", lambda: later)
-    check = work._claim_check(item)
+    check = work.claim_check(item)
     check()
     assert EvaluatedSession.objects.get().claimed_until == item.claimed_until
     monkeypatch.setattr(settings, "PLAYHEAD_CLAIM_SECONDS", 0)
