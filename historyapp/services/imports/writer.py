@@ -149,8 +149,9 @@ class SessionWriter:
     def _begin_batch(self, operation: Append | RewindTo) -> None:
         """If there are long steps, rewinds have batches of their own: the tails that they need are read
         before the transaction, so the entries before them must be stored."""
-        last = self._waiting[-1].operation if self._waiting and self._long_steps.has_any else operation
-        if isinstance(last, Append) is not isinstance(operation, Append):
+        if not self._waiting or not self._long_steps.has_any:
+            return
+        if isinstance(self._waiting[-1].operation, Append) != isinstance(operation, Append):
             self.flush()
 
     def _add_waiting(self, new: "_SourceOperation") -> None:
