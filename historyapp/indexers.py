@@ -123,7 +123,7 @@ def work_for_one_turn(key: UUID) -> bool:
         has_more = has_more or stopping.is_set() or time.monotonic() >= end
         return has_more
 
-    _BUILDERS[request.kind](request.id, should_stop)
+    BUILDERS[request.kind](request.id, should_stop)
     if has_more:
         TURNS.add(request._replace(requested_at=timezone.now()))
     return has_more
@@ -137,7 +137,7 @@ def _complete_names(session: UUID, should_stop: Callable[[], bool]) -> None:
             pass
 
 
-_BUILDERS: dict[IndexKind, Callable[[UUID, Callable[[], bool]], object]] = {
+BUILDERS: dict[IndexKind, Callable[[UUID, Callable[[], bool]], object]] = {
     "text": index_text,
     "names": _complete_names,
     "search": index_steps,

@@ -54,12 +54,12 @@ def _record_turns(monkeypatch: pytest.MonkeyPatch, unfinished: int = 0) -> list[
 
         return build
 
-    for kind in list(indexers._BUILDERS):
-        monkeypatch.setitem(indexers._BUILDERS, kind, builder(kind))
+    for kind in list(indexers.BUILDERS):
+        monkeypatch.setitem(indexers.BUILDERS, kind, builder(kind))
     return turns
 
 
-def test_messages_complete_each_index(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_complete_each_index() -> None:
     (session,) = _sessions("ours")
     drafts = [draft for number in range(10) for draft in (act(path=f"{number}.py"), ok(outputs="y" * 9000))]
     append(session.project, session.pk, drafts)
@@ -117,7 +117,7 @@ def test_messages_keep_no_task_thread_and_start_at_most_two_threads(monkeypatch:
         entered.release()
         assert release.wait(30)
 
-    monkeypatch.setitem(indexers._BUILDERS, "text", build)
+    monkeypatch.setitem(indexers.BUILDERS, "text", build)
     for session in _sessions(*[f"project {number}" for number in range(6)]):
         tasks.index_text(str(session.pk))
     try:
@@ -140,7 +140,7 @@ def test_an_index_that_cannot_be_built_delays_no_other(monkeypatch: pytest.Monke
     def fail(id: UUID, should_stop: Callable[[], bool]) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setitem(indexers._BUILDERS, "names", fail)
+    monkeypatch.setitem(indexers.BUILDERS, "names", fail)
     tasks.index_names(str(first.pk))
     tasks.index_text(str(second.pk))
     with pytest.raises(OperationalError):

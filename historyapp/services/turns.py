@@ -17,7 +17,7 @@ BATCH_SIZE = 50
 
 
 class ActiveWork(NamedTuple):
-    """A compression run or an evaluation that has not ended."""
+    """A compression run, an evaluation or an index that is not complete."""
 
     id: UUID
     project: UUID
