@@ -26,8 +26,8 @@ class Client(NamedTuple):
 
     id: bytes
     owner: bytes
-    """The project of the key or share link, or the person of the browser session. All clients of an owner share
-    its turns. For an address, equal to ``id``."""
+    """The project of the key or share link, or the person of the browser session. All clients of an owner
+    share its turns. For an address, equal to ``id``."""
 
 
 @dataclass(slots=True)
