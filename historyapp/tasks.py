@@ -35,6 +35,7 @@ from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions
+from historyapp.services.deletions import INTERRUPTED_AFTER, delete_hidden_sessions, hidden_sessions
 from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.reservations import short_connection
@@ -215,6 +216,14 @@ def count_figures() -> None:
                 log.exception("The figures of session %s cannot be counted.", session)
 
 
+@app.task(name="complete_deletions")
+def complete_deletions() -> None:
+    """Deletes the rest of sessions whose deletion was interrupted."""
+    with _only_once("deletions") as is_first:
+        if is_first:
+            delete_hidden_sessions(INTERRUPTED_AFTER)
+
+
 def sweep() -> None:
     """Wakes workers for unfinished bulk actions, evaluations and chores.
 
@@ -233,6 +242,8 @@ def sweep() -> None:
             compute_outcomes.delay()
         if sessions_to_count():
             count_figures.delay()
+        if hidden_sessions(INTERRUPTED_AFTER):
+            complete_deletions.delay()
     except (OperationalError, OSError) as error:
         log.warning("The broker cannot be reached; outcomes and figures wait for the next sweep: %s", error)
 

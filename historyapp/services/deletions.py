@@ -7,12 +7,14 @@ its own row last. If the process is killed between two parts, the next purge or 
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError
 from django.db.models import F, Model, QuerySet
+from django.utils import timezone
 
 from historyapp.models import (
     AuditRecord,
@@ -51,7 +53,7 @@ from historyapp.services.transactions import writing
 PART_SECONDS = 0.05
 """The number of rows of one transaction is adapted so that it takes about this long."""
 _FIRST_ROWS, _MAX_ROWS = 20, 5_000
-_MAX_CHARACTERS = 100_000
+_MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
 _MAX_STEPS = 200
 _EMPTY = {
@@ -61,7 +63,9 @@ _EMPTY = {
     "errors": 0, "tokens": 0, "cost": 0, "likely_failures": 0, "duration": 0, "shown_tokens": 0, "money": 0,
     "strip": "", "is_listed": True, "compress_at": None, "compress_at_tokens": None, "compression_due": False,
 }  # fmt: skip
-"""The columns of a hidden session, apart from the tail and the settings."""
+"""The columns of a hidden session. ``last_entry_at`` is the time when it was hidden."""
+INTERRUPTED_AFTER = timedelta(minutes=10)
+"""A worker completes the deletion of sessions that have been hidden for this long."""
 
 
 def hide(session: Session, actor: str, answers: StoredAnswers) -> None:
@@ -82,7 +86,12 @@ def hide(session: Session, actor: str, answers: StoredAnswers) -> None:
     runs.update(project=PURGED)
     Session.objects.filter(spawned_by=session).update(spawned_by=None)
     Session.objects.filter(pk=session.pk).update(
-        **_EMPTY, project=PURGED, settings={}, tail=empty_tail(), revision=F("revision") + 1
+        **_EMPTY,
+        project=PURGED,
+        settings={},
+        tail=empty_tail(),
+        last_entry_at=timezone.now(),
+        revision=F("revision") + 1,
     )
 
 
@@ -91,9 +100,21 @@ def own_entries(session: Session) -> int:
     return session.head - session.fork_position
 
 
-def delete_hidden_sessions() -> int:
-    """Deletes the rows of all hidden sessions, also those of a process that was killed. Returns how many."""
-    ids = list(Session.objects.filter(project=PURGED).order_by("pk").values_list("pk", flat=True))
+def hidden_sessions(older_than: timedelta | None = None) -> list[UUID]:
+    """The sessions whose deletion is not complete.
+
+    Args:
+        older_than: only those that were hidden at least so long ago. None: all, whatever the clock says.
+    """
+    hidden = Session.objects.filter(project=PURGED)
+    if older_than is not None:
+        hidden = hidden.filter(last_entry_at__lte=timezone.now() - older_than)
+    return list(hidden.order_by("pk").values_list("pk", flat=True))
+
+
+def delete_hidden_sessions(older_than: timedelta | None = None) -> int:
+    """Completes the deletions of processes that were killed. Returns how many."""
+    ids = hidden_sessions(older_than)
     for id in ids:
         delete_hidden(id)
     return len(ids)
@@ -148,15 +169,31 @@ def _delete_in_parts(rows: "QuerySet[Model]", column: str) -> None:
         last = list(rows.order_by(column).values_list(column, flat=True)[size - 1 : size])
         if not last and not rows.exists():
             return
-        with writing():
-            started = time.monotonic()
-            part = rows.filter(**{f"{column}__lte": last[0]}) if last else rows
-            _delete(part)
-            seconds = time.monotonic() - started
+        with _part() as part:
+            _delete(rows.filter(**{f"{column}__lte": last[0]}) if last else rows)
+        seconds = part.seconds
         if seconds < PART_SECONDS / 2:
             size = min(size * 2, _MAX_ROWS)
         elif seconds > PART_SECONDS:
             size = max(size // 2, 1)
+
+
+class _TimedPart:
+    """One transaction of a deletion."""
+
+    seconds = 0.0
+
+
+@contextmanager
+def _part() -> Iterator[_TimedPart]:
+    """A transaction, and on SQLite a pause after it, because waiting processes only poll for the lock."""
+    part = _TimedPart()
+    with writing():
+        started = time.monotonic()
+        yield part
+    part.seconds = time.monotonic() - started  # with the commit, which updates SQLite's text index
+    if on_sqlite():
+        time.sleep(min(part.seconds, PART_SECONDS))
 
 
 def _delete(part: "QuerySet[Model]") -> None:
@@ -197,7 +234,7 @@ def delete_search_steps(session: UUID) -> None:
 
 def _remove(part: list[tuple[int, str]]) -> None:
     """Each row is deleted with its tokens: FTS5 must not remove them twice."""
-    with writing():
+    with _part():
         for id, tokens in part:
             if SearchStep.objects.filter(pk=id).delete()[0] and tokens:
                 with suppress(DatabaseError):

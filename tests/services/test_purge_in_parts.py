@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from historyapp import tasks
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Project, SearchStep, Session
 from historyapp.models.projects import PURGED
@@ -211,3 +212,16 @@ def test_a_killed_purge_of_a_fork_does_not_block_its_parent(project: Project) ->
     hidden(project, child)
     assert purge(project, [parent.pk], timezone.now()) == Purged(1, 2)
     assert Session.objects.count() == 0
+
+
+def test_a_worker_completes_an_interrupted_deletion(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = long_session(project)
+    hidden(project, session)
+    monkeypatch.setattr(tasks.complete_deletions, "delay", tasks.complete_deletions)
+    tasks.sweep()
+    assert Entry.objects.count() == 31  # the process may still be running
+    Session.objects.update(last_entry_at=timezone.now() - deletions.INTERRUPTED_AFTER)
+    tasks.sweep()
+    assert Entry.objects.count() == Session.objects.count() == 0
