@@ -127,8 +127,9 @@ def logged_entries(
 
 
 def _readable_to(session: UUID, first: int, last: int, count: ReadCount) -> int:
-    """The last position up to which the stored bodies are within the limit. Reads only their lengths: SQLite
-    walks through a long body to read the columns after it.
+    """The last position up to which the stored bodies are within the limit, and one more, whose kind tells
+    whether a step ends before it. Reads only lengths: SQLite walks through a long body to read the columns
+    after it.
     """
     statement = (
         f"SELECT position, {length_of_body()} FROM historyapp_entry WHERE {_BETWEEN} ORDER BY position"  # noqa: S608 ours
@@ -137,7 +138,7 @@ def _readable_to(session: UUID, first: int, last: int, count: ReadCount) -> int:
     for position, length in fetch_all(statement, [uuid_value(session), first, last]):
         total += length
         if count.limit is not None and count.characters + total > count.limit:
-            return int(position) - 1
+            return int(position)
     return last
 
 

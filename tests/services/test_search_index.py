@@ -46,9 +46,9 @@ def test_a_body_is_read_only_when_it_is_needed_and_counted_before(session: Sessi
     record(session, ask("few"), ask("much " * 100_000), act("ls"))
     bodies = {entry.position: len(entry.body["content"]) for entry in Entry.objects.filter(position__lt=3)}
     assert bodies[2] == 500_000
-    count = ReadCount(400_000)
+    count = ReadCount()
     logged = list(logged_entries(session.pk, 1, session.head, count))
-    before = count.characters
+    count.limit, before = 400_000, count.characters
     body, size = logged[0].read()
     assert body["content"] == "few"
     assert count.characters == before + size
