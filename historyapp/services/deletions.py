@@ -6,7 +6,7 @@ its own row last. If the process is killed between two parts, the next purge or 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -42,8 +42,8 @@ from historyapp.models import (
 from historyapp.models.changes import ChangeKind
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
-from historyapp.models.search_steps import documents
-from historyapp.models.search_text_index import remove_words
+from historyapp.models.search_steps import ReadingStopped, documents
+from historyapp.models.search_text_index import remove_words, stored_tokens, words_of_session
 from historyapp.models.sessions import empty_tail
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
@@ -56,6 +56,8 @@ _FIRST_ROWS, _MAX_ROWS = 20, 5_000
 _MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
 _MAX_STEPS = 200
+_ROWS_AT_ONCE = 50
+"""The maximum number of rows whose tokens are read from the text index together."""
 _EMPTY = {
     "title": "", "agent": "", "model": "", "tags_text": "\n", "search_text": "", "metadata": {},
     "folder": "", "repository": "", "head": 0, "closed_spans": [], "tail_start": 1, "forked_from": None,
@@ -210,32 +212,51 @@ def _delete(part: "QuerySet[Model]") -> None:
 def delete_search_steps(session: UUID) -> None:
     """Deletes a session's rows and their tokens from SQLite's text index, which needs the old tokens.
 
-    They are computed from the entries before each transaction.
+    They are computed from the entries before each transaction. Tokens that cannot be computed, because
+    another version stored them or because their row was replaced, are read from the text index.
     """
-    rows = {
-        row.first_position: row for row in SearchStep.objects.filter(session=session).defer("open_tokens")
-    }
-    if not rows:
-        return
-    last = max([row.last_position for row in rows.values()])
+    stored = SearchStep.objects.filter(session=session).defer("open_tokens")
+    rows = {row.first_position: row for row in stored}
+    if rows:
+        _delete_computed(session, rows)
+    left = sorted(words_of_session(session))
+    for start in range(0, len(left), _ROWS_AT_ONCE):
+        for id, tokens in stored_tokens(left[start : start + _ROWS_AT_ONCE]).items():
+            with _part():
+                if id in words_of_session(session):
+                    SearchStep.objects.filter(pk=id).delete()
+                    _remove_words(id, tokens)
+
+
+def _delete_computed(session: UUID, rows: dict[int, SearchStep]) -> None:
+    """Deletes the rows whose tokens can be computed from the entries.
+
+    Args:
+        rows: the session's rows by their first position.
+    """
+    project, last = next(iter(rows.values())).project_id, max([row.last_position for row in rows.values()])
     part, size = list[tuple[int, str]](), 0
-    for document in documents(next(iter(rows.values())).project_id, session, min(rows), last):
-        row = rows.pop(document.first, None)
-        if row is None:
-            continue
-        # The tokens of another checksum are unknown. No search finds them without the row.
-        part.append((row.pk, document.tokens if row.checksum == document.checksum else ""))
-        size += len(document.tokens)
-        if size >= _MAX_CHARACTERS or len(part) >= _MAX_STEPS:
-            _remove(part)
-            part, size = [], 0
+    with suppress(ReadingStopped):  # another process has deleted the rows, and deletes the entries
+        for document in documents(project, session, min(rows), last):
+            row = rows.get(document.first)
+            if row is None or row.checksum != document.checksum:
+                continue
+            part.append((row.pk, document.tokens))
+            size += len(document.tokens)
+            if size >= _MAX_CHARACTERS or len(part) >= _MAX_STEPS:
+                _remove(part)
+                part, size = [], 0
     _remove(part)
 
 
-def _remove(part: list[tuple[int, str]]) -> None:
+def _remove(part: Sequence[tuple[int, str]]) -> None:
     """Each row is deleted with its tokens: FTS5 must not remove them twice."""
     with _part():
         for id, tokens in part:
-            if SearchStep.objects.filter(pk=id).delete()[0] and tokens:
-                with suppress(DatabaseError):
-                    remove_words([(id, tokens)])
+            if SearchStep.objects.filter(pk=id).delete()[0]:
+                _remove_words(id, tokens)
+
+
+def _remove_words(id: int, tokens: str) -> None:
+    with suppress(DatabaseError):  # a damaged text index must not keep the log
+        remove_words([(id, tokens)])

@@ -12,7 +12,7 @@ from historyapp import tasks
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Project, SearchStep, Session
 from historyapp.models.projects import PURGED
-from historyapp.models.search_text_index import words_of_session
+from historyapp.models.search_text_index import stored_tokens, words_of_session
 from historyapp.services import deletions
 from historyapp.services.append import append
 from historyapp.services.retention import Purged, purge
@@ -225,3 +225,19 @@ def test_a_worker_completes_an_interrupted_deletion(
     Session.objects.update(last_entry_at=timezone.now() - deletions.INTERRUPTED_AFTER)
     tasks.sweep()
     assert Entry.objects.count() == Session.objects.count() == 0
+
+
+@pytest.mark.skipif("config.getoption('database') == 'postgres'", reason="tokens are deleted with their row")
+def test_tokens_that_cannot_be_computed_are_removed_too(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "_ROWS_AT_ONCE", 2)
+    session, kept = long_session(project, 5), long_session(project, 1)
+    ids = list(SearchStep.objects.filter(session=session).values_list("pk", flat=True))
+    SearchStep.objects.filter(pk__in=ids[:3]).update(checksum=1)  # as another version computed it
+    SearchStep.objects.get(pk=ids[3]).delete()  # as a replaced row
+    assert stored_tokens(ids).keys() == set(ids)
+    assert "word3" in stored_tokens(ids)[ids[3]].split()
+    purge(project, [session.pk], days_ago(-1))
+    assert stored_tokens(ids) == {}
+    assert len(words_of_session(kept.pk)) == 1
