@@ -73,7 +73,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "folded": folded_under([session.pk for session in page.sessions]),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
-        "page_size": PAGE,
+        "page_size": PAGE + (len(groups.rows) + groups.has_more if groups else 0),
         "events_after": after,
     }
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request

@@ -134,6 +134,15 @@ def test_at_most_200_groups_are_shown(alice: Client, project: Project) -> None:
     assert "Only the first 200 groups are shown" in text(page)
 
 
+def test_a_list_with_many_groups_still_updates_itself(alice: Client, project: Project) -> None:
+    """It does not once further rows are loaded: the browser finds a row with a higher number."""
+    for number in range(60):
+        create_session(project, names={"agent": f"agent {number}"})
+    page = html(alice.get("/?group=agent&open=agent+1"))
+    (limit,) = re.findall(r"tbody tr:nth-child\((\d+)\)", page)
+    assert 60 < page.count("<tr", page.index("<tbody>")) < int(limit)
+
+
 @pytest.mark.parametrize("query", ["group=model", "group=x"])
 def test_an_unknown_grouping_is_a_422_with_the_valid_ones(alice: Client, query: str) -> None:
     response = alice.get(f"/?{query}")
