@@ -2,12 +2,10 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from historyapp.api.fields import Line, Position, RequestBody
+from historyapp.api.fields import Line, Position, RequestBody, json_limit
 from historyapp.core.formats import FORMATS
-from historyapp.core.json import is_longer
 from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
 from historyapp.services.contexts import RequestedContext
@@ -27,6 +25,12 @@ MAX_TOOLS_SIZE = 1_000_000
 PolicyName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(POLICIES)})]
 FormatName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(FORMATS)})]
 ModelName = Annotated[Line, Field(max_length=200)]
+Tools = Annotated[
+    list[dict[Text, Any]],
+    json_limit(
+        MAX_TOOLS_SIZE, "have more than {limit} characters as JSON. Send fewer tools, or shorten them"
+    ),
+]
 
 _TOOL = {
     "name": "read_file",
@@ -35,23 +39,13 @@ _TOOL = {
 }
 
 
-def _check_tools_size(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if is_longer(tools, MAX_TOOLS_SIZE):
-        raise PydanticCustomError(
-            "tools_size",
-            "have more than {limit} characters as JSON. Send fewer tools, or shorten them",
-            {"limit": f"{MAX_TOOLS_SIZE:,}"},
-        )
-    return tools
-
-
 class ContextBody(RequestBody):
     """Base of requests for a context."""
 
     policy: PolicyName | None = Field(default=None, description=POLICY)
     format: FormatName | None = Field(default=None, description=FORMAT)
     max_tokens: Position | None = Field(default=None, description=MAX_TOKENS_DESCRIPTION + " Null: no limit.")
-    tools: Annotated[list[dict[Text, Any]], AfterValidator(_check_tools_size)] = Field(
+    tools: Tools = Field(
         default_factory=list,
         max_length=500,
         description="Functions that the model may call, in any provider's shape: at most "

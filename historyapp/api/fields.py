@@ -123,19 +123,27 @@ Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=
 Metadata = dict[Text, Any]
 
 
-def _check_metadata_size(metadata: dict[str, Any]) -> dict[str, Any]:
-    if is_longer(metadata, MAX_METADATA):
-        raise PydanticCustomError(
-            "metadata_size",
-            "has more than {limit} characters as JSON. Send less, and append larger facts as entries",
-            {"limit": f"{MAX_METADATA:,}"},
-        )
-    return metadata
+def json_limit(limit: int, message: str) -> AfterValidator:
+    """Refuses a value with more characters as compact JSON in ASCII.
+
+    Args:
+        message: the error; ``{limit}`` stands for the limit.
+    """
+
+    def check(value: Any) -> Any:
+        if is_longer(value, limit):
+            raise PydanticCustomError("json_size", message, {"limit": f"{limit:,}"})
+        return value
+
+    return AfterValidator(check)
 
 
 SessionMetadata = Annotated[
     Metadata,
-    AfterValidator(_check_metadata_size),
+    json_limit(
+        MAX_METADATA,
+        "has more than {limit} characters as JSON. Send less, and append larger facts as entries",
+    ),
     Field(description=f"Any fields, at most {MAX_METADATA:,} characters as compact JSON in ASCII."),
 ]
 
