@@ -6,7 +6,7 @@ it is also found in another spelling: a file by its last two parts, a short hash
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from historyapp.core.call_subjects import call_subject
 from historyapp.core.content import plain_text
@@ -29,7 +29,6 @@ from historyapp.core.name_pages import Group, key_of
 VERSION = 1
 """The version of the rules for names and keys. Indexes of another version are not read but rebuilt."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
-NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
 GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "result")
 """The roles of text that the agent was given. The other roles are text that it wrote."""
