@@ -47,11 +47,15 @@ from historyapp.models.search_text_index import remove_words, stored_tokens, wor
 from historyapp.models.sessions import empty_tail
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
-from historyapp.services.idempotency import StoredAnswers
+from historyapp.services.idempotency import StoredAnswers, empty_responses
 from historyapp.services.transactions import writing
 
 PART_SECONDS = 0.05
 """The number of rows of one transaction is adapted so that it takes about this long."""
+_ACTION = "purge"
+"""The action of the audit record of a deletion. It also names the session's former project."""
+_RESPONSES_AT_ONCE, _RECORDS_AT_ONCE = 10, 500
+"""The maximum numbers of stored responses, of up to a MB each, and of audit records in one transaction."""
 _FIRST_ROWS, _MAX_ROWS = 20, 5_000
 _MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
@@ -70,16 +74,13 @@ INTERRUPTED_AFTER = timedelta(minutes=10)
 """A worker completes the deletion of sessions that have been hidden for this long."""
 
 
-def hide(session: Session, actor: str, answers: StoredAnswers) -> None:
-    """Makes a session unreadable, within the caller's transaction, which has locked it. This is final.
-
-    Its audit records lose their details, its stored responses are emptied, and the deletion is recorded.
+def hide(session: Session, actor: str) -> None:
+    """Makes a session unreadable and records its deletion, within the caller's transaction, which has locked
+    it. This is final.
     """
     Project.objects.get_or_create(pk=PURGED)
-    answers.forget(session.pk)
-    AuditRecord.objects.filter(project=session.project_id, session=session.pk).update(detail={})
     detail = {"entries": own_entries(session), "steps": session.steps}
-    add_audit_record(session.project_id, actor, "purge", session.pk, detail)
+    add_audit_record(session.project_id, actor, _ACTION, session.pk, detail)
     record_change(session, ChangeKind.SESSION_DELETED)
     ShareLink.objects.filter(session=session).delete()
     ImportSource.objects.filter(session=session).delete()
@@ -122,8 +123,13 @@ def delete_hidden_sessions(older_than: timedelta | None = None) -> int:
     return len(ids)
 
 
-def delete_hidden(session: UUID) -> None:
-    """Deletes the rows of a hidden session. Must not be called within a transaction."""
+def delete_hidden(session: UUID, answers: StoredAnswers | None = None) -> None:
+    """Deletes the rows of a hidden session. Must not be called within a transaction.
+
+    Args:
+        answers: of the sessions that are deleted together.
+    """
+    _empty_texts(session, answers)
     if on_sqlite():  # before the entries, from which the tokens are computed
         delete_search_steps(session)
     for rows, column in _rows_of(session):
@@ -138,6 +144,22 @@ def delete_hidden(session: UUID) -> None:
         retention_pass = RetentionPass.objects.create()
         Session.objects.get(pk=session).delete()
         retention_pass.delete()
+
+
+def _empty_texts(session: UUID, answers: StoredAnswers | None) -> None:
+    """Empties the stored responses about a session, and the details of its audit records."""
+    record = AuditRecord.objects.filter(session=session, action=_ACTION).order_by("-created_at").first()
+    if record is None:
+        return
+    keys = (answers or StoredAnswers(record.project_id, [session])).take_keys(session)
+    for start in range(0, len(keys), _RESPONSES_AT_ONCE):
+        with _part():
+            empty_responses(keys[start : start + _RESPONSES_AT_ONCE])
+    audited = AuditRecord.objects.filter(project=record.project_id, session=session).exclude(action=_ACTION)
+    ids = list(audited.values_list("pk", flat=True))
+    for start in range(0, len(ids), _RECORDS_AT_ONCE):
+        with _part():
+            AuditRecord.objects.filter(pk__in=ids[start : start + _RECORDS_AT_ONCE]).update(detail={})
 
 
 def _lock(rows: "QuerySet[Any]") -> list[Any]:

@@ -22,7 +22,6 @@ context."""
 _PURGE_EVERY = 100
 _MIN_KEPT_KEYS = 1_000
 """This many of the newest keys are kept at any age, because the clock may be wrong."""
-_BATCH_SIZE = 500
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _STATUS_PURGED = 409
 """The status of a stored response that was emptied because its session was purged."""
@@ -108,42 +107,37 @@ def _store(row: IdempotencyKey, response: StoredResponse) -> None:
 
 
 class StoredAnswers:
-    """The stored responses about sessions that are to be purged, found before their transactions.
+    """The stored responses about sessions that are purged.
 
-    The search reads all keys of the project, so writers must not wait for it. A transaction reads only the
-    keys that were added later. On PostgreSQL a later key may have a lower number, but no writer waits for
-    the transaction: it reads all keys again.
+    The keys stay, so that a repeated request is refused and does not create the session again.
     """
 
-    def __init__(self, project: Project, sessions: Collection[UUID]) -> None:
+    def __init__(self, project: UUID, sessions: Collection[UUID]) -> None:
         self._rows = IdempotencyKey.objects.filter(project=project).exclude(status=_STATUS_PURGED)
         self._wanted, self._last = {str(id) for id in sessions}, 0
         self._found: dict[str, list[int]] = {}
-        if on_sqlite():
-            self._read()
 
-    def _read(self) -> None:
-        """Reads the keys that were added since the last call."""
+    def take_keys(self, session: UUID) -> list[int]:
+        """The primary keys of the responses about a session to which no response is added any more.
+
+        On SQLite, reads only the keys that were added since the last call. On PostgreSQL a later key may have
+        a lower number, so it reads all keys of the project again.
+        """
+        if not on_sqlite():
+            self._last = 0
+            self._found.clear()
         rows = self._rows.filter(pk__gt=self._last).order_by("pk").values_list("pk", "sessions")
         for pk, sessions in rows.iterator():
             # Rows of earlier versions do not name their sessions, so they count for all.
             for id in self._wanted if sessions is None else self._wanted.intersection(sessions.split()):
                 self._found.setdefault(id, []).append(pk)
-            if on_sqlite():
-                self._last = pk
+            self._last = pk
+        return self._found.pop(str(session), [])
 
-    def forget(self, session: UUID) -> None:
-        """Empties the responses about a session, within the caller's transaction, which has locked it.
 
-        The keys stay, so that a repeated request is refused and does not create the session again.
-        """
-        if not on_sqlite():
-            self._found.clear()
-        self._read()
-        purged_keys = self._found.pop(str(session), [])
-        for start in range(0, len(purged_keys), _BATCH_SIZE):
-            batch = purged_keys[start : start + _BATCH_SIZE]
-            IdempotencyKey.objects.filter(pk__in=batch).update(status=_STATUS_PURGED, response="")
+def empty_responses(keys: Collection[int]) -> None:
+    """Empties stored responses, within the caller's transaction."""
+    IdempotencyKey.objects.filter(pk__in=keys).update(status=_STATUS_PURGED, response="")
 
 
 def _check_key(key: str) -> None:

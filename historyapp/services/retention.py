@@ -104,26 +104,24 @@ def purge(
     """
     delete_hidden_sessions()
     candidates = [session.pk for session in purgeable(project, archived_before, sessions)]
-    answers = StoredAnswers(project, candidates)
+    answers = StoredAnswers(project.pk, candidates)
     count = entries = 0
     for id in candidates:
-        hidden = _hide(project, id, archived_before, answers, actor)
+        hidden = _hide(project, id, archived_before, actor)
         if hidden is not None:
-            delete_hidden(id)
+            delete_hidden(id, answers)
             count, entries = count + 1, entries + own_entries(hidden)
     return Purged(count, entries)
 
 
-def _hide(
-    project: Project, id: UUID, archived_before: datetime, answers: StoredAnswers, actor: str
-) -> Session | None:
+def _hide(project: Project, id: UUID, archived_before: datetime, actor: str) -> Session | None:
     """Hides a session if it may still be deleted. Returns it as it was before, otherwise None."""
     with writing():
         # Workers lock runs before they lock the session or add rows that refer to them.
         list(CompressionRun.objects.select_for_update().filter(session=id).order_by("pk").values_list("pk"))
         list(Session.objects.select_for_update().filter(pk=id, project=project).values_list("pk"))
         for session in purgeable(project, archived_before, [id]):
-            hide(session, actor, answers)
+            hide(session, actor)
             return session
     return None
 

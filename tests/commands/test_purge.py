@@ -73,7 +73,7 @@ def test_a_fork_that_blocks_a_session_is_named(run: Run, old: UUID) -> None:
 
 
 def test_an_interrupted_deletion_is_completed(run: Run, old: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(session: UUID) -> None:
+    def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

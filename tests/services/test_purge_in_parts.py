@@ -152,7 +152,7 @@ def test_the_rows_are_deleted_in_transactions_of_limited_size(
 def hidden(project: Project, session: Session) -> None:
     """Starts a purge, which is killed after its first transaction."""
 
-    def kill(session: object) -> None:
+    def kill(*arguments: object) -> None:
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
