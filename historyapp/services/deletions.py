@@ -237,10 +237,7 @@ def delete_search_steps(session: UUID) -> None:
     They are computed from the entries before each transaction. Tokens that cannot be computed, because
     another version stored them or because their row was replaced, are read from the text index.
     """
-    stored = SearchStep.objects.filter(session=session).defer("open_tokens")
-    rows = {row.first_position: row for row in stored}
-    if rows:
-        _delete_computed(session, rows)
+    _delete_computed(session)
     left = sorted(words_of_session(session))
     for start in range(0, len(left), _ROWS_AT_ONCE):
         for id, tokens in stored_tokens(left[start : start + _ROWS_AT_ONCE]).items():
@@ -250,20 +247,21 @@ def delete_search_steps(session: UUID) -> None:
                     _remove_words(id, tokens)
 
 
-def _delete_computed(session: UUID, rows: dict[int, SearchStep]) -> None:
-    """Deletes the rows whose tokens can be computed from the entries.
-
-    Args:
-        rows: the session's rows by their first position.
-    """
-    project, last = next(iter(rows.values())).project_id, max([row.last_position for row in rows.values()])
+def _delete_computed(session: UUID) -> None:
+    """Deletes the rows whose tokens can be computed from the entries."""
+    stored = SearchStep.objects.filter(session=session)
+    newest = stored.order_by("-first_position").first()
+    if newest is None:
+        return
+    columns = stored.values_list("first_position", "id", "checksum")
+    rows = {first: (id, checksum) for first, id, checksum in columns.iterator()}
     part, size = list[tuple[int, str]](), 0
     with suppress(ReadingStopped):  # another process has deleted the rows, and deletes the entries
-        for document in documents(project, session, min(rows), last):
-            row = rows.get(document.first)
-            if row is None or row.checksum != document.checksum:
+        for document in documents(newest.project_id, session, min(rows), newest.last_position):
+            id, checksum = rows.get(document.first, (0, 0))
+            if not id or checksum != document.checksum:
                 continue
-            part.append((row.pk, document.tokens))
+            part.append((id, document.tokens))
             size += len(document.tokens)
             if size >= _MAX_CHARACTERS or len(part) >= _MAX_STEPS:
                 _remove(part)
