@@ -96,7 +96,7 @@ def test_a_damaged_line_is_named_and_the_others_imported(alice: Agent, run: Agen
 
 
 def test_a_collision_with_another_import_is_a_conflict(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    def collide(job: object, start: object) -> None:
+    def collide(*_: object) -> None:
         raise IntegrityError
 
     with monkeypatch.context() as patch:
