@@ -11,8 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
-from historyapp.models import IdempotencyKey, Project
+from historyapp.models import IdempotencyKey, Project, Session
 from historyapp.models.fields import on_sqlite
+from historyapp.models.projects import PURGED
 from historyapp.services.transactions import writing, writing_together
 
 KEPT_FOR = timedelta(days=7)
@@ -99,11 +100,20 @@ def _claim(row: IdempotencyKey) -> None:
 def _store(row: IdempotencyKey, response: StoredResponse) -> None:
     is_kept = len(response.body) <= KEPT_CHARACTERS
     row.status, row.response = (response.status, response.body) if is_kept else (_STATUS_TOO_LONG, "")
+    if response.sessions and _is_any_hidden(response.sessions):
+        row.status, row.response = _STATUS_PURGED, ""
     row.sessions = " ".join(sorted(str(id) for id in response.sessions))
     row.save(update_fields=["status", "response", "sessions"])
     if row.pk % _PURGE_EVERY == 0:
         old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
         old.filter(pk__lte=row.pk - _MIN_KEPT_KEYS).delete()
+
+
+def _is_any_hidden(sessions: Collection[UUID]) -> bool:
+    """Whether a purge has hidden one of the sessions. Otherwise it waits for the end of the caller's
+    transaction, and then finds the stored response."""
+    locked = Session.objects.select_for_update(no_key=True).filter(pk__in=list(sessions)).order_by("pk")
+    return PURGED in list(locked.values_list("project_id", flat=True))
 
 
 class StoredAnswers:

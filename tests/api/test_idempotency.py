@@ -8,11 +8,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from historyapp.api import contexts
 from historyapp.core import prepared
 from historyapp.core.entries import EntryDraft
 from historyapp.core.prepared import Prepared
-from historyapp.models import Entry, IdempotencyKey, Project, Snapshot
-from historyapp.services import actions, append, idempotency
+from historyapp.models import Entry, IdempotencyKey, Project, Session, Snapshot
+from historyapp.models.projects import PURGED
+from historyapp.services import actions, append, idempotency, snapshots
 from historyapp.services.retention import purge, purgeable
 from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
@@ -225,3 +227,18 @@ def test_a_long_response_is_not_stored_and_its_request_not_processed_again(
     assert_problem(run.post("/contexts", {"record": False}, KEY), 422, "another request")
     assert Snapshot.objects.count() == snapshots
     assert IdempotencyKey.objects.get(key=KEY["Idempotency-Key"]).response == ""
+
+
+def test_a_response_about_a_session_that_a_purge_has_hidden_is_not_stored(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The purge has already looked for the responses that it empties."""
+
+    def hide_and_record(*arguments: Any, **options: Any) -> Snapshot:
+        Project.objects.get_or_create(pk=PURGED)
+        Session.objects.update(project=PURGED)
+        return snapshots.record_snapshot(*arguments, **options)
+
+    monkeypatch.setattr(contexts, "record_snapshot", hide_and_record)
+    assert run.post("/contexts", {}, {"Idempotency-Key": "late"}).status == 201
+    assert IdempotencyKey.objects.get(key="late").response == ""

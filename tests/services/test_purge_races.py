@@ -157,7 +157,7 @@ OPERATIONS: dict[Callable[[Race], None], set[int]] = {
     update_indexes: set(),
     count_figures: set(),
     build_a_context: {201, 404},
-    append_an_action: {201, 404},
+    append_an_action: {201, 404, 409},
     start_a_compression: {202, 404},
     make_a_fork: {201, 404},
     start_a_bulk_action: {202},
