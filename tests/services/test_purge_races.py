@@ -158,7 +158,7 @@ OPERATIONS: dict[Callable[[Race], None], set[int]] = {
     count_figures: set(),
     build_a_context: {201, 404},
     append_an_action: {201, 404, 409},
-    start_a_compression: {202, 404},
+    start_a_compression: {202, 404, 409},
     make_a_fork: {201, 404},
     start_a_bulk_action: {202},
     start_and_cancel_an_evaluation: {200, 202, 422},
