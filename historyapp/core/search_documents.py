@@ -127,7 +127,7 @@ class _StepReader:
         self._call_facets: list[str] = []
         self._has: set[str] = set()
         """What the step has, for the facet ``has``."""
-        self._read = {True: 0, False: 0}
+        self._inputs_read = self._others_read = 0
         """The characters read: of entries before the output, and of others."""
 
     def add(self, logged: UnreadEntry) -> None:
@@ -136,12 +136,15 @@ class _StepReader:
             self._output = self._output or logged
         elif logged.kind in _ADDS:
             self._has.add(_ADDS[logged.kind])
-        is_before = logged.kind in _BEFORE
-        if self._read[is_before] >= MAX_READ:
+        is_input = logged.kind in _BEFORE
+        if (self._inputs_read if is_input else self._others_read) >= MAX_READ:
             self._texts.is_capped = True
             return
         body, size = logged.read()
-        self._read[is_before] += size
+        if is_input:
+            self._inputs_read += size
+        else:
+            self._others_read += size
         entry = Entry(logged.position, load_body(logged.kind, body), logged.at, {}, logged.tokens)
         self._tail = advance(self._tail, entry, excerpts=False).tail
         for passage in passages(logged.position, logged.step, logged.kind, body):

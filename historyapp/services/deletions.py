@@ -47,7 +47,7 @@ from historyapp.models.search_text_index import remove_words, stored_tokens, wor
 from historyapp.models.sessions import empty_tail
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
-from historyapp.services.idempotency import StoredAnswers, empty_responses
+from historyapp.services.idempotency import PurgedResponses, empty_responses
 from historyapp.services.transactions import writing
 
 PART_SECONDS = 0.05
@@ -123,13 +123,13 @@ def delete_hidden_sessions(older_than: timedelta | None = None) -> int:
     return len(ids)
 
 
-def delete_hidden(session: UUID, answers: StoredAnswers | None = None) -> None:
+def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> None:
     """Deletes the rows of a hidden session. Must not be called within a transaction.
 
     Args:
-        answers: of the sessions that are deleted together.
+        responses: of the sessions that are deleted together.
     """
-    _empty_texts(session, answers)
+    _empty_texts(session, responses)
     if on_sqlite():  # before the entries, from which the tokens are computed
         delete_search_steps(session)
     for rows, column in _rows_of(session):
@@ -146,12 +146,12 @@ def delete_hidden(session: UUID, answers: StoredAnswers | None = None) -> None:
         retention_pass.delete()
 
 
-def _empty_texts(session: UUID, answers: StoredAnswers | None) -> None:
+def _empty_texts(session: UUID, responses: PurgedResponses | None) -> None:
     """Empties the stored responses about a session, and the details of its audit records."""
     record = AuditRecord.objects.filter(session=session, action=_ACTION).order_by("-created_at").first()
     if record is None:
         return
-    keys = (answers or StoredAnswers(record.project_id, [session])).take_keys(session)
+    keys = (responses or PurgedResponses(record.project_id, [session])).take_keys(session)
     for start in range(0, len(keys), _RESPONSES_AT_ONCE):
         with _part():
             empty_responses(keys[start : start + _RESPONSES_AT_ONCE])

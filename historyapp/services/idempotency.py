@@ -116,7 +116,7 @@ def _is_any_hidden(sessions: Collection[UUID]) -> bool:
     return PURGED in list(locked.values_list("project_id", flat=True))
 
 
-class StoredAnswers:
+class PurgedResponses:
     """The stored responses about sessions that are purged.
 
     The keys stay, so that a repeated request is refused and does not create the session again.

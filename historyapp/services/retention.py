@@ -18,7 +18,7 @@ from historyapp.core.dates import UNDATED
 from historyapp.core.errors import Conflict
 from historyapp.models import AuditRecord, CompressionRun, Entry, Project, Session
 from historyapp.services.deletions import delete_hidden, delete_hidden_sessions, hide, own_entries
-from historyapp.services.idempotency import StoredAnswers
+from historyapp.services.idempotency import PurgedResponses
 from historyapp.services.transactions import writing
 
 
@@ -104,12 +104,12 @@ def purge(
     """
     delete_hidden_sessions()
     candidates = [session.pk for session in purgeable(project, archived_before, sessions)]
-    answers = StoredAnswers(project.pk, candidates)
+    responses = PurgedResponses(project.pk, candidates)
     count = entries = 0
     for id in candidates:
         hidden = _hide(project, id, archived_before, actor)
         if hidden is not None:
-            delete_hidden(id, answers)
+            delete_hidden(id, responses)
             count, entries = count + 1, entries + own_entries(hidden)
     return Purged(count, entries)
 

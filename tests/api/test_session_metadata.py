@@ -50,7 +50,7 @@ def test_characters_beyond_ascii_count_as_they_are_stored(alice: Agent) -> None:
 
 
 def test_larger_metadata_of_an_earlier_version_stays(alice: Agent, session_id: str) -> None:
-    address, stored = f"/sessions/{session_id}", {"cwd": "/work/" + "a" * 3_000, "log": "x" * 200_000}
+    address, stored = f"/sessions/{session_id}", {"cwd": "/srv/" + "a" * 3_000, "log": "x" * 200_000}
     Session.objects.filter(pk=session_id).update(metadata=stored)
     assert alice.get(address)["metadata"] == stored
     assert alice.patch(address, {"title": "renamed"})["metadata"] == stored
