@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from historyapp.core.text import clean
+from historyapp.core.text import clean_value
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -25,7 +25,7 @@ def beginning(parts: Iterable[str], length: int) -> str:
 
 def json_beginning(value: Any, length: int) -> str:
     """The beginning of :func:`historyapp.core.json.json_text`: more than ``length`` characters, or all."""
-    return clean(beginning(_JSON.iterencode(value), length))
+    return beginning(_JSON.iterencode(clean_value(value)), length)
 
 
 def repr_parts(value: Any, length: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from historyapp.core.beginnings import beginning, json_beginning, repr_parts
@@ -45,6 +45,8 @@ def calling(name: str, arguments: Any) -> ModelOutput:
 
 @settings(max_examples=examples(300))
 @given(VALUES)
+@example({"\0": None})
+@example({"\0": 1, "\ufffd": 2})
 def test_the_beginning_of_a_repr_or_json_is_that_of_the_whole(value: Any) -> None:
     assert beginning(repr_parts(value, LENGTH), LENGTH)[:LENGTH] == repr(value)[:LENGTH]
     assert json_beginning(value, LENGTH)[:LENGTH] == json_text(value)[:LENGTH]
