@@ -13,8 +13,9 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connection
 from schemathesis.core.failures import Failure
 from schemathesis.engine import events, from_schema
+from schemathesis.engine.recorder import RecordedScenario, ScenarioRecorder
 from schemathesis.generation.meta import CoveragePhaseData
-from schemathesis.openapi.checks import UseAfterFree
+from schemathesis.openapi.checks import EnsureResourceAvailability, UseAfterFree
 from schemathesis.schemas import BaseSchema
 
 from historyapp.api.root import api
@@ -149,7 +150,11 @@ def failures_of(event: events.ScenarioFinished) -> dict[str, str]:
     failures = {}
     for case_id, checks in event.recorder.checks.items():
         for check in checks:
-            if check.failure_info is not None and not is_about_kept_data(check.failure_info.failure):
+            failure = check.failure_info and check.failure_info.failure
+            excused = failure and (
+                is_about_kept_data(failure) or follows_a_replay(failure, event.recorder, case_id)
+            )
+            if failure and not excused:
                 case = event.recorder.cases[case_id].value
                 failures[f"{check.name}: {case.operation.label}"] = case.as_curl_command()[:1000]
     return failures
@@ -160,6 +165,18 @@ def is_about_kept_data(failure: Failure) -> bool:
     return isinstance(failure, UseAfterFree) and KEEPING.fullmatch(failure.free) is not None
 
 
+def follows_a_replay(failure: Failure, recorder: RecordedScenario, case_id: str) -> bool:
+    """Whether the POST that should have created the missing resource was a repeated one.
+
+    Its response is the stored one, and an earlier sequence of requests may have deleted the resource.
+    """
+    if not isinstance(failure, EnsureResourceAvailability):
+        return False
+    parent = recorder.find_parent(case_id=case_id)
+    response = parent and recorder.find_response(case_id=parent.id)
+    return response is not None and "idempotency-replayed" in response.headers
+
+
 @pytest.mark.parametrize(
     ("path", "excused"),
     [("sessions/1", True), ("sessions/1/compressions/2", True), ("sessions/1/summaries/2", False)],
@@ -168,3 +185,22 @@ def test_only_a_session_or_a_compression_can_be_read_after_its_delete(path: str,
     url = f"/api/v1/{path}"
     failure = UseAfterFree(operation="", message="", free=f"DELETE {url}", usage=f"GET {url}")
     assert is_about_kept_data(failure) is excused
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("_in_process")
+@pytest.mark.parametrize("repeated", [True, False])
+def test_a_missing_resource_is_excused_if_its_post_was_repeated(repeated: bool) -> None:
+    key = key_for(Project.objects.create(name="Alice's"), "schemathesis")
+    headers = {"Authorization": f"Bearer {key}"}
+    schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())
+    body: dict[str, Any] = {"name": "failed", "query": "status:error"}
+    create = schema["/api/v1/searches"]["POST"].Case(body=body, headers={"Idempotency-Key": "1"})
+    delete = schema["/api/v1/searches/{search_id}"]["DELETE"].Case()
+    recorder = ScenarioRecorder(label="")
+    recorder.record_case(case=create)
+    recorder.record_case(case=delete, parent_id=create.id)
+    for _ in range(2 if repeated else 1):
+        recorder.record_response(case_id=create.id, response=create.call(headers=headers))
+    failure = EnsureResourceAvailability(operation="", message="", created_with="", not_available_with="")
+    assert follows_a_replay(failure, recorder, delete.id) is repeated
