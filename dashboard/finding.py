@@ -55,6 +55,13 @@ class TextHits:
         return [step.number for step in self.steps]
 
     @property
+    def searched(self) -> tuple[int, int]:
+        """The first and the last step that the search has covered, as far as the found steps show."""
+        numbers = self.numbers or [0]
+        first = numbers[0] if self.after else 1
+        return first, self.location.steps if self.more is None else numbers[-1]
+
+    @property
     def listed(self) -> list[StepHit]:
         """The steps to list. If there are many, only those around the playhead."""
         start = max(0, min(self.place - LISTED // 2, len(self.steps) - LISTED))

@@ -1,5 +1,6 @@
 """The minimap of a long session: the whole run, and in it the part that the timeline shows."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,8 +15,8 @@ FLOOR, MIN = 16, 3
 """The bottom of the failure columns, and the height of the column of a share with one failure."""
 SHORT, LONG = 2, 5
 """The heights of the lines of a share with few inputs or compactions, and of the share with the most."""
-HIT = "6v6"
-"""The start and the height of a hit's line, between the lines of inputs and compactions."""
+HIT_SLOTS, HIT_LANE, MIN_HIT = 250, 7, 5
+"""Parts of the lane of hits, its height, and the height of the column of a part with few hits."""
 SLICES = 20
 """Links into which the whole width is divided."""
 
@@ -45,7 +46,10 @@ class Minimap:
     compactions: str
     """The path of lines from the lower edge for compactions; longer where they are denser."""
     hits: str
-    """The path of lines at steps that contain the search text; close steps share one line."""
+    """The path of the columns of steps that contain the search text, in a lane below the picture; higher
+    where they are denser. Empty without any: then there is no lane."""
+    searched: tuple[int, int]
+    """The first and the last step that the search has covered."""
     slices: list[MapSlice]
 
     @property
@@ -65,12 +69,24 @@ class Minimap:
         return percent(self.last - self.first + 1, self.steps)
 
     @property
+    def searched_from(self) -> str:
+        return percent(self.searched[0] - 1, self.steps)
+
+    @property
+    def searched_to(self) -> str:
+        return percent(self.searched[1], self.steps)
+
+    @property
     def playhead(self) -> str:
         return percent(self.location.step - 0.5, self.steps)
 
 
 def draw_map(
-    location: Location, form: TimelineForm, shown: Sequence[StepShare], hits: Sequence[int] = ()
+    location: Location,
+    form: TimelineForm,
+    shown: Sequence[StepShare],
+    hits: Sequence[int] = (),
+    searched: tuple[int, int] | None = None,
 ) -> Minimap | None:
     """The minimap, or None in a session that is short enough to be seen step by step.
 
@@ -78,6 +94,7 @@ def draw_map(
         form: how the timeline is drawn, with the part that it shows.
         shown: the shares of that part. Without a zoom they are those of the whole run.
         hits: steps that contain the search text. Scripts draw them again when the search changes.
+        searched: the steps that the search has covered; None: all.
     """
     if location.steps <= MAX_SINGLE:
         return None
@@ -91,7 +108,8 @@ def draw_map(
         compactions="".join(
             _lines(shares, [share.compactions for share in shares], location.steps, f"{HEIGHT}v-")
         ),
-        hits="".join(dict.fromkeys(f"M{WIDTH * (step - 0.5) / location.steps:.0f} {HIT}" for step in hits)),
+        hits="".join(_hit_columns(hits, location.steps)),
+        searched=searched or (1, location.steps),
         slices=list(_slices(location, form)),
     )
 
@@ -103,6 +121,15 @@ def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
             x, width = WIDTH * (share.first - 1) / steps, WIDTH * share.steps / steps
             height = min(FLOOR, MIN + round((FLOOR - MIN) * (failed / share.steps) ** 0.5))
             yield f"M{x:.0f} {FLOOR}v-{height}h{width:.0f}v{height}z"
+
+
+def _hit_columns(hits: Sequence[int], steps: int) -> Iterator[str]:
+    """``static/js/find.js`` does the same."""
+    counts = Counter((step - 1) * HIT_SLOTS // steps for step in hits)
+    maximum, width = max(counts.values(), default=1), WIDTH // HIT_SLOTS
+    for slot, count in counts.items():
+        height = MIN_HIT + int((HIT_LANE - MIN_HIT) * count / maximum + 0.5)
+        yield f"M{slot * width} {HIT_LANE}v-{height}h{width}v{height}z"
 
 
 def _lines(shares: Sequence[StepShare], counts: Sequence[int], steps: int, start: str) -> Iterator[str]:

@@ -143,11 +143,17 @@ class Timeline:
         return [(kind, word) for kind, word in KIND_WORDS.items() if kind in kinds]
 
 
-def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = ()) -> Timeline:
+def draw_timeline(
+    location: Location,
+    takes: list[Take],
+    hits: Sequence[int] = (),
+    searched: tuple[int, int] | None = None,
+) -> Timeline:
     """The timeline of a history, by a few queries that cost the same for every length.
 
     Args:
         hits: steps that contain the search text. Scripts draw them again when the search changes.
+        searched: the first and the last step that the search has covered; None: all.
     """
     form = location.timeline.window(location.step, location.steps)
     end = max(location.steps, *(take.last_step for take in takes), 1)
@@ -187,7 +193,7 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
         height=top + lanes * LANE,
         description=description,
         playhead="" if playhead is None else percent(playhead),
-        minimap=draw_map(location, form, shares, hits),
+        minimap=draw_map(location, form, shares, hits, searched),
         branches_top=branches_top,
     )
 

@@ -56,7 +56,8 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     history, step = location.history, location.step
     cut_off = takes(history)
     found_text = find_in(location, _searched_to(request))
-    drawn = draw_timeline(location, cut_off, found_text.numbers if found_text else ())
+    hits, searched = (found_text.numbers, found_text.searched) if found_text else ([], None)
+    drawn = draw_timeline(location, cut_off, hits, searched)
     context: dict[str, Any] = {
         **head_context(request, location),
         "timeline": drawn,

@@ -125,13 +125,35 @@ if (form && panel) {
 
   /** Marks the steps on the timeline, where it shows them, and on the minimap. */
   function markTimeline(found) {
-    const map = document.querySelector("#timeline [data-map]");
-    const lines = new Set(map && found.map((step) => `M${((1000 * (step - 0.5)) / map.dataset.steps).toFixed(0)} 6v6`));
-    map?.querySelector("[data-map-hits]").setAttribute("d", [...lines].join(""));
+    markMap(found);
     const layer = document.querySelector("#timeline [data-hits]");
     if (!layer) return;
     const places = new Set(send("places", { steps: found }).filter((x) => x !== null).map((x) => x.toFixed(1))); // closer marks are one
     layer.replaceChildren(...[...places].map(hit));
+  }
+
+  /** As dashboard/timeline/minimap.py does. */
+  function markMap(found) {
+    const map = document.querySelector("#timeline [data-map]");
+    if (!map) return;
+    const total = Number(map.dataset.steps);
+    const counts = new Map();
+    for (const step of found) {
+      const slot = Math.floor(((step - 1) * 250) / total);
+      counts.set(slot, (counts.get(slot) ?? 0) + 1);
+    }
+    const most = Math.max(1, ...counts.values());
+    const column = ([slot, count]) => [4 * slot, 5 + Math.round((2 * count) / most)];
+    const path = [...counts].map(column).map(([x, height]) => `M${x} 7v-${height}h4v${height}z`);
+    map.querySelector("[data-map-hits]").setAttribute("d", path.join(""));
+    const lane = map.querySelector("[data-map-lane]");
+    if (!found.length) return void lane.setAttribute("display", "none");
+    lane.removeAttribute("display");
+    const percent = (step) => `${((100 * step) / total).toFixed(2)}%`;
+    const first = status().dataset.after === "0" ? 1 : found[0];
+    const last = status().dataset.more ? found.at(-1) : total;
+    map.querySelector("[data-map-unsearched=before]").setAttribute("width", percent(first - 1));
+    map.querySelector("[data-map-unsearched=after]").setAttribute("x", percent(last));
   }
 
   function hit(x) {

@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
+from dashboard import finding
 from historyapp.models import Project, Session, text_search
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
@@ -20,6 +21,15 @@ def test_the_page_says_which_steps_have_the_text(alice: Client, session: Session
     assert f'href="/sessions/{session.pk}?step=3&amp;find=FILE-" data-step="3"' in html(page)
     assert "Step 4 · call" in text(page)
     assert "read_file path: <mark>file-</mark>4.txt" in html(page)
+
+
+def test_the_page_says_up_to_which_step_it_has_searched(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "MAX_HITS", 3)
+    assert 'title="Searched up to step 3"' in html(alice.get(f"/sessions/{session.pk}?find=file-"))
+    monkeypatch.undo()
+    assert "Searched up to" not in html(alice.get(f"/sessions/{session.pk}?find=file-"))
 
 
 def test_every_link_keeps_the_search(alice: Client, session: Session) -> None:

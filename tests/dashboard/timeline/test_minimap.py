@@ -76,10 +76,25 @@ def test_compactions_are_drawn_longer_where_they_are_dense(project: Project) -> 
 
 def test_steps_that_match_the_search_are_drawn(project: Project) -> None:
     location = Location(History(long_session(project, 5_000)), 1)
-    drawn = draw_timeline(location, [], [3, 4, 2_500]).minimap
+    drawn = draw_timeline(location, [], [3, 4, 2_500, 5_000]).minimap
     assert drawn is not None
-    assert drawn.hits == "M0 6v6M1 6v6M500 6v6"
-    assert "map-hits" in render_to_string("timeline/_map.html", {"map": drawn})
+    assert drawn.hits == "M0 7v-7h4v7zM496 7v-6h4v6zM996 7v-6h4v6z", "two hits in the first part, then one"
+    assert (drawn.searched_from, drawn.searched_to) == ("0.00%", "100.00%")
+    shown = render_to_string("timeline/_map.html", {"map": drawn})
+    assert "map-hits" in shown
+    assert "display" not in shown
+
+
+def test_the_minimap_shows_which_steps_are_not_searched_yet(project: Project) -> None:
+    location = Location(History(long_session(project, 5_000)), 1)
+    drawn = draw_timeline(location, [], [1_001, 2_500], (1_001, 2_500)).minimap
+    assert drawn is not None
+    assert (drawn.searched_from, drawn.searched_to) == ("20.00%", "50.00%")
+
+
+def test_without_a_search_the_minimap_has_no_lane_of_hits(project: Project) -> None:
+    shown = render_to_string("timeline/_map.html", {"map": minimap(long_session(project, 500))})
+    assert 'display="none"' in shown
 
 
 def test_links_of_the_minimap_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
