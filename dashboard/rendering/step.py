@@ -24,6 +24,7 @@ from historyapp.core.content import are_parts
 from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
+from historyapp.core.errors import NotFound
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Episode, Session, Summary
@@ -288,8 +289,11 @@ def raw_blocks(history: History, number: int) -> list[Block]:
     """The entries of a step as the log holds them, in JSON.
 
     Raises:
-        NotFound: when there is no such live step.
+        NotFound: when there is no such live step, or when people's texts are hidden: raw entries contain
+            answers, feedback, reviews and metadata.
     """
+    if not history.visible.inputs:
+        raise NotFound("This link does not show raw entries.")
     folder, blocks = Folder(), []
     row = history.row(history.resolve(number))
     after, before = row.first_position - 1, row.last_position + 1

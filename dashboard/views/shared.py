@@ -22,8 +22,6 @@ from historyapp.models import ShareLink
 from historyapp.services.shares import count_opening, find_share
 
 URLS = "dashboard.shared_urls"
-NEEDS_INPUTS = frozenset(("raw",))
-"""Pages that only links with inputs have, because raw entries contain feedback and metadata."""
 
 
 @csrf_exempt  # so that a POST is answered with 405 even without a cookie
@@ -61,8 +59,6 @@ def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponse
         match = resolve(f"/{rest}", URLS)
     except Http404:
         raise NotFound("This link has no page at this address.") from None
-    if match.url_name in NEEDS_INPUTS and not share.with_inputs:
-        raise NotFound("This link does not show raw entries.")
     response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
     if match.url_name == "session" and response.status_code == 200:
         count_opening(share)

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from historyapp.core import entries as core
-from historyapp.models import Project, Session, ShareLink, StepNote
+from historyapp.models import Episode, Project, Session, ShareLink, StepNote
 from historyapp.services.append import append
 from historyapp.services.notes import put_note
 from historyapp.services.rewinds import Target, fork, rewind
@@ -244,10 +244,12 @@ def test_a_link_shows_no_tags_note_or_score(project: Project, session: Session) 
     assert not any(word in page for word in ("secret", "0.123", "annotation"))
 
 
-def test_raw_entries_need_inputs(session: Session) -> None:
+@pytest.mark.parametrize("rest", ["raw", "blocks/raw-{}", "blocks/raw-{}?start=5", "texts/raw-{}"])
+def test_raw_entries_need_inputs(session: Session, rest: str) -> None:
+    rest = rest.format(Episode.objects.filter(session=session, number=1).get().first_position)
     for with_inputs, status in ((False, 404), (True, 200)):
         page = f"{linked(session, with_inputs=with_inputs)}sessions/{session.pk}"
-        assert fragment(Client(), f"{page}/steps/1/raw").status_code == status
+        assert fragment(Client(), f"{page}/steps/1/{rest}").status_code == status
 
 
 def test_another_session_is_not_found_through_a_link(project: Project, session: Session) -> None:
