@@ -120,7 +120,7 @@ def draw_bars(
 
 
 def legend_of(bars: Sequence[TimelineBar], colour: str) -> Iterator[tuple[str, str]]:
-    """Class and word of each colour that the bars use."""
+    """Class and word of each colour and style that the bars use."""
     if colour == "outcome":
         outcomes = {bar.outcome for bar in bars}
         if any(bar.share.steps > 1 and bar.share.errors for bar in bars):
@@ -130,9 +130,14 @@ def legend_of(bars: Sequence[TimelineBar], colour: str) -> Iterator[tuple[str, s
         yield from ((f"outcome-{name}", word) for name, word in OUTCOMES.items() if name in outcomes)
         return
     kinds = {bar.share.row.kind for bar in bars}
+    single = [bar.share.row for bar in bars if bar.share.steps == 1]
+    if any(not row.kind and row.status != "answered" for row in single):
+        kinds.add("other")
     yield from ((f"kind-{kind}", kind) for kind in KINDS if kind in kinds)
-    if any(bar.share.steps == 1 and not bar.share.row.kind for bar in bars):
-        yield "key-answer", "answer"
+    if any(bar.share.steps > 1 and not bar.share.row.kind for bar in bars):
+        yield "outcome-success", "no tool"
+    statuses = {row.status for row in single}
+    yield from ((f"outcome-{name}", OUTCOMES[name]) for name in _OWN_STYLES if name in statuses)
 
 
 def bar_at(bars: Sequence[TimelineBar], step: int) -> TimelineBar | None:

@@ -126,6 +126,7 @@ if (form && panel) {
   /** Marks the steps on the timeline, where it shows them, and on the minimap. */
   function markTimeline(found) {
     markMap(found);
+    for (const key of document.querySelectorAll("[data-hit-key]")) key.hidden = !found.length;
     const layer = document.querySelector("#timeline [data-hits]");
     if (!layer) return;
     const places = new Set(send("places", { steps: found }).filter((x) => x !== null).map((x) => x.toFixed(1))); // closer marks are one

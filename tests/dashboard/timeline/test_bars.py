@@ -7,10 +7,13 @@ from dashboard.location import Location
 from dashboard.timeline.bars import bar_at, place_of
 from dashboard.timeline.form import TimelineForm
 from dashboard.timeline.timeline import Timeline, draw_timeline
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults
 from historyapp.models import Episode, Project, Session
 from historyapp.models.history import History
+from historyapp.services.append import append
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import html
+from tests.services.drafts import act, draft
 
 BY_OUTCOME = TimelineForm(colour="outcome")
 
@@ -32,6 +35,27 @@ def test_bars_can_show_outcomes(session: Session) -> None:
         "likely failed",
         "error",
     }
+
+
+def test_the_legend_names_every_style_whatever_the_colours(project: Project, session: Session) -> None:
+    """Each class of a bar that sets its fill or its outline has an entry."""
+    refused = draft(ToolResults(results=(ToolResult(status="interrupted_by_human", feedback="stop"),)))
+    calls = [act("bash", command="ls"), refused, act("bash", command="ls")]
+    append(project, session.pk, [*calls, EntryDraft(ModelOutput(text="Done.")), act("unheard_of", x=1)])
+    session.refresh_from_db()
+    own = {"interrupted", "no result", "answer", "in flight"}
+    by_tool, by_outcome = (timeline(session, form).legend for form in (TimelineForm(), BY_OUTCOME))
+    assert {word for style, word in by_tool if style.startswith("kind-")} == {"read", "shell", "other"}
+    assert {word for style, word in by_tool if style.startswith("outcome-")} == own
+    assert {word for style, word in by_outcome if style.startswith("outcome-")} == own | {"success", "error"}
+
+
+def test_bars_without_a_tool_are_in_the_legend(project: Project, session: Session) -> None:
+    Episode.objects.filter(session=session, number=2).update(kind="")
+    assert ("kind-other", "other") in timeline(session, TimelineForm()).legend
+    many = long_session(project, 500)
+    Episode.objects.filter(session=many).update(kind="")
+    assert ("outcome-success", "no tool") in timeline(many, TimelineForm()).legend
 
 
 def test_the_failed_part_of_a_share_is_proportional_to_its_errors(project: Project) -> None:
