@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from historyapp.core.content import plain_text
 from historyapp.core.entries import Body, DebugLog, ModelOutput, Review, ToolResults, text_of
-from historyapp.core.json import dump_json
 from historyapp.core.text import clean
 from historyapp.core.vocabularies import EncodingName, tokenizer
 
@@ -48,15 +47,16 @@ def entry_text(body: Body) -> str:
     match body:
         case ModelOutput():
             calls = body.tool_calls or ((body.use_tool,) if body.use_tool else ())
-            return _join(body.thoughts_text, body.text, *[f"{c.name} {_value(c.arguments)}" for c in calls])
+            texts = [f"{call.name} {plain_text(call.arguments)}" for call in calls]
+            return _join(body.thoughts_text, body.text, *texts)
         case ToolResults():
             parts = [body.overall]
             for result in body.results:
                 error = result.error.repr if result.error else None
-                parts.append(_join(_value(result.outputs), result.reason, error, result.feedback))
+                parts.append(_join(plain_text(result.outputs), result.reason, error, result.feedback))
             return _join(*parts)
         case Review():
-            return _join(_value(body.analysis), _value(body.supervision))
+            return _join(plain_text(body.analysis), plain_text(body.supervision))
         case DebugLog():
             return ""
         case _:
@@ -65,9 +65,3 @@ def entry_text(body: Body) -> str:
 
 def _join(*parts: str | None) -> str:
     return "\n".join(filter(None, parts))
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else dump_json(value)

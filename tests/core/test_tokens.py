@@ -1,10 +1,12 @@
 """Counting tokens."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from historyapp.core.tokens import count_tokens, counter_for, encoding_for
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.tokens import count_tokens, counter_for, encoding_for, entry_tokens
 from historyapp.core.vocabularies import tokenizer
 
 
@@ -65,3 +67,22 @@ def test_each_encoding_has_its_own_counts() -> None:
     text = "你好，世界"
     assert counter_for("gpt-4")(text) == count_tokens(text, "cl100k_base") > counter_for("gpt-4o")(text)
     assert counter_for("claude-opus-4-1")(text) == count_tokens(text)
+
+
+def results_of(outputs: Any) -> int:
+    return entry_tokens(ToolResults(results=(ToolResult(status="success", outputs=outputs),)))
+
+
+def test_results_in_parts_count_as_their_text() -> None:
+    text = 'def greet():\n\treturn "Grüß dich"\n' * 20
+    assert results_of([{"type": "text", "text": text}]) == count_tokens(text)
+
+
+def test_an_image_in_a_result_counts_as_its_name() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR" * 900}}
+    assert results_of([image]) == count_tokens("[image]")
+
+
+def test_arguments_count_with_their_letters_not_with_escapes() -> None:
+    call = ToolCall(id="1", name="write", arguments={"text": "日本語のテキスト"})
+    assert entry_tokens(ModelOutput(tool_calls=(call,))) == count_tokens('write {"text":"日本語のテキスト"}')
