@@ -51,7 +51,7 @@ class RecordedPanel:
     request: RecordedRequest
     changes: RequestChanges | None
     size_note: str
-    """Explains the large figure: the maximum that it is compared with, and its source."""
+    """Explains the large figure: its source, and the model's window."""
     parts: list[BarPart]
     read: str
     """The share of the input that was read from a cache, as a percentage; empty if unknown."""
@@ -94,9 +94,9 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
 
 def _size_note(request: RecordedRequest) -> str:
     source = "as billed" if request.reported else "by our count"
-    if request.model_window:
-        return f"of {request.model_window:,} tokens, {source}"
-    window = f"unknown (at least {request.largest:,})" if request.largest else "unknown"
+    window = f"{request.model_window:,}" if request.model_window else "unknown"
+    if request.largest and not request.model_window:
+        window += f" (at least {request.largest:,})"
     return f"tokens, {source} · context window {window}"
 
 

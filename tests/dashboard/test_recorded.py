@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from dashboard.rendering.recorded import draw_recorded, message_text
 from dashboard.templatetags.playhead import short_figure
-from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, SystemInstruction
+from historyapp.core.entries import DebugLog, EntryDraft, ModelInput, ModelOutput, SystemInstruction
 from historyapp.core.text import clean
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -61,7 +61,7 @@ def test_a_bill_below_our_count_leaves_nothing_unseen(alice: Client, project: Pr
 def test_a_panel_shows_recorded_by_default(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
     assert "Before step 2" in shown
-    assert "87,605 of 272,000 tokens, as billed" in shown
+    assert "87,605 tokens, as billed · context window 272,000" in shown
     assert "Cache 98 % read 86,000 read · 0 written · 1,605 new · $" in shown
     assert "About 87,000 tokens of the request are not recorded: tools and system prompt" in shown
 
@@ -80,6 +80,26 @@ def test_an_unknown_window_is_never_smaller_than_the_bill(
         alice.get(address(session, "", "overview"))
     )
     assert f"/ {max(billed_input, 8_000):,} tokens" in panel(alice, session, "?step=1&mode=what_if")
+
+
+def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project: Project) -> None:
+    """A later request of 240,000 tokens shows that the window was larger than 200,000 all the time."""
+    session = create_session(project, names={"model": "claude-opus-4-6"})
+
+    def answer(size: int) -> EntryDraft:
+        usage = {"input_tokens": size, "output_tokens": 9}
+        return draft(ModelOutput(text="done"), model="claude-opus-4-6", usage=usage)
+
+    append(project, session.pk, [ask("go"), answer(90_000)])
+    assert "90,000 tokens, as billed · context window 200,000" in panel(alice, session)
+    assert "context window 200k" in text(alice.get(address(session, "", "overview")))
+    append(project, session.pk, [ask("more"), answer(240_000), ask("more"), answer(20_000)])
+    for step in (1, 2, 3):
+        assert "context window unknown (at least 240,000)" in panel(alice, session, f"?step={step}")
+    assert "context window unknown (at least 240k)" in text(alice.get(address(session, "", "overview")))
+    # As of the first step, nobody knew.
+    assert "context window 200,000" in panel(alice, session, "?step=1&as_of=2")
+    assert "context window 200k" in text(alice.get(address(session, "?as_of=2", "overview")))
 
 
 def test_an_unknown_window_has_no_size_without_usage(alice: Client, project: Project) -> None:

@@ -2,7 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from historyapp.core.windows import LogRow, Window, find_window
 from historyapp.models import Entry, Session, Snapshot
 from historyapp.models.history import History
 from historyapp.models.sql import outermost, window_rows
+from historyapp.services.figures.largest_input import largest_input
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import rebuild_request
 
@@ -34,7 +36,7 @@ WINDOW_MARGIN = 1.25
 """Entries are read up to this multiple of the model's window, because token counts are estimates."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedRequest:
     """The request to which the model responded with one step."""
 
@@ -44,6 +46,8 @@ class RecordedRequest:
     source: Source
     model: str
     """The model's name; empty if unknown."""
+    run: History
+    """The history with the step."""
     history: History
     """The history just before the step."""
     window: Window
@@ -81,11 +85,13 @@ class RecordedRequest:
         """The input tokens as billed, otherwise as Playhead counts them."""
         return self.reported.input if self.reported else self.tokens.expected
 
-    @property
+    @cached_property
     def largest(self) -> int:
-        """The largest billed input of the model calls in the window and of this one; 0 if there is none."""
-        outputs = (row for row in self.window.rows if row.kind == "model_output")
-        return max(usage_of(row.metadata).input for row in (*outputs, self.output))
+        """The largest billed input of the whole run; 0 if there is none.
+
+        The overview has the same figure: a later request shows that the window was larger all the time.
+        """
+        return largest_input(self.run)
 
     @property
     def model_window(self) -> int | None:
@@ -132,8 +138,19 @@ def recorded_request(
             "summary": sum(count_tokens(item_text(item)) for item in window.replacement),
         }
         counted = count_request(window.rows, fixed, output, model)
-    request = RecordedRequest(number, output, source, model, before, window, instruction, notebook, counted)
-    return replace(request, snapshot=snapshot)
+    return RecordedRequest(
+        step=number,
+        output=output,
+        source=source,
+        model=model,
+        run=history,
+        history=before,
+        window=window,
+        instruction=instruction,
+        notebook=notebook,
+        tokens=counted,
+        snapshot=snapshot,
+    )
 
 
 def output_of_step(history: History, number: int) -> LogRow:
