@@ -54,6 +54,12 @@ class CountedSession(models.Model):
     """The day under which the session itself is counted. Null: not counted yet."""
     newest = JSONText(null=True)
     """The counted figures of the newest step, whose row may still change, or null."""
+    moving = JSONText(null=True)
+    """A change of many rows that takes several transactions, or null: ``["rename", agent, model, last renamed
+    key]``, ``["removal", removed rows]`` or ``["rewind", position, moved entries]``.
+    """
+    restarted_by = models.BigIntegerField(null=True)
+    """The change that deleted a session with this id, after which counting began again, or null."""
 
     def __str__(self) -> str:
         return f"{self.session_id} up to {self.head}"

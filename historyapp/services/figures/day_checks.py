@@ -10,7 +10,8 @@ from django.db.models.functions import Coalesce, NullIf
 
 from historyapp.core.day_figures import NO_FIGURES, DayFigures, FiguresKey
 from historyapp.models import CountedSession, Project, ProjectDay, Session, SessionDay
-from historyapp.services.figures.day_figures import count_part, stored_rows
+from historyapp.services.figures.day_changes import stored_rows
+from historyapp.services.figures.day_figures import count_part
 from historyapp.services.figures.day_rows import AgentFigures, add_to_days
 from historyapp.services.transactions import writing
 
@@ -24,22 +25,27 @@ def recount_days(session: Session) -> list[str]:
     counted = CountedSession.objects.filter(pk=session.pk)
     if not counted.exists():
         return []  # the session has not been counted yet
-    _count(session)
+    _count(session.project_id, session.pk)
     before = set(stored_rows(session.pk))
     counted.update(version=0)
-    _count(session)
+    _count(session.project_id, session.pk)
     return [] if set(stored_rows(session.pk)) == before else ["figures by day differed"]
 
 
-def _count(session: Session) -> None:
-    ids = [session.pk]
+def _count(project: UUID, session: UUID) -> None:
+    ids = [session]
     while ids:
-        ids = count_part(session.project_id, ids)
+        ids = count_part(project, ids)
 
 
 def rebuild_days(project: Project, *, check_only: bool = False) -> int:
     """Adds up the figures of a project's sessions. Returns how many rows of the project differed."""
     with writing():
+        # Figures of a session that is being renamed count for two agents.
+        for id in CountedSession.objects.filter(project=project, moving__isnull=False).values_list(
+            "pk", flat=True
+        ):
+            _count(project.pk, id)
         session_rows = SessionDay.objects.filter(session__project=project).annotate(
             agent=F("session__agent"),
             used_model=Coalesce(NullIf("model", Value("")), "session__model"),

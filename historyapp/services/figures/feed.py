@@ -4,6 +4,7 @@ Existing sessions are counted first, in the order of their ids.
 """
 
 import logging
+import random
 import time
 from collections.abc import Callable
 from uuid import UUID
@@ -37,11 +38,14 @@ _PROJECTS_TO_COUNT = (
 def follow_changes(should_stop: Callable[[], bool]) -> bool:
     """Counts the changes of all projects until all are counted or ``should_stop()``.
 
+    The order of the projects is random, so that a project with many changes does not always come first.
+
     Returns whether there may be more changes. A session that cannot be counted is logged and skipped.
     """
     statement = _PROJECTS_TO_COUNT.format(is_after=is_after("done.transaction_id", "done.change_id"))
-    for (id,) in fetch_all(statement, []):
-        project = as_uuid(id)
+    projects = [as_uuid(id) for (id,) in fetch_all(statement, [])]
+    random.shuffle(projects)
+    for project in projects:
         progress = FiguresProgress.objects.filter(project=project).first()
         if progress is None:
             with writing():  # another worker may do so at the same time
@@ -78,20 +82,37 @@ def _count_next(progress: FiguresProgress, should_stop: Callable[[], bool]) -> b
         progress.__dict__.update(_at_the_end(project).__dict__)
         _save(progress)
         return True
-    # A new session may have the id of a deleted one.
-    deleted = {change.session for change in page.changes if change.kind == ChangeKind.SESSION_DELETED}
-    if deleted:
-        with writing():
-            CountedSession.objects.filter(pk__in=deleted).update(version=0)
-        _count_all(project, list(deleted), lambda: False)
+    deleted = {
+        change.session: change.cursor.id
+        for change in page.changes
+        if change.kind == ChangeKind.SESSION_DELETED
+    }
+    _restart(deleted)
     changed = dict.fromkeys(change.session for change in page.changes if change.kind in COUNTED_KINDS)
-    if not _count_all(project, [id for id in changed if id not in deleted], should_stop):
+    if not _count_all(project, [*deleted, *(id for id in changed if id not in deleted)], should_stop):
         return True
     progress.transaction_id, progress.change_id = page.cursor
     progress.at = timezone.now()
     if page.cursor != cursor:
         _save(progress)
     return page.has_more
+
+
+def _restart(deleted: dict[UUID, int]) -> None:
+    """Marks deleted sessions to be counted again, because a new session may have the same id.
+
+    The page of changes is read again if its time is over, so each deletion restarts a session only once.
+
+    Args:
+        deleted: the id of the change that deleted each session.
+    """
+    counted = CountedSession.objects.filter(pk__in=deleted).only("restarted_by")
+    restarted = [row for row in counted if row.restarted_by != deleted[row.pk]]
+    for row in restarted:
+        row.version, row.restarted_by = 0, deleted[row.pk]
+    if restarted:
+        with writing():
+            CountedSession.objects.bulk_update(restarted, ("version", "restarted_by"), batch_size=100)
 
 
 def _count_existing(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:

@@ -15,7 +15,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResul
 from historyapp.core.projection import Totals
 from historyapp.models import CountedSession, Entry, Project, ProjectDay, Session, SessionDay
 from historyapp.services.append import append
-from historyapp.services.figures import counted_entries, day_figures
+from historyapp.services.figures import counted_entries, day_changes, day_figures
 from historyapp.services.figures.day_figures import count_part
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
@@ -225,6 +225,10 @@ def test_parts_add_up_to_the_live_totals_and_equal_a_single_count(
         plain[chosen].append(append(project, chosen, drafts, lenient=True).entries)
         for module in (counted_entries, day_figures):
             monkeypatch.setattr(module, "BATCH_SIZE", 1 + part % 4)
+        monkeypatch.setattr(day_figures, "MOVED_AT_ONCE", 1 + part % 3)
+        monkeypatch.setattr(day_changes, "ROWS_AT_ONCE", 1 + part % 2)
+        if part % 3 == 1:
+            change_session(project, chosen, {"agent": f"agent {part}"})
         count_all(project)
     total = figures(project, is_live=True)
     expected = [_own_live(session) for session in Session.objects.filter(pk__in=plain)]
@@ -235,6 +239,7 @@ def test_parts_add_up_to_the_live_totals_and_equal_a_single_count(
     CountedSession.objects.filter(project=project).update(version=0)
     monkeypatch.setattr(counted_entries, "BATCH_SIZE", 2000)
     monkeypatch.setattr(day_figures, "BATCH_SIZE", 2000)
+    monkeypatch.setattr(day_figures, "MOVED_AT_ONCE", 2000)
     count_all(project)
     assert all_rows() == in_parts
 
