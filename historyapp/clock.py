@@ -1,6 +1,5 @@
 """A worker's clock: it registers the running worker, and looks every second for work that has no message."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,18 +12,16 @@ from django.utils import timezone
 
 from historyapp.core.process_memory import empty_unused_caches, return_free_memory, unmap_code
 from historyapp.core.vocabularies import release_unused
+from historyapp.duties import Duties
 from historyapp.models import Webhook
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.start import due_sessions, unclaimed_runs
-from historyapp.services.faults import record_fault
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.search.index import projects_to_index
 from historyapp.services.workers import record_worker, remove_worker
 from historyapp.wire.problems import StorageFailed
-
-log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Seconds between two checks for work."""
@@ -41,26 +38,17 @@ REQUEST_SECONDS = 300.0
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
     """Calls ``look`` every second until ``stopping`` is set. Logs errors, but a repeated error only once."""
     next_beat = 0.0
-    logged = ""
+    duties = Duties()
+
+    def beat() -> None:
+        nonlocal next_beat
+        if time.monotonic() >= next_beat:
+            record_worker(worker_id)
+            next_beat = time.monotonic() + BEAT_SECONDS
+
     while not stopping.is_set():
-        try:
-            if time.monotonic() >= next_beat:
-                record_worker(worker_id)
-                next_beat = time.monotonic() + BEAT_SECONDS
-            look()
-            logged = ""
-        except (DatabaseError, InterfaceError) as error:
-            record_fault(error)
-            if str(error) != logged:
-                logged = str(error)
-                log.warning("The worker cannot read its work from the database: %s", error)
-            connection.close()
-        except StorageFailed as fault:
-            if str(fault) != logged:
-                logged = str(fault)
-                log.warning("The worker waits: %s", fault)
-        except Exception:  # without its clock, the worker would be considered dead
-            log.exception("The worker's clock continues after an unexpected error")
+        duties.attempt("register the worker", beat)
+        duties.attempt("look for work", look)
         stopping.wait(LOOK_SECONDS)
     # If this fails, the registration expires after a minute.
     with suppress(DatabaseError, InterfaceError, StorageFailed):
@@ -113,19 +101,24 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
         requested_at.update(dict.fromkeys(session_ids, now))
         return bool(session_ids)
 
+    duties = Duties()
+    searches: dict[str, Callable[[], object]] = {
+        "find due webhooks": lambda: Webhook.objects.due(timezone.now()),
+        "find waiting runs": unclaimed_runs,
+        "find due sessions": due_sessions,
+        "find missing outcomes": has_stale_sessions,
+        "find figures to count ahead": is_behind,
+        "find projects to index": projects_to_index,
+        "count figures": lambda: follow_changes(cpu_time_limit(FOLLOW_SECONDS)),
+    }
+
     def look() -> None:
-        idle_memory.release()
-        due = Webhook.objects.due(timezone.now())
-        if (
-            due
-            or unclaimed_runs()
-            or due_sessions()
-            or has_stale_sessions()
-            or is_behind()
-            or projects_to_index()
-        ):
+        duties.attempt("release memory", idle_memory.release)
+        # Searches after the first one that finds work are left out, except the last: it does work itself.
+        *first, last = searches.items()
+        if any(duties.attempt(*search) for search in first):
             request_worker()
-        if follow_changes(cpu_time_limit(FOLLOW_SECONDS)):
+        if duties.attempt(*last):
             request_worker()
 
     run_clock(UUID(worker_id), look, threading.Event())

@@ -7,7 +7,7 @@ for unfinished work.
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,6 +19,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
+from historyapp.duties import Duties
 from historyapp.enqueue import (
     not_requested,
     wake,
@@ -34,9 +35,10 @@ from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
-from historyapp.services.compression.start import compress_if_due, due_sessions
+from historyapp.services.compression.start import compress_if_due, due_sessions, postpone_compression
 from historyapp.services.deletions import INTERRUPTED_AFTER, delete_hidden_sessions, hidden_sessions
 from historyapp.services.evaluations.start import prune_evaluations
+from historyapp.services.faults import concerns_data
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.reservations import short_connection
 from historyapp.services.webhooks.endpoints import prune_deliveries
@@ -210,9 +212,9 @@ def count_figures() -> None:
         for session in sessions_to_count() if is_first else []:
             try:
                 count_ahead(session, _should_yield)
-            except (DatabaseError, StorageFailed):
-                raise
-            except Exception:  # continue with the other sessions
+            except Exception as error:  # continue with the other sessions
+                if not concerns_data(error):
+                    raise
                 log.exception("The figures of session %s cannot be counted.", session)
 
 
@@ -224,19 +226,36 @@ def complete_deletions() -> None:
             delete_hidden_sessions(INTERRUPTED_AFTER)
 
 
-def sweep() -> None:
+_sweep_duties = Duties()
+
+
+def sweep() -> bool:
     """Wakes workers for unfinished bulk actions, evaluations and chores.
 
-    Deletes changes, deliveries, bulk actions and evaluations that are no longer kept.
+    Deletes changes, deliveries, bulk actions and evaluations that are no longer kept. An error in one part is
+    logged and does not stop the others. Returns whether all parts succeeded.
     """
     retention = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
-    prune_changes(retention)
-    prune_deliveries(retention)
-    prune_bulk_actions(timezone.now() - retention)
-    prune_evaluations()
-    find_waiting_evaluations()
+    parts: dict[str, Callable[[], object]] = {
+        "find waiting evaluations": find_waiting_evaluations,
+        "wake bulk actions": _wake_bulk_actions,
+        "request chores": _request_chores,
+        "delete old changes": lambda: prune_changes(retention),
+        "delete old deliveries": lambda: prune_deliveries(retention),
+        "delete old bulk actions": lambda: prune_bulk_actions(timezone.now() - retention),
+        "delete old evaluations": prune_evaluations,
+    }
+    for name, part in parts.items():
+        _sweep_duties.attempt(name, part)
+    return not _sweep_duties.failing
+
+
+def _wake_bulk_actions() -> None:
     for action in BulkAction.objects.active().values_list("pk", flat=True):
         wake_bulk_action(action)
+
+
+def _request_chores() -> None:
     try:
         if outcomes.has_stale_sessions():
             compute_outcomes.delay()
@@ -259,8 +278,16 @@ def start_due_runs() -> None:
     """Starts the automatic runs that are due.
 
     This is not a task: while all workers are busy, a message for each second and session would accumulate.
+    A session whose run cannot be started is logged. It is tried again after its next append.
     """
     for session in due_sessions():
-        run = compress_if_due(session)
-        if run is not None:
-            wake(run.pk)
+        try:
+            run = compress_if_due(session)
+        except Exception as error:  # continue with the other sessions
+            if not concerns_data(error):
+                raise
+            log.exception("The automatic run of session %s cannot be started.", session)
+            postpone_compression(session)
+        else:
+            if run is not None:
+                wake(run.pk)

@@ -19,6 +19,7 @@ from historyapp.announcements import announce_changes
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
+from historyapp.duties import Duties
 from historyapp.enqueue import request_search_index
 from historyapp.evaluators import EVALUATORS
 from historyapp.indexers import INDEXERS, find_waiting_indexes
@@ -40,6 +41,8 @@ RESTART_SECONDS = 5
 """Seconds before restarting a worker that stopped unexpectedly, for example because it lost its queue."""
 
 
+SWEEP_RETRY_SECONDS = 5
+"""Seconds after a sweep of which a part failed."""
 FOLLOW_SECONDS = 0.5
 """Seconds of processor time for one update of projects' figures, each second."""
 
@@ -108,26 +111,31 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
     """Returns the function that the clock calls every second.
 
     It finds due sessions, due webhooks and waiting runs, updates projects' figures, and sweeps every minute.
-    It stops the worker after ``idle_seconds`` without work.
+    An error of one of these does not stop the others. It stops the worker after ``idle_seconds`` without
+    work.
     """
     # The second sweep runs when the claims of a killed worker have expired.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
     next_sweep = 0.0
     last_work = time.monotonic()
+    duties = Duties()
+
+    def request_search_indexes() -> None:
+        for project in projects_to_index():
+            request_search_index(project)
 
     def look() -> None:
         nonlocal next_sweep, last_work
         if time.monotonic() >= next_sweep:
-            sweep()
-            next_sweep = time.monotonic() + next(waits)
-        start_due_runs()
-        send_due_webhooks()
-        find_waiting_runs()
-        find_waiting_indexes()
-        for project in projects_to_index():
-            request_search_index(project)
-        is_behind = follow_changes(cpu_time_limit(FOLLOW_SECONDS))
-        if is_busy() or is_behind:
+            wait = next(waits) if sweep() else SWEEP_RETRY_SECONDS
+            next_sweep = time.monotonic() + wait
+        duties.attempt("send webhooks", send_due_webhooks)
+        duties.attempt("start automatic runs", start_due_runs)
+        duties.attempt("find waiting runs", find_waiting_runs)
+        duties.attempt("find waiting indexes", find_waiting_indexes)
+        duties.attempt("request indexes of searches", request_search_indexes)
+        is_behind = duties.attempt("count figures", lambda: follow_changes(cpu_time_limit(FOLLOW_SECONDS)))
+        if is_busy() or is_behind or duties.failing:
             last_work = time.monotonic()
         elif idle_seconds is not None and time.monotonic() >= last_work + idle_seconds:
             stop_worker()

@@ -57,7 +57,7 @@ def test_a_repeated_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> No
             raise OperationalError(error)
 
     run_until_stopped(look)
-    records = [record for record in caplog.records if record.name == "historyapp.clock"]
+    records = [record for record in caplog.records if record.name == "historyapp.duties"]
     logged = [record.getMessage().rpartition(": ")[2] for record in records]
     assert logged == ["locked", "locked", "gone"]
 
@@ -110,6 +110,19 @@ def test_a_worker_is_requested_for_a_session_that_is_due(monkeypatch: pytest.Mon
     session = create_session(Project.objects.create(name="ours"))
     type(session).objects.update(compression_due=True)
     assert _watch(0, monkeypatch) == 1
+
+
+@pytest.mark.parametrize("broken", ["due_sessions", "unclaimed_runs", "has_stale_sessions", "follow_changes"])
+def test_a_search_for_work_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    def fail(*_: object) -> None:
+        raise OverflowError("too large")
+
+    followed: list[int] = []
+    monkeypatch.setattr(clock, "follow_changes", lambda limit: followed.append(1))
+    monkeypatch.setattr(clock, "projects_to_index", lambda: ["ours"])
+    monkeypatch.setattr(clock, broken, fail)
+    assert _watch(1, monkeypatch) == 2
+    assert followed == ([] if broken == "follow_changes" else [1, 1])
 
 
 def test_a_worker_is_requested_for_outcomes_that_an_earlier_version_left(

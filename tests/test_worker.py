@@ -3,18 +3,21 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from celery import Task
 from django.conf import settings
+from django.db import OperationalError
 
 from historyapp import enqueue, runners, tasks, worker
+from historyapp.duties import Duties
 from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
 from historyapp.services import outcomes
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.start import start_run
+from historyapp.services.compression.start import compress_if_due, due_sessions, start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
@@ -39,6 +42,82 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
         tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
     assert sent == [str(run.pk)]
+
+
+def test_a_session_whose_run_cannot_be_started_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    project = Project.objects.create(name="ours")
+    sessions = [create_session(project) for _ in range(3)]
+    for session in sessions:
+        append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
+    damaged = sessions[0].pk
+
+    def fail(session: UUID) -> CompressionRun | None:
+        if session == damaged:
+            raise OverflowError("too large")
+        return compress_if_due(session)
+
+    monkeypatch.setattr(tasks, "compress_if_due", fail)
+    sent = record_messages_to_workers(monkeypatch)
+    tasks.start_due_runs()
+    assert set(sent) == {str(run) for run in CompressionRun.objects.values_list("pk", flat=True)}
+    assert len(sent) == 2
+    assert str(damaged) in caplog.text
+    assert due_sessions() == [], "it is due again after its next append"
+    append(project, damaged, [act("read", path="a.py"), ok()])
+    assert due_sessions() == [damaged]
+
+
+def test_sessions_stay_due_while_the_database_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = create_session(Project.objects.create(name="ours"))
+    type(session).objects.update(compression_due=True)
+    locked = OperationalError("database is locked")
+    monkeypatch.setattr(tasks, "compress_if_due", lambda session: raise_error(locked))
+    with pytest.raises(OperationalError):
+        tasks.start_due_runs()
+    assert due_sessions() == [session.pk]
+
+
+def raise_error(error: Exception) -> Any:
+    raise error
+
+
+CLOCK = ("send_due_webhooks", "start_due_runs", "find_waiting_runs", "find_waiting_indexes",
+         "projects_to_index", "follow_changes", "sweep")  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", CLOCK[:-1])
+def test_a_duty_of_the_clock_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    called: list[str] = []
+
+    def record(name: str) -> tuple[()]:
+        called.append(name)
+        return ()
+
+    for name in CLOCK:
+        monkeypatch.setattr(worker, name, lambda *_, name=name: record(name))
+    monkeypatch.setattr(worker, broken, lambda *_: raise_error(OverflowError("too large")))
+    monkeypatch.setattr(worker, "stop_worker", lambda: pytest.fail("its work is not done"))
+    worker._look(idle_seconds=0)()
+    assert set(called) == {*CLOCK} - {broken}
+
+
+SWEPT = ("find_waiting_evaluations", "_wake_bulk_actions", "_request_chores", "prune_changes",
+         "prune_deliveries", "prune_bulk_actions", "prune_evaluations")  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", SWEPT)
+def test_a_part_of_a_sweep_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(tasks, "_sweep_duties", Duties())
+    for name in SWEPT:
+        monkeypatch.setattr(tasks, name, lambda *_, name=name: called.append(name))
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, broken, lambda *_: raise_error(OverflowError("too large")))
+        assert not tasks.sweep()
+    assert set(called) == {*SWEPT} - {broken}
+    assert tasks.sweep(), "the next one succeeds"
 
 
 def test_a_sweep_computes_missing_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:

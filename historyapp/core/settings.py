@@ -38,6 +38,8 @@ Source: OpenAI documentation, "Models", and Claude documentation, "Models overvi
 documentation, "Gemini models", on 2026-11-24."""
 
 
+MAX_BUDGET = 2**31 - 1
+"""The largest budget in tokens. Sums and products with it fit into the columns of the database."""
 MAX_INSTRUCTION = 2_000
 """Characters."""
 
@@ -83,7 +85,7 @@ class SessionSettings(BaseModel):
 
     llm_name: str = "gpt-5-mini"
     """The summary model."""
-    max_tokens: Annotated[int, Field(ge=0)] | Literal["window"] | None = "window"
+    max_tokens: Annotated[int, Field(ge=0, le=MAX_BUDGET)] | Literal["window"] | None = "window"
     """Budget of a context in tokens. ``window``: the model's window. Null: no limit. 0 allows no tokens."""
     spacy_language_model: str = "en_core_web_sm"
     full_message_count: int = Field(default=4, ge=-1_000_000, le=1_000_000)
@@ -116,7 +118,8 @@ class SessionSettings(BaseModel):
         try:
             return check(value)
         except ValidationError:
-            raise ValueError('It must be a whole number from 0, "window" or null') from None
+            text = f'It must be a whole number from 0 to {MAX_BUDGET:,}, "window" or null'
+            raise ValueError(text) from None
 
     def budget(self, model: str = "", billed: int = 0) -> int | None:
         """Tokens of a context for a model; null: no limit.
@@ -136,9 +139,14 @@ class SessionSettings(BaseModel):
 def load_settings(stored: Mapping[str, Any]) -> SessionSettings:
     """The settings with these stored values, and the defaults for all others.
 
+    Earlier versions stored larger budgets than :data:`MAX_BUDGET`. They are read as this budget.
+
     Raises:
         pydantic.ValidationError: for unknown names and values out of range.
     """
+    budget = stored.get("max_tokens")
+    if isinstance(budget, int) and budget > MAX_BUDGET:
+        stored = {**stored, "max_tokens": MAX_BUDGET}
     return SessionSettings.model_validate(stored)
 
 

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, DataError, InterfaceError, OperationalError, connection
 from django.db.backends.sqlite3 import base
 
 from historyapp.models import run_sql
@@ -77,6 +77,10 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
     **dict.fromkeys(("08000", "08001", "08003", "08004", "08006"), DatabaseUnreachable),
 }
 """PostgreSQL's error codes."""
+_VALUE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_CHECK)
+"""SQLite's codes of errors that values cause. The first one is also that of a sum beyond 64 bits."""
+_VALUE_STATES = ("23514",)
+"""PostgreSQL's code of a violated check. Its other errors that values cause are a ``DataError``."""
 _CANCELLED = "57014"
 """PostgreSQL's code of a statement that ran too long, see :mod:`historyapp.services.statement_limits`."""
 _DAMAGE_STATES = ("XX001", "XX002")
@@ -153,6 +157,19 @@ def _is_unreadable_text(cause: BaseException) -> bool:
         files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
         return files[-1:] in ([base.__file__], [run_sql.__file__])
     return "Could not decode to UTF-8" in str(cause)
+
+
+def concerns_data(error: BaseException) -> bool:
+    """Whether an error is caused by the processed rows, so that other rows can still be processed.
+
+    False for faults of the database, for locks and for lost connections, which concern all rows.
+    """
+    if not isinstance(error, (DatabaseError, InterfaceError, StorageFailed)):
+        return fault_of(error) is None
+    cause = error.__cause__ or error
+    code, state = getattr(cause, "sqlite_errorcode", None), getattr(cause, "sqlstate", None)
+    is_of_values = isinstance(error, DataError) or code in _VALUE_CODES or state in _VALUE_STATES
+    return is_of_values and not _is_missing_in_schema(error)
 
 
 def record_fault(error: BaseException | None) -> StorageFailed | None:

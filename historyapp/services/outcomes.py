@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
-from django.db import DatabaseError
 from django.utils import timezone
 
 from historyapp.core.entries import Rewind
@@ -22,10 +21,10 @@ from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.tails import tail_of
 from historyapp.services.changes import record_change
+from historyapp.services.faults import concerns_data
 from historyapp.services.list_columns import fill_list_columns, has_unlisted_sessions
 from historyapp.services.subagents import link_subagents
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +58,9 @@ def compute_outcomes(should_stop: Callable[[], bool]) -> int:
             break
         try:
             done += _compute_session(stale.session_id, should_stop)
-        except (DatabaseError, StorageFailed):
-            raise
         except Exception as error:
+            if not concerns_data(error):
+                raise
             log.error("The outcomes of session %s cannot be computed.", stale.session_id, exc_info=error)
             with writing():
                 failed = StaleOutcomes.objects.filter(session=stale.session_id)

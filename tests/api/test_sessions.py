@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from historyapp.models import AuditRecord
+from historyapp.models import AuditRecord, Session
 from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
@@ -117,11 +117,20 @@ def test_many_unknown_settings_are_one_error(alice: Agent) -> None:
     assert refused["detail"] == "body.settings has 100000 fields, most of them unknown."
 
 
-@pytest.mark.parametrize("wrong", ["wide", -1, 1.5, [], True])
+@pytest.mark.parametrize("wrong", ["wide", -1, 1.5, [], True, 2**31, 2**63 - 1, 10**400])
 def test_the_error_of_an_invalid_budget_gives_the_limits(alice: Agent, wrong: Any) -> None:
     refused = alice.post("/sessions", {"settings": {"max_tokens": wrong}})
     assert_problem(refused, 422)
-    assert 'a whole number from 0, "window" or null' in refused["detail"]
+    assert 'a whole number from 0 to 2,147,483,647, "window" or null' in refused["detail"]
+
+
+def test_the_largest_budget_is_accepted_and_larger_stored_ones_are_read_as_it(alice: Agent) -> None:
+    largest = {"max_tokens": 2**31 - 1, "compression_share": 100.0}
+    address = f"/sessions/{alice.post('/sessions', {'settings': largest})['id']}"
+    Session.objects.update(settings={**largest, "max_tokens": 2**63 - 1})
+    assert alice.get(address)["settings"]["max_tokens"] == 2**31 - 1
+    changed = alice.patch(address, {"settings": {"window_size": 2}})
+    assert (changed["settings"]["window_size"], changed["settings"]["max_tokens"]) == (2, 2**31 - 1)
 
 
 def test_a_change_affects_only_the_fields_in_the_request(alice: Agent, session_id: str) -> None:

@@ -96,8 +96,8 @@ def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, sess
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("max_tokens", "-1", "Enter a whole number, 0 or more."),
-        ("max_tokens", "1.5", "Enter a whole number, 0 or more."),
+        ("max_tokens", "-1", "Enter a whole number from 0 to 2,147,483,647."),
+        ("max_tokens", "1.5", "Enter a whole number from 0 to 2,147,483,647."),
         ("window_size", "0", "Enter a whole number from 1 to 100,000."),
         ("compression_share", "0", "Enter a number above 0, at most 100."),
         ("compression_share", "nan", "Enter a number above 0, at most 100."),

@@ -312,6 +312,12 @@ def compress_if_due(session_id: UUID) -> CompressionRun | None:
         return run
 
 
+def postpone_compression(session_id: UUID) -> None:
+    """Makes a session not due until its next append, because its run cannot be started."""
+    with writing():
+        Session.objects.filter(pk=session_id).update(compression_due=False)
+
+
 def _start_automatically(session: Session) -> CompressionRun | None:
     settings = load_settings(session.settings)
     set_thresholds(session)

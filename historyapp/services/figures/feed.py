@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from django.db import DatabaseError
 from django.utils import timezone
 
 from historyapp.models import CountedSession, FiguresProgress, Session
 from historyapp.models.changes import ChangeKind, Cursor, changes_since, is_after, newest_cursor
 from historyapp.models.fields import as_uuid
 from historyapp.models.sql import fetch_all
+from historyapp.services.faults import concerns_data
 from historyapp.services.figures.day_figures import SESSIONS_AT_ONCE, count_part
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CursorExpired, StorageFailed
+from historyapp.wire.problems import CursorExpired
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def follow_changes(should_stop: Callable[[], bool]) -> bool:
                 FiguresProgress.objects.bulk_create([_at_the_end(project)], ignore_conflicts=True)
             progress = FiguresProgress.objects.get(project=project)
         while not should_stop():
-            if not _count_next(progress, should_stop):
+            if not _count_next_safely(progress, should_stop):
                 break
         else:
             return True
@@ -69,6 +69,17 @@ def _at_the_end(project: UUID) -> FiguresProgress:
     """A progress with the end of the feed as its cursor, before the existing sessions are counted."""
     cursor = newest_cursor(project)
     return FiguresProgress(project_id=project, transaction_id=cursor.transaction_id, change_id=cursor.id)
+
+
+def _count_next_safely(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
+    """As :func:`_count_next`, but leaves a project out whose changes cannot be read."""
+    try:
+        return _count_next(progress, should_stop)
+    except Exception as error:  # continue with the other projects
+        if not concerns_data(error):
+            raise
+        log.error("The figures of project %s cannot be counted.", progress.project_id, exc_info=error)
+        return False
 
 
 def _count_next(progress: FiguresProgress, should_stop: Callable[[], bool]) -> bool:
@@ -145,9 +156,9 @@ def _count_part_safely(project: UUID, ids: list[UUID]) -> list[UUID]:
     """As :func:`count_part`, but skips a session that cannot be counted."""
     try:
         return count_part(project, ids)
-    except (DatabaseError, StorageFailed):
-        raise
     except Exception as error:
+        if not concerns_data(error):
+            raise
         if len(ids) == 1:
             log.error("The figures of session %s cannot be counted.", ids[0], exc_info=error)
             return []

@@ -112,6 +112,18 @@ def test_a_share_of_the_budget_makes_few_long_steps_due(project: Project) -> Non
     assert run.to_step == 5
 
 
+def test_a_budget_beyond_64_bits_of_an_earlier_version_stops_no_run(project: Project) -> None:
+    session = create_session(project)
+    stored = {"max_tokens": 2**63 - 1024, "compression_share": 1.0, "compression_strategy": "simple_extract"}
+    Session.objects.filter(pk=session.pk).update(settings=stored)
+    step(project, session, 12, outputs="a long result " * 40)
+    run = carry_out(session)
+    assert run is not None
+    assert run.state == "succeeded"
+    session.refresh_from_db()
+    assert session.compress_at_tokens is not None
+
+
 def test_a_rewind_resets_the_thresholds(project: Project) -> None:
     session = create_session(project)
     step(project, session, 8)

@@ -6,10 +6,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import DataError
 from django.utils import timezone
 
+from historyapp.core import usage
 from historyapp.models import Change, CountedSession, FiguresProgress, Project, ProjectDay, Session
-from historyapp.models.changes import Cursor, newest_cursor, next_transaction
+from historyapp.models.changes import Cursor, changes_since, newest_cursor, next_transaction
 from historyapp.services.append import append
 from historyapp.services.changes import prune_changes, reset_transaction_ids
 from historyapp.services.figures import day_figures, feed
@@ -95,6 +97,43 @@ def test_a_session_that_cannot_be_counted_delays_no_other(
     follow()
     assert steps(project) == 3
     assert str(others[1].pk) in caplog.text
+
+
+def test_a_sum_beyond_64_bits_delays_no_other_session_or_project(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage, "MICRO", 10**9)  # each entry costs nearly 10**18
+    other = create_session(Project.objects.create(name="theirs"))
+    sessions = [session, *(create_session(project) for _ in range(2))]
+    for one in sessions:
+        outputs = [act()._replace(metadata={"cost": 999_999_999}) for _ in range(5)]
+        append(project, one.pk, outputs)
+    append(other.project, other.pk, [act(), ok()])
+    follow()
+    assert steps(other.project) == 1
+    append(project, create_session(project).pk, [act(), ok()])
+    follow()
+    assert steps(project) >= 6
+
+
+def test_a_project_whose_changes_cannot_be_read_delays_no_other(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    follow()
+    other = create_session(Project.objects.create(name="theirs"))
+    append(other.project, other.pk, [act(), ok()])
+    append(project, session.pk, [act(), ok()])
+    read = changes_since
+
+    def damaged(of: UUID, cursor: Cursor) -> Any:
+        if of == project.pk:
+            raise DataError("out of range")
+        return read(of, cursor)
+
+    monkeypatch.setattr(feed, "changes_since", damaged)
+    follow()
+    assert (steps(project), steps(other.project)) == (0, 1)
+    assert str(project.pk) in caplog.text
 
 
 def test_a_project_whose_changes_were_deleted_is_counted_again(project: Project, session: Session) -> None:
