@@ -1,8 +1,9 @@
-"""The keys of the session page: one table, from which the page, its help and the documentation are made."""
+"""The keys of a run and of its overview: tables from which the help and the documentation are made."""
 
 from typing import NamedTuple
 
 from dashboard.jumps import JUMPS
+from dashboard.location import Location
 from historyapp.models.visibility import Visibility
 
 
@@ -13,11 +14,18 @@ class Key(NamedTuple):
     """The value of ``KeyboardEvent.key``. No key needs AltGr on a common layout, or a modifier."""
     action: str
     """The name of the action in the scripts, or one of :data:`dashboard.jumps.JUMPS`."""
+    address: str = ""
+    """The page that the key opens; empty if a script does something else."""
 
     @property
     def shown(self) -> str:
         """The label of the key."""
         return _SHOWN.get(self.key, self.key)
+
+    @property
+    def opens_run(self) -> bool:
+        """Whether the key of an overview opens the run."""
+        return self.action in ("first", "last", "first-failure", "find")
 
     @property
     def is_jump(self) -> bool:
@@ -53,6 +61,29 @@ KEYS = (
     _row("next and previous step with the text", n="find-next", N="find-previous"),
     _row("show this list", question="help"),
 )
+OVERVIEW_KEYS = (
+    _row("next and previous line of the lists; Enter opens its step", j="next-line", k="previous-line"),
+    _row("the first step that failed or likely failed", e="first-failure"),
+    _row("first step, newest step", g="first", G="last"),
+    _row("find in the run", slash="find"),
+    _row("show this list", question="help"),
+)
+"""All but the first and the last row open the run."""
+FIND_FIELD = "find-text"
+"""The ID of the field of the search in the run. An address with it as its fragment focuses the field."""
+
+
+def overview_keys(location: Location, first_failure: int | None) -> tuple[KeyRow, ...]:
+    """The keys of an overview, without those that lead to no step."""
+    addresses = {"find": f"{location.address}#{FIND_FIELD}"}
+    addresses |= {"first": location.address_of(1), "last": location.address_of(location.steps)}
+    addresses |= {"first-failure": location.address_of(first_failure)} if first_failure else {}
+    rows = []
+    for row in OVERVIEW_KEYS:
+        keys = tuple(key._replace(address=addresses.get(key.action, "")) for key in row.keys)
+        if not keys[0].opens_run or (location.steps and keys[0].address):
+            rows.append(KeyRow(keys, row.does))
+    return tuple(rows)
 
 
 def keys_of(visible: Visibility) -> tuple[KeyRow, ...]:

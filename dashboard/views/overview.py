@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
+from dashboard.keys import overview_keys
 from dashboard.location import find_location
 from dashboard.overview import SHOWN, OverviewPage
 from dashboard.session_head import facts_context, head_context
@@ -33,4 +34,6 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
     }
     if request.htmx:
         return render(request, "overview/_update.html", {**facts_context(location), **context})
+    failure = shown.figures.first_failure
+    context["keys"] = overview_keys(location, failure.step if failure else None)
     return render(request, "overview/page.html", {**head_context(request, location), **context})

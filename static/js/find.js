@@ -204,5 +204,6 @@ if (form && panel) {
     field.value = new URLSearchParams(location.search).get("find") ?? "";
     search();
   });
+  if (location.hash === `#${field.id}`) field.focus();
   show();
 }

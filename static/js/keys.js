@@ -1,15 +1,13 @@
-// The keys of the session page. The help that ? shows contains the table of keys; the server makes both from one list.
+// The keys of a run: jumps to steps that the server names, and actions of the other scripts.
 
-const help = document.querySelector("dialog[data-keys]");
 const root = document.querySelector("[data-playhead]");
 const MAX_PARTS = 20; // requests of one jump; each searches a part of a long session
 const NOTE = 5000; // milliseconds that a note stays
 
-const table = new Map([...help.querySelectorAll("[data-key]")].map((each) => [each.dataset.key, each.dataset]));
 const at = () => document.querySelector("#step [data-at]")?.dataset.at;
 
 // The palette requests jumps by name.
-const JUMPS = new Set([...table.values()].map((each) => each.jump).filter(Boolean));
+const JUMPS = new Set(keyTable.map((each) => each.jump).filter(Boolean));
 document.addEventListener("playhead:do", (event) => JUMPS.has(event.detail.action) && jump(event.detail.action));
 
 let noteTimer = null;
@@ -63,40 +61,10 @@ document.addEventListener("playhead:do", (event) => {
   if (event.detail.action === "search-jump") event.detail.done = search(event.detail.to);
 });
 
-const own = {
-  help: () => help.showModal(),
-  find: () => document.querySelector("[data-search]")?.focus(),
-};
-
-// Every key can be switched off, for people who speak to their computer or whose screen reader uses single keys.
-const switchOf = help.querySelector("[data-keys-on]");
-switchOf.checked = kept("keys") !== "off";
-switchOf.addEventListener("change", () => kept("keys", switchOf.checked ? "on" : "off"));
-
-/** The key as the table has it: of a keyboard with other letters the Latin one at its place; caps lock changes nothing. */
-function keyOf(event) {
-  const latin = /^Key[A-Z]$/.test(event.code) && event.key.length === 1 && event.key > "\x7f" ? event.code.at(-1) : event.key;
-  if (latin === event.key && !event.getModifierState("CapsLock")) return event.key;
-  return event.shiftKey ? latin.toUpperCase() : latin.length === 1 ? latin.toLowerCase() : latin;
-}
-
-// A control that was clicked keeps the focus, but not the keys; a control that was reached by keyboard keeps both.
-const TYPED = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, dialog";
-const PRESSED = "button, summary, [type=radio], [type=checkbox]";
-let byPointer = false;
-document.addEventListener("pointerdown", () => (byPointer = true), true);
-document.addEventListener("keydown", (event) => (byPointer &&= event.key !== "Tab"), true);
-
-document.addEventListener("keydown", (event) => {
-  const busy = event.isComposing || event.target.closest(TYPED) || document.querySelector("dialog[open]");
-  const theirs = event.key === " " ? PRESSED : event.key.startsWith("Arrow") ? "[type=range], [type=radio]" : "";
-  const isTheirs = theirs && !byPointer && event.target.closest(theirs);
-  const found = table.get(keyOf(event));
-  if (busy || isTheirs || event.ctrlKey || event.metaKey || event.altKey || !found || !switchOf.checked) return;
-  event.preventDefault();
+onKey((found, event) => {
   if (found.jump) return void ((event.repeat && waiting) || jump(found.jump));
   latest += 1;
-  if (own[found.action]) own[found.action]();
+  if (found.action === "find") document.querySelector("[data-search]")?.focus();
   else send(found.action);
 });
 

@@ -117,7 +117,7 @@ document.addEventListener("keydown", (event) => {
       menu.querySelector("summary").focus();
     }
   }
-  const hasKeys = document.querySelector("dialog[data-keys]"); // keys.js knows whether they are switched off
+  const hasKeys = document.querySelector("dialog[data-keys]"); // key_table.js knows whether they are switched off
   if (event.key === "/" && !hasKeys && !event.target.closest("input, textarea, select")) {
     const search = document.querySelector("[data-search]");
     if (search) {

@@ -188,7 +188,6 @@ if (panel) {
   root.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest("a");
-    if (event.target.closest("[data-help]")) return void document.getElementById("help").showModal();
     if (event.target.closest("[data-close]")) {
       event.preventDefault();
       event.target.closest("dialog").close();

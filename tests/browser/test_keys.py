@@ -215,3 +215,39 @@ def test_without_scripts_a_jump_is_a_link(plain: Page, server: str) -> None:
     plain.go_back()
     plain.locator("a[data-jump=next-edit]").click()
     step_is(plain, 7)
+
+
+def test_the_keys_of_the_overview_move_between_its_lines_and_open_the_run(
+    page: Page, session: Session
+) -> None:
+    overview = page_of(session, "/overview")
+    page.goto(overview)
+    page.keyboard.press("?")
+    helps(page)
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).not_to_contain_text("play or pause")
+    page.keyboard.press("Escape")
+    lines = page.locator(".findings > li")
+    page.keyboard.press("k")  # there is no previous line yet
+    expect(lines.first.locator("a").first).to_be_focused()
+    page.keyboard.press("j")
+    second = lines.nth(1).locator("a").first
+    expect(second).to_be_focused()
+    address = second.get_attribute("href") or "?"
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{address}")
+    for key, step in (("e", 2), ("G", 12), ("g", 1)):
+        page.goto(overview)
+        page.keyboard.press(key)
+        step_is(page, step)
+    page.goto(overview)
+    page.keyboard.press("/")
+    finds(page)
+
+
+def test_the_keys_of_the_overview_can_be_switched_off(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "/overview"))
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Use single-key shortcuts on this page").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.closest('.findings')") is None
