@@ -17,6 +17,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import fold
 from historyapp.models import Project, Session
 from historyapp.services.known_files import known_files
+from historyapp.services.search.files import project_files
 
 MAX_CHARACTERS = 200
 """Characters of the typed text."""
@@ -74,10 +75,11 @@ def search(project: Project, text: str, location: Location | None, *, is_staff: 
     pages = _matching(_pages(location, is_staff=is_staff), words)
     groups = (
         PaletteGroup("Steps", list(_step(location, text))),
-        PaletteGroup("Files", list(_files(location, text))),
+        PaletteGroup("Files in this session", list(_files(location, text))),
         PaletteGroup("Actions", actions[:MAX_ACTIONS]),
         PaletteGroup("Pages", pages),
         PaletteGroup("Sessions", list(_sessions(project, text, location))),
+        PaletteGroup("Files in all sessions", list(_project_files(project, text))),
         PaletteGroup("Find", list(_find(location, text))),
     )
     return [group for group in groups if group.rows]
@@ -109,9 +111,23 @@ def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
         counts = (file.reads, "read"), (file.edits, "edit")
         detail = ", ".join(f"{count:,} {name}{'s' * (count != 1)}" for count, name in counts if count)
         address = f"{location.url}?step={location.step}{location.as_of_parameter}&file={quote(file.path)}"
-        # A row is too short for a long path. Its end is shown, because it distinguishes files.
-        name = file.path if len(file.path) <= MAX_PATH else f"…{file.path[-MAX_PATH:]}"
-        yield PaletteItem(name, address, "kind-edit" if file.edits else "kind-read", detail)
+        yield PaletteItem(_shown_path(file.path), address, "kind-edit" if file.edits else "kind-read", detail)
+
+
+def _project_files(project: Project, text: str) -> Iterator[PaletteItem]:
+    """The files that steps of the project name; each leads to the search for its steps."""
+    for file in project_files(project.pk, text)[:MAX_FILES]:
+        path, newest = file.path.replace('"', " "), file.newest
+        condition = f'file:"{path}"' if " " in path else f"file:{path}"
+        detail = f"{newest.session}, step {newest.row.step:,}"
+        yield PaletteItem(
+            _shown_path(file.path), f"{reverse('search')}?q={quote(condition)}", "kind-read", detail
+        )
+
+
+def _shown_path(path: str) -> str:
+    """The end of a long path, because it distinguishes files."""
+    return path if len(path) <= MAX_PATH else f"…{path[-MAX_PATH:]}"
 
 
 def _find(location: Location | None, text: str) -> Iterator[PaletteItem]:

@@ -87,6 +87,17 @@ def test_the_words_can_be_searched_in_all_sessions(alice: Client, session: Sessi
         assert 'href="/search?q=a%26b%20%22"' in search_results(alice, f"{place}q=a%26b%20%22")
 
 
+def test_files_of_all_sessions_lead_to_a_search(alice: Client, project: Project, session: Session) -> None:
+    other = create_session(project, names={"title": "Elsewhere"})
+    append(project, other.pk, [act("read_file", path="src/my parser.py"), ok()])
+    for place in ("", f"session={session.pk}&"):
+        listed = search_results(alice, f"{place}q=parser")
+        assert "Files in all sessions" in listed
+        assert 'href="/search?q=file%3A%22src/my%20parser.py%22"' in listed
+        assert "Elsewhere, step 1" in listed
+    assert "Elsewhere" in html(alice.get("/search?q=file%3A%22src/my%20parser.py%22"))
+
+
 def test_only_actions_that_the_session_allows_are_shown(
     alice: Client, project: Project, session: Session
 ) -> None:
@@ -144,6 +155,7 @@ def test_hostile_titles_and_targets_are_escaped(alice: Client, project: Project)
 def test_a_search_takes_few_queries_in_any_session(alice: Client, project: Project, session: Session) -> None:
     for _ in range(30):
         create_session(project, names={"title": "Repair the totals again"})
+    search_results(alice, "q=totals")  # completes the search index
     for query in ("q=totals", f"session={session.pk}&step=3&q=3", f"session={session.pk}&step=3&q="):
         with CaptureQueriesContext(connection) as queries:
             search_results(alice, query)
@@ -163,7 +175,8 @@ def test_a_file_links_to_the_steps_that_read_or_edit_it(alice: Client, project: 
     address = f"/sessions/{session.pk}?step=2&file=docs/Gr%C3%B6%C3%9Fe%20%26%20more.md"
     assert address.replace("&", "&amp;") in search_results(alice, f"{here}&q=GRÖSSE")
     assert 'data-step="3"' in html(alice.get(address))
-    assert "app.py" not in search_results(alice, f"{here}&q=") + search_results(alice, "q=app")
+    assert "app.py" not in search_results(alice, f"{here}&q=")
+    assert "file=src/app.py" not in search_results(alice, "q=app"), "only that of all sessions"
     append(project, session.pk, [act("read_file", path=f"/{'folder/' * 20}end.py"), ok()])
     assert "<bdi>…" in search_results(alice, f"{here}&q=end.py")
     assert "/folder/end.py</bdi>" in search_results(alice, f"{here}&q=end.py")
