@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
+from historyapp.core.budget import meter_for
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
 from historyapp.core.json import dump_json
@@ -23,7 +25,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
-from historyapp.services.contexts import RequestedContext, model_of
+from historyapp.services.contexts import BuiltContext, RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context
@@ -142,7 +144,7 @@ class ModelCall:
 
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
-        tokens = self._served.built.tokens + count_tokens(dump_json(dict(request.options)))
+        tokens = _reserved_tokens(self._served.built) + count_tokens(dump_json(dict(request.options)))
         tokens += extra_image_tokens(request)
         unpriced, uncounted = unpriced_part(request), uncounted_part(request)
         limit = request.max_output_tokens
@@ -220,3 +222,12 @@ def _prefixed_model(session: Session, request: ModelCallRequest) -> str:
             f"There is no provider {provider[:100]!r}. Use one of {', '.join(names)}.", providers=names
         )
     return f"{provider}:{model}"
+
+
+def _reserved_tokens(built: BuiltContext) -> int:
+    """The context's tokens, at least at the factor of a model without known usage.
+
+    Keys without ``spend`` report usage too. Usage that is too low must not lower what is reserved.
+    """
+    spec = built.spec
+    return ceil(built.tokens * max(1.0, meter_for(spec.format, spec.model).factor / spec.factor))

@@ -120,6 +120,21 @@ def test_the_estimate_includes_options(ready: Agent, loopback: Loopback, reserve
     assert reserved[1] - reserved[0] > 10_000, "at $1.25 for a million tokens, and 1.3 times our count"
 
 
+def test_low_usage_that_agents_report_does_not_lower_the_estimate(
+    ready: Agent, loopback: Loopback, reserved: list[int]
+) -> None:
+    ready.append(ask("word " * 10_000))
+    call = {**CALL, "model": "claude-sonnet-4-5"}
+    ready.post("/calls", call)
+    served = ready.post("/contexts", call)
+    tokens = served["tokens"]
+    usage = {"input_tokens": int(tokens["estimated"] / tokens["factor"] * 0.6), "output_tokens": 1}
+    ready.append({"kind": "model_output", "metadata": {"snapshot": served["snapshot"], "usage": usage}})
+    assert ready.post("/contexts", call)["tokens"]["factor"] < tokens["factor"]
+    ready.post("/calls", call)
+    assert reserved[1] >= reserved[0]
+
+
 def test_an_attempt_after_the_first_words_is_reserved_and_stays_counted(
     ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
 ) -> None:
