@@ -11,12 +11,13 @@ from itertools import islice
 from uuid import UUID
 
 from historyapp.services.compression.start import projects_with_unclaimed_runs
-from historyapp.services.compression.turns import RunTurns
+from historyapp.services.compression.turns import RUNS_AT_ONCE, RunTurns
 from historyapp.work_threads import WorkThreads, stopping, work_in_turns
 
 runs_waiting = threading.Event()
 """Set while an active run has no worker."""
-RUNS_AT_ONCE = 4
+MAX_RUNNERS = 16
+"""The threads for runs, with those whose runs only wait for their last model calls."""
 TURN_SECONDS = 20.0
 """Seconds after which a thread yields to waiting runs. Otherwise long runs would delay all other runs."""
 SHORT_TURN_SECONDS = 2.0
@@ -55,7 +56,10 @@ def work_for_one_turn(run: UUID) -> bool:
         nonlocal gives_thread
         seconds = time.monotonic() - started
         gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and TURNS.has_too_many(run))
-        return gives_thread or stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
+        must_stop = gives_thread or stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
+        if must_stop:
+            TURNS.is_ending(run)
+        return must_stop
 
     # Imported here: only workers load the model SDKs.
     from historyapp.services.compression.run import process_run
@@ -65,4 +69,4 @@ def work_for_one_turn(run: UUID) -> bool:
     return not gives_thread
 
 
-RUNNERS = WorkThreads("compression runs", RUNS_AT_ONCE, work_on_runs)
+RUNNERS = WorkThreads("compression runs", MAX_RUNNERS, work_on_runs)

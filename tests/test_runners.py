@@ -1,7 +1,8 @@
 """The threads of a worker that work on compression runs."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,7 +16,7 @@ from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
 from historyapp.services.compression.start import start_run
-from historyapp.services.compression.turns import RunTurns
+from historyapp.services.compression.turns import RUNS_AT_ONCE, RunTurns
 from historyapp.services.sessions import create_session
 from historyapp.work_threads import WorkThreads
 from tests.services.drafts import act, ok
@@ -29,7 +30,7 @@ def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(runners, "TURNS", RunTurns())
     monkeypatch.setattr(runners, "runs_waiting", threading.Event())
     monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 0.02)
-    threads = WorkThreads("runs", runners.RUNS_AT_ONCE, lambda: runners.work_on_runs())
+    threads = WorkThreads("runs", runners.MAX_RUNNERS, lambda: runners.work_on_runs())
     monkeypatch.setattr(runners, "RUNNERS", threads)
     yield
     threads.wait()
@@ -97,7 +98,40 @@ def test_a_run_gives_its_thread_early_to_a_project_that_has_none(monkeypatch: py
     assert runs[0].state == "succeeded"
 
 
-def test_messages_keep_no_task_thread_and_start_at_most_four_threads(
+def test_runs_that_wait_for_a_slow_model_delay_no_other_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
+    slow = {_run(ours).pk for _ in range(5)}
+    release, process_run = threading.Event(), run_module.process_run
+    entered = threading.Semaphore(0)
+
+    def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
+        if run not in slow:
+            process_run(run, should_stop)
+            return
+        entered.release()
+        while not should_stop():
+            time.sleep(0.01)
+        release.wait(30)
+
+    monkeypatch.setattr(run_module, "process_run", process)
+    monkeypatch.setattr(runners, "SHORT_TURN_SECONDS", 0)
+    try:
+        runners.find_waiting_runs()
+        for _ in range(RUNS_AT_ONCE):
+            assert entered.acquire(timeout=30)
+        other, until = _run(theirs), time.monotonic() + 20
+        while other.state != "succeeded":
+            assert time.monotonic() < until
+            runners.find_waiting_runs()
+            time.sleep(0.05)
+            other.refresh_from_db()
+        assert not entered.acquire(blocking=False), "no fifth run of the first project has begun"
+    finally:
+        release.set()
+        CompressionRun.objects.filter(pk__in=slow).update(state="cancelled")
+
+
+def test_messages_keep_no_task_thread_and_start_few_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Otherwise messages for runs of one project would delay all other tasks."""
@@ -111,7 +145,7 @@ def test_messages_keep_no_task_thread_and_start_at_most_four_threads(
     for _ in range(100):
         tasks.compress(str(uuid4()))
     try:
-        for _ in range(runners.RUNS_AT_ONCE):
+        for _ in range(runners.MAX_RUNNERS):
             assert entered.acquire(timeout=30)
         assert not runners.start_runner()
     finally:
@@ -130,7 +164,7 @@ def test_the_clock_starts_a_thread_for_each_run_without_a_message(monkeypatch: p
     for _ in range(6):
         _run(project)
     runners.find_waiting_runs()
-    assert (len(started), runners.runs_waiting.is_set()) == (runners.RUNS_AT_ONCE, True)
+    assert (len(started), runners.runs_waiting.is_set()) == (RUNS_AT_ONCE, True)
 
 
 def test_a_run_that_cannot_be_stored_waits_while_others_are_worked_on(

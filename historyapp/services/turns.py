@@ -27,9 +27,15 @@ class ActiveWork(NamedTuple):
 class Turns(ABC):
     """The turns that the threads of this process take. Each process shares its own threads fairly."""
 
+    shared_threads: int | None = None
+    """With this many threads at work, only projects without a thread get one. None: no limit."""
+
     def __init__(self) -> None:
         self.projects: dict[UUID, UUID] = {}
         """The work that threads do, with its projects."""
+        self.ending: frozenset[UUID] = frozenset()
+        """The work that starts nothing more, and waits for what it has started. It needs little of a thread,
+        so another thread may work instead."""
         self.without_thread: frozenset[UUID] = frozenset()
         """The projects whose work waits and that have no thread of this process, at the last look."""
         self._lock = threading.Lock()
@@ -69,12 +75,23 @@ class Turns(ABC):
         """
         with self._lock:
             del self.projects[id]
+            self.ending -= {id}
             if wait is not None:
                 self._put_back[id] = timezone.now() + wait
 
+    def is_ending(self, id: UUID) -> None:
+        """Counts this work as ending until :meth:`end`."""
+        with self._lock:
+            if id in self.projects:
+                self.ending |= {id}
+
     def has_too_many(self, id: UUID) -> bool:
         """Whether the project of this work has several threads while another project waits for its first."""
-        return bool(self.without_thread) and list(self.projects.values()).count(self.projects[id]) > 1
+        if not self.without_thread:
+            return False
+        with self._lock:
+            threads = [project for work, project in self.projects.items() if work not in self.ending]
+            return threads.count(self.projects[id]) > 1
 
     def candidates(self) -> Iterator[UUID]:
         """The work that a thread can take now, the next one first."""
@@ -92,6 +109,9 @@ class Turns(ABC):
             if item.id not in self.projects and not is_held:
                 waiting[item.project].append((queued_at, item))
         threads = list(self.projects.values())
+        if self.shared_threads is not None and len(threads) >= self.shared_threads:
+            is_full = len(threads) - len(self.ending) >= self.shared_threads
+            waiting = {} if is_full else {id: items for id, items in waiting.items() if id not in threads}
         for project in sorted(waiting, key=lambda id: (threads.count(id), self._last_turns.get(id, 0))):
             items = [item for _, item in sorted(waiting[project])]
             for start in range(0, len(items), BATCH_SIZE):

@@ -199,6 +199,9 @@ class _RunWorker:
         self._ended = not CompressionRun.objects.active().filter(pk=self._run.pk).exists()
         if self._ended:
             self._claimed.clear()  # :meth:`work` releases the claims
+        elif self._should_stop() and self._claimed:  # others need not wait for the running model calls
+            release(self._owner, [job.item.pk for job in self._claimed])
+            self._claimed.clear()
 
 
 def plan(run_id: UUID) -> bool:

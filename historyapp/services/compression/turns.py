@@ -8,9 +8,18 @@ from django.db.models import Exists, OuterRef, Q
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.turns import ActiveWork, Turns
 
+RUNS_AT_ONCE = 4
+"""The threads of a process that start summaries."""
+
 
 class RunTurns(Turns):
-    """Chooses the compression run that a thread works on next."""
+    """Chooses the compression run that a thread works on next.
+
+    A run that must yield first waits for its running model calls, up to two minutes. Meanwhile, a project
+    without a thread gets another one.
+    """
+
+    shared_threads = RUNS_AT_ONCE
 
     def active(self) -> list[ActiveWork]:
         runs = CompressionRun.objects.active().order_by("id")

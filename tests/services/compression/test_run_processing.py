@@ -1,6 +1,7 @@
 """How a worker processes a run: cancellation, a silent provider, a deleted run, other workers."""
 
 import threading
+import time
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -85,6 +86,45 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     worker.join(30)
     extracting.join(30)
     assert state == "succeeded"
+
+
+def test_a_run_that_must_stop_returns_its_claims_while_its_model_calls_run(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    run = start_run(project, record(60).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
+    requests_received = threading.Semaphore(0)
+    may_continue, must_stop, was_asked = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(_: object) -> Answer:
+        requests_received.release()
+        may_continue.wait(30)
+        return Answer(text="Read it.")
+
+    def should_stop() -> bool:
+        if must_stop.is_set():
+            was_asked.set()
+        return must_stop.is_set()
+
+    def work() -> None:
+        try:
+            process_run(run.pk, should_stop)
+        finally:
+            connection.close()
+
+    loopback.default = answer
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert all(requests_received.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
+    must_stop.set()
+    assert was_asked.wait(10)
+    until = time.monotonic() + 10
+    while run.items.filter(state="claimed").count() > settings.PLAYHEAD_CONCURRENCY:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    may_continue.set()
+    worker.join(30)
+    assert run.items.filter(state="done").count() == settings.PLAYHEAD_CONCURRENCY
+    assert not run.items.filter(state="claimed").exists()
 
 
 def test_a_run_that_was_deleted_meanwhile_ends_without_an_error(

@@ -58,6 +58,29 @@ def test_a_run_of_another_project_is_next_however_many_runs_the_first_has(queue:
     assert turns.take() == ours[4]
 
 
+def test_a_project_without_a_thread_gets_the_place_of_a_run_that_waits_for_its_last_calls(
+    queue: Queue,
+) -> None:
+    ours = queue("ours", 6)
+    turns = RunTurns()
+    threads = [turns.take() for _ in range(4)]
+    theirs, third = queue("theirs", 2), queue("third", 1)
+    assert turns.take() is None, "all four work"
+    turns.without_thread = frozenset(CompressionRun.objects.values_list("project_id", flat=True))
+    assert all(turns.has_too_many(run) for run in ours[:4])
+    turns.is_ending(ours[0])
+    assert turns.take() == theirs[0]
+    assert turns.take() is None, "three of ours and one of theirs work"
+    for run in ours[1:3]:
+        turns.is_ending(run)
+    assert not turns.has_too_many(ours[3]), "each project keeps one thread"
+    assert turns.take() == third[0]
+    assert turns.take() is None, "only projects without a thread get more than four"
+    for started in threads[:3]:
+        _end(turns, started)
+    assert turns.take() == ours[4], "the project whose last turn is the longest ago"
+
+
 def test_projects_with_equally_many_threads_take_turns(queue: Queue) -> None:
     runs = {name: queue(name, 3) for name in ("a", "b", "c")}
     project_of = {run: name for name, ids in runs.items() for run in ids}
