@@ -2,31 +2,36 @@
 
 For each model call of the Claude Code and Codex sessions in a folder, the request is rebuilt from the entries
 before it. The part that the transcript does not contain is computed from the first reported request of the
-window, so that request is not measured. No later report of the session is used for a request.
+window, so that request is not measured. A window begins with the session, after the agent compacted or
+cleared its context, with a new process of the agent, and with another model. No later report of the session
+is used for a request.
 
     python -m bench.recorded_tokens ../shared/corpus
-    python -m bench.recorded_tokens ../shared/corpus --held
+    python -m bench.recorded_tokens ../shared/corpus --halves
 """
 
 import argparse
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.quality.corpus import read_file
 from historyapp.core.entries import Entry, SystemInstruction
-from historyapp.core.request_tokens import FACTORS, count_request
+from historyapp.core.request_tokens import BEGINNINGS, Reason, RequestTokens, count_request
 from historyapp.core.tokens import entry_tokens
 from historyapp.core.windows import READ, LogRow, find_window
 
 FORMATS = ("claude_code", "codex_rollout")
 UNBOUNDED = 10**9
+GOAL = 0.15
+COMPUTED: tuple[Reason, ...] = ("cleared",)
+"""Changes that are computed from the log by the harness's rule, not from a report."""
 REDACTED = ("localpush__", "scrubbed__")
 """Files whose text was replaced before they were published, in part letter by letter: their tokens are not in
 the file."""
-CANDIDATES = [1 + step / 20 for step in range(17)]
 MIN_INPUT = 2_000
 """Reported input tokens below which a session is an invented example, not a recording."""
 
@@ -37,24 +42,38 @@ class Miss(NamedTuple):
     file: str
     reported: int
     expected: int
-    unseen_changes: int
-    """Tokens added or removed without a record since the window's first request, as later requests showed."""
-    unnamed_changes: int
+    is_event: bool
+    """Whether the unseen part is computed again from this request, because the log names the reason."""
+    in_window: int
+    """Tokens by which the unseen part was computed again since the window's first request."""
+    unnamed: int
     """Those of them since the newest event that the log names."""
+    in_context: int
+    """The same as ``in_window`` if windows began only where the context was compacted or cleared."""
+    cause: Reason
+    """The reason of the largest of the changes in the window."""
 
     @property
     def share(self) -> float:
-        return abs(self.reported - self.expected) / self.reported
-
-    @property
-    def strict_share(self) -> float:
-        """The same if the unseen part were never computed again within a window."""
-        return abs(self.reported - self.expected + self.unseen_changes) / self.reported
+        return self._share(0)
 
     @property
     def named_share(self) -> float:
-        """The same if it were computed again only at events that the log names."""
-        return abs(self.reported - self.expected + self.unnamed_changes) / self.reported
+        """The same if the unseen part were computed again only at events that the log names."""
+        return self._share(self.unnamed)
+
+    @property
+    def window_share(self) -> float:
+        """The same if it were computed only from the first request of each window."""
+        return self._share(self.in_window)
+
+    @property
+    def context_share(self) -> float:
+        """The same if windows began only where the context was compacted or cleared."""
+        return self._share(self.in_context)
+
+    def _share(self, changes: int) -> float:
+        return abs(self.reported - self.expected + changes) / self.reported
 
 
 def misses(entries: Sequence[Entry], file: str) -> Iterator[Miss]:
@@ -69,13 +88,32 @@ def misses(entries: Sequence[Entry], file: str) -> Iterator[Miss]:
         if entry.kind == "model_output":
             window = find_window(reversed(rows), UNBOUNDED)
             counted = count_request(window.rows, {"instruction": instruction}, row)
-            changes = sum(jump.tokens for jump in counted.jumps)
-            since = counted.anchor or 0
-            unnamed = sum(jump.tokens for jump in counted.jumps if jump.position > since)
-            if counted.reported and counted.anchor != row.position:
-                yield Miss(file, counted.reported.input, counted.expected, changes, unnamed)
+            if miss := _miss(file, row.position, counted):
+                yield miss
         if entry.kind in READ:
             rows.append(row)
+
+
+def _miss(file: str, position: int, counted: RequestTokens) -> Miss | None:
+    """What the report of a request differs from; None for the first request of a window."""
+    jumps = [jump for jump in counted.jumps if jump.reason not in COMPUTED]
+    began = max([jump.position for jump in jumps if jump.reason in BEGINNINGS], default=0)
+    is_computed = counted.anchor == position
+    is_first = is_computed and (began == position or not any(jump.position == position for jump in jumps))
+    if counted.reported is None or is_first:
+        return None
+    anchor = counted.anchor or 0
+    in_window = [jump for jump in jumps if jump.position > began]
+    return Miss(
+        file,
+        counted.reported.input,
+        counted.expected,
+        is_event=is_computed,
+        in_window=sum(jump.tokens for jump in in_window),
+        unnamed=sum(jump.tokens for jump in jumps if jump.position > anchor),
+        in_context=sum(jump.tokens for jump in jumps),
+        cause=max(in_window, key=lambda jump: abs(jump.tokens)).reason if in_window else "unknown",
+    )
 
 
 def _row(entry: Entry, tokens: int) -> LogRow:
@@ -101,15 +139,25 @@ def report(format: str, by_file: Mapping[str, Sequence[Miss]], *, with_files: bo
     ]
     redacted = [miss for name, of_file in by_file.items() if name.startswith(REDACTED) for miss in of_file]
     print(f"{format}: {len(by_file)} files   (median, p90, p95, worst)")
-    print(f"  as shown                     {table(miss.share for miss in complete)}")
-    print(f"  fixed again at named events  {table(miss.named_share for miss in complete)}")
-    print(f"  unseen part fixed only once  {table(miss.strict_share for miss in complete)}")
+    for name, shares in MEASURES.items():
+        print(f"  {name:30} {table(shares(complete))}")
     if redacted:
-        print(f"  texts redacted in the file   {table(miss.share for miss in redacted)}")
+        print(f"  {'texts redacted in the file':30} {table(MEASURES['as shown'](redacted))}")
+    above = [miss for miss in complete if miss.window_share > GOAL]
+    print(f"  above {GOAL:.0%} of a window: {len(above)}, by the largest change in it:")
+    for (file, cause), requests in sorted(Counter((miss.file, miss.cause) for miss in above).items()):
+        print(f"    {file[:40]:40} {cause:10} {requests}")
     for name, of_file in by_file.items() if with_files else ():
         print(f"    {name[:40]:40} {table(miss.share for miss in of_file)}")
 
 
+MEASURES: dict[str, Callable[[Iterable[Miss]], Iterable[float]]] = {
+    "as shown": lambda misses: (miss.share for miss in misses if not miss.is_event),
+    "fixed at named events": lambda misses: (miss.named_share for miss in misses if not miss.is_event),
+    "fixed once for each window": lambda misses: (miss.window_share for miss in misses),
+    "fixed once for each context": lambda misses: (miss.context_share for miss in misses),
+}
+"""When the unseen part is computed from a report, and the differences in that case."""
 Sessions = dict[str, list[Sequence[Entry]]]
 """The sessions of each file."""
 
@@ -125,33 +173,24 @@ def count_files(sessions: Sessions) -> dict[str, list[Miss]]:
     return by_file
 
 
-def fit_factors(sessions: Sessions) -> None:
-    """Sets the factors of Claude's two tokenizers to those with the least mean difference."""
-    for factor in sorted({FACTORS[name] for name in FACTORS if name}):
-        names = [name for name in FACTORS if name and FACTORS[name] == factor]
-        scores = {}
-        for candidate in CANDIDATES:
-            FACTORS.update(dict.fromkeys(names, candidate))
-            shares = [miss.named_share for of_file in count_files(sessions).values() for miss in of_file]
-            scores[candidate] = statistics.fmean(shares)
-        FACTORS.update(dict.fromkeys(names, min(scores, key=lambda tried: scores[tried])))
+def half_of(file: str) -> int:
+    """The half of the projects to which a file belongs. The factors and rules were developed on half 0."""
+    return sha256(file.partition("__")[0].encode()).digest()[0] % 2
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", action="store_true", help="one line for each file, too")
-    parser.add_argument(
-        "--held", action="store_true", help="fit the factors on every other file, and report the others"
-    )
+    parser.add_argument("--halves", action="store_true", help="the two halves of the projects, too")
     options = parser.parse_args()
     for format in FORMATS:
         paths = sorted((options.folder / format).rglob("*.jsonl"))
-        sessions: Sessions = {path.name: list(read_file(path)) for path in paths}
-        if options.held and format == "claude_code":
-            fit_factors({name: sessions.pop(name) for name in list(sessions)[::2]})
-            print(f"factors of Claude: {sorted({FACTORS[name] for name in FACTORS if name})}")
-        report(format, count_files(sessions), with_files=options.files)
+        by_file = count_files({path.name: list(read_file(path)) for path in paths})
+        report(format, by_file, with_files=options.files)
+        for half in (0, 1) if options.halves else ():
+            of_half = {name: of_file for name, of_file in by_file.items() if half_of(name) == half}
+            report(f"{format}, half {half}", of_half, with_files=False)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Counts the tokens of a request and compares them with the input that the provider reported.
 
 A transcript does not contain the whole request: the system prompt, the tools and the harness's additions are
-missing. The first reported input of a window shows how many tokens this unseen part has. After that, each
-request is expected to grow by the tokens of the added entries. If the report differs from this by more than
+missing. The first reported input of a window shows how many tokens this unseen part has. A new process of the
+agent and another model have another unseen part, so they begin a window too. After that, each request is
+expected to grow by the tokens of the added entries. If the report differs from this by more than
 :data:`JUMP`, something was added or removed without a record. The unseen part is then computed again, at once
 if the log names the event: the request is smaller than the previous one, so the agent removed something; an
 input names files that the agent attached; or the provider ran a tool itself, for example a web search.
 
 Outputs count as billed. OpenAI's models do not see the reasoning of earlier turns again. Other texts are
-counted by our tokenizer, times the model's factor.
+counted by our tokenizer, times the model's factor. Results that Claude Code cleared by its own rule do not
+count, see :mod:`historyapp.core.microcompaction`.
 """
 
 from collections import Counter
@@ -17,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from historyapp.core.entries import text_of
 from historyapp.core.json import mapping
+from historyapp.core.microcompaction import PLACEHOLDER, ClearableResult, results_to_clear
 from historyapp.core.tokens import encoding_for
 from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
@@ -33,19 +36,32 @@ FACTORS = {
     "claude-opus-4-8": 1.55,
     "claude-opus-5": 1.55,
     "claude-sonnet-5": 1.55,
-    "claude": 1.2,
+    "claude": 1.1,
     "": 1.1,
 }
-"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-23. Measured with
-tool results between two reported inputs; 80 % of them lie between 1.1 and 1.5, or 1.5 and 1.7."""
+"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-28. Fitted, together
+with :data:`RESULT_OVERHEAD`, to 1,417 differences of successive reported inputs in half of the projects."""
+RESULT_OVERHEAD = 65
+"""Tokens that results of a tool call have in addition to their text, for models with the factor of
+``claude``: their frame, and reminders that the transcript does not contain. Fitted with the factors."""
+HOSTED_TOKENS = 3_700
+"""Expected tokens of one web search, or of one page that the provider opened: the mean of 17 of them in the
+Codex sessions of the corpus, 2026-11-28. They had between 200 and 6,900."""
+_MAX_HOSTED = 1_000
 JUMP, MIN_JUMP = 0.05, 2_000
 """Larger differences are not counting errors: as a share of the reported input, and in tokens."""
 
 
-Reason = Literal["removed", "attached", "hosted", "unknown"]
-"""Why a request differs from its expected size: it is smaller than the previous one, so something was
+Reason = Literal["resumed", "model", "cleared", "removed", "attached", "hosted", "unknown"]
+"""Why a request differs from its expected size: a new process of the agent built it; it went to another
+model; Claude Code cleared old results by its rule; it is smaller than the previous one, so something was
 removed; an input names files whose text is not in the log; the provider ran a tool and kept the result; or
 the reason is unknown."""
+BEGINNINGS: tuple[Reason, ...] = ("resumed", "model")
+"""The reasons for which a window begins."""
+_ALWAYS: tuple[Reason, ...] = (*BEGINNINGS, "hosted")
+"""The reasons for which the unseen part is computed again even if the difference is small."""
+_EXITS = ("<command-name>/exit</command-name>", "<command-name>/quit</command-name>")
 ATTACHMENT = "@"
 """The sign before the path of a file that Claude Code attaches."""
 
@@ -71,6 +87,8 @@ class RequestTokens(NamedTuple):
     """The position of the output whose request determined the unseen part; None if no request of the window
     was reported."""
     jumps: tuple[Jump, ...] = ()
+    cleared: tuple[int, ...] = ()
+    """The positions of results that Claude Code had replaced with a placeholder."""
 
     @property
     def expected(self) -> int:
@@ -92,6 +110,12 @@ def factor_for(model: str) -> float:
     return FACTORS[max(prefixes, key=len)]
 
 
+def overhead_for(model: str) -> int:
+    """How many tokens the model counts for the results of a tool call in addition to their text."""
+    is_older_claude = "claude" in model.lower() and factor_for(model) == FACTORS["claude"]
+    return RESULT_OVERHEAD if is_older_claude else 0
+
+
 def count_request(
     rows: Iterable[LogRow], fixed: dict[Part, int], output: LogRow | None, model: str = ""
 ) -> RequestTokens:
@@ -110,7 +134,7 @@ def count_request(
     if output is not None:
         count.compare(output, is_last=True)
         reported = _reported(output)
-    return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps))
+    return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps), tuple(count.cleared))
 
 
 class _Count:
@@ -121,6 +145,8 @@ class _Count:
         self._model = model
         self._texts = Counter[Part]()
         """Tokens of inputs and results, by our tokenizer."""
+        self._results = 0
+        """The number of entries with results."""
         self._earlier_turns = 0
         """Tokens of the outputs of earlier turns, as the model sees them again."""
         self._turn: list[tuple[int, int]] = []
@@ -135,6 +161,16 @@ class _Count:
         """Whether an input since the last output names files to attach."""
         self._had_hosted = False
         """Whether the last output used a tool that its provider runs."""
+        self._clearable: list[ClearableResult] = []
+        """The results that Claude Code may clear, oldest first."""
+        self.cleared: list[int] = []
+        """The positions of those that it has cleared."""
+        self._last_output = 0
+        """The output tokens of the last model call with a reported input."""
+        self._is_resumed = False
+        """Whether a new process continued the session since the last reported input."""
+        self._reported_model = ""
+        """The model of the last reported input."""
         self.anchor: int | None = None
         self.jumps: list[Jump] = []
 
@@ -145,6 +181,12 @@ class _Count:
             self._turn.append(self._sizes(row))
             return
         part = part_of(row)
+        self._is_resumed = self._is_resumed or is_resumed(row)
+        if part == "results":
+            self._results += 1
+            estimate = mapping(row.metadata.get("source")).get("clearable")
+            if isinstance(estimate, int):
+                self._clearable.append(ClearableResult(row.position, estimate, row.tokens))
         self._names_files = self._names_files or _names_files(row)
         if part == "person":
             self._earlier_turns += sum(later for _, later in self._turn)
@@ -155,21 +197,26 @@ class _Count:
         """Compares with what the provider reported for the request that led to an output."""
         model = output.metadata.get("model")
         self._model = model if isinstance(model, str) and model else self._model
+        hosted = _hosted(output)
+        if self._unseen is not None:
+            self._unseen += HOSTED_TOKENS * hosted
         reported = _reported(output)
         if reported is None:
             return
+        if self._is_resumed:  # a new process sends the results again
+            self._removed = 0
+            self.cleared.clear()
+        elif reported.input < self._last_input:
+            self._clear(output.position)
         gap = reported.input - sum(self.parts().values())
-        # Whether the provider ran a tool for the output. The transcript does not contain its result.
-        has_hosted = bool(mapping(output.metadata.get("source")).get("hosted"))
-        reason = self._reason(gap, reported.input, has_hosted)
-        self._had_hosted = has_hosted
-        self._last_input, self._names_files = reported.input, False
+        reason = self._reason(gap, reported.input, bool(hosted))
+        self._note(reported, bool(hosted))
         if self._unseen is None:
             self._unseen, self.anchor, self._last_gap = gap, output.position, 0
             return
         if is_last and reason == "unknown":
             return
-        if abs(gap - self._last_gap) > max(MIN_JUMP, JUMP * reported.input):
+        if reason in _ALWAYS or abs(gap - self._last_gap) > max(MIN_JUMP, JUMP * reported.input):
             self.jumps.append(Jump(output.position, gap, reason))
             if reason == "removed":
                 self._removed += gap
@@ -180,12 +227,34 @@ class _Count:
                 self.anchor = output.position
         self._last_gap = gap
 
+    def _note(self, reported: Usage, has_hosted: bool) -> None:
+        """Keeps what the next comparison needs of a report."""
+        self._last_input, self._last_output = reported.input, reported.output
+        self._reported_model, self._had_hosted = self._model, has_hosted
+        self._names_files = self._is_resumed = False
+
+    def _clear(self, position: int) -> None:
+        """Removes the results that Claude Code cleared just before a request, by its rule."""
+        present = [result for result in self._clearable if result.position not in self.cleared]
+        results = results_to_clear(present, self._last_input + self._last_output)
+        if not results:
+            return
+        factor = factor_for(self._model)
+        tokens = -sum(max(0, round(result.tokens * factor) - PLACEHOLDER) for result in results)
+        self._removed += tokens
+        self.jumps.append(Jump(position, tokens, "cleared"))
+        self.cleared += [result.position for result in results]
+
     def _reason(self, gap: int, sent: int, has_hosted: bool) -> Reason:
         """Why a request may differ from its expected size."""
-        if gap < self._last_gap:
-            return "removed" if sent < self._last_input else "unknown"
+        if self._is_resumed:
+            return "resumed"
+        if self._reported_model and self._reported_model != self._model:
+            return "model"
         if has_hosted or self._had_hosted:
             return "hosted"
+        if gap < self._last_gap:
+            return "removed" if sent < self._last_input else "unknown"
         return "attached" if self._names_files else "unknown"
 
     def parts(self) -> dict[Part, int]:
@@ -194,6 +263,8 @@ class _Count:
         counts = Counter[Part](self._fixed)
         counts.update(self._texts)
         counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in counts.items() if tokens}
+        if self._results and overhead_for(self._model):
+            counted["results"] = counted.get("results", 0) + self._results * overhead_for(self._model)
         outputs = self._earlier_turns + sum(now for now, _ in self._turn)
         if outputs:
             counted["assistant"] = outputs
@@ -220,6 +291,22 @@ def part_of(row: LogRow) -> Part:
     if row.channel == "compaction":
         return "summary"
     return "person" if row.channel == "user" else "harness"
+
+
+def is_resumed(row: LogRow) -> bool:
+    """Whether a new process of Claude Code continues the session with this input, or after it."""
+    if row.kind != "model_input":
+        return False
+    is_exit = row.channel == "command" and text_of(row.body.get("content")).strip().startswith(_EXITS)
+    return is_exit or bool(mapping(row.metadata.get("source")).get("resumed"))
+
+
+def _hosted(output: LogRow) -> int:
+    """How many tools the provider ran itself for an output. The log does not contain their results."""
+    hosted = mapping(output.metadata.get("source")).get("hosted")
+    if not isinstance(hosted, int) or isinstance(hosted, bool):
+        return 0
+    return hosted if 0 < hosted < _MAX_HOSTED else 0
 
 
 def _names_files(row: LogRow) -> bool:

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from historyapp.core.request_tokens import RequestTokens, count_request, factor_for
+from historyapp.core.request_tokens import (
+    HOSTED_TOKENS,
+    RESULT_OVERHEAD,
+    RequestTokens,
+    count_request,
+    factor_for,
+)
 from historyapp.core.windows import LogRow
 from tests.core.test_windows import AT
 
@@ -103,9 +109,79 @@ def test_results_of_a_provider_search_stay_in_the_request(searched_in: int) -> N
         hosted = {"source": {"hosted": 1}} if position == searched_in else {}
         return facts._replace(metadata={**facts.metadata, **hosted})
 
-    request = count(row(1, 20_000), results(2, 10), row(3, 30_000), row(4, 30_010))
-    assert [(jump.position, jump.reason) for jump in request.jumps] == [(3, "hosted")]
-    assert request.anchor == 3
+    request = count(row(1, 20_000), results(2, 10), row(3, 30_000), row(4, 30_010), row(5, 30_020))
+    assert (request.jumps[0].position, request.jumps[0].reason) == (3, "hosted")
+    assert {jump.reason for jump in request.jumps} == {"hosted"}
+    assert request.parts["unseen"] == 30_000 - 10 - 10
+    assert request.difference == 0
+
+
+def test_a_provider_search_is_expected_to_add_tokens() -> None:
+    searched = output(3, None)._replace(metadata={"model": MODEL, "source": {"hosted": 2}})
+    unreported = count(output(1, 20_000), results(2, 10), searched, output(4, None))
+    assert unreported.parts["unseen"] == 20_000 + 2 * HOSTED_TOKENS
+
+
+@pytest.mark.parametrize("hosted", [True, -3, "2", 10**9, None])
+def test_a_strange_number_of_searches_adds_nothing(hosted: Any) -> None:
+    searched = output(2, None)._replace(metadata={"source": {"hosted": hosted}})
+    assert count(output(1, 20_000), searched, output(3, None)).parts["unseen"] == 20_000
+
+
+def resume(position: int) -> LogRow:
+    return ask(position, 5)._replace(metadata={"source": {"resumed": True}})
+
+
+def test_a_new_process_begins_a_window() -> None:
+    request = count(output(1, 50_000), resume(2), output(3, 49_000), output(4, 49_010))
+    assert [(jump.position, jump.tokens, jump.reason) for jump in request.jumps] == [(3, -1_015, "resumed")]
+    assert (request.anchor, request.difference) == (3, 0)
+
+
+def test_a_new_process_follows_an_exit() -> None:
+    text = "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
+    body = {"channel": "command", "content": text}
+    request = count(output(1, 50_000), ask(2, 5)._replace(body=body), output(3, 49_000))
+    assert [jump.reason for jump in request.jumps] == ["resumed"]
+
+
+def test_another_model_begins_a_window() -> None:
+    other = "claude-sonnet-4-5"
+    request = count(output(1, 50_000), output(2, 50_500, model=other), output(3, 50_520, model=other))
+    assert [(jump.position, jump.reason) for jump in request.jumps] == [(2, "model")]
+    assert request.anchor == 2
+
+
+CLAUDE = "claude-opus-4-5"
+
+
+def read(position: int, estimate: int) -> LogRow:
+    return results(position, estimate)._replace(metadata={"source": {"clearable": estimate}})
+
+
+def large_request(*rows: LogRow) -> RequestTokens:
+    reads = [read(position, 15_000) for position in range(2, 9)]
+    return count(output(1, 20_000, model=CLAUDE), *reads, output(9, 135_955, model=CLAUDE), *rows)
+
+
+def test_results_that_claude_code_cleared_are_not_in_the_request() -> None:
+    request = large_request(output(10, 70_000, model=CLAUDE), output(11, 70_010, model=CLAUDE))
+    assert request.cleared == (2, 3, 4, 5)
+    assert [(jump.position, jump.tokens) for jump in request.jumps] == [(10, -4 * (16_500 - 8))]
+    assert request.parts["removed"] == -4 * (16_500 - 8)
+    assert request.anchor == 1
+
+
+def test_nothing_was_cleared_from_a_request_that_did_not_shrink() -> None:
+    request = large_request(output(10, 135_980, model=CLAUDE))
+    assert (request.cleared, request.jumps) == ((), ())
+
+
+def test_a_new_process_sends_cleared_results_again() -> None:
+    rows = output(10, 70_000, model=CLAUDE), resume(11), output(12, 136_000, model=CLAUDE)
+    request = large_request(*rows)
+    assert request.cleared == ()
+    assert "removed" not in request.parts
 
 
 def test_a_growing_counting_error_is_not_a_jump() -> None:
@@ -146,8 +222,16 @@ def test_channels_distinguish_people_harnesses_and_summaries() -> None:
 
 @pytest.mark.parametrize(
     ("model", "factor"),
-    [("gpt-5.4", 1.0), ("openai:gpt-5", 1.0), ("claude-opus-4-8", 1.55), ("anthropic/claude-opus-4-6", 1.2),
+    [("gpt-5.4", 1.0), ("openai:gpt-5", 1.0), ("claude-opus-4-8", 1.55), ("anthropic/claude-opus-4-6", 1.1),
      ("claude-sonnet-5-20260101", 1.55), ("minimax-m2", 1.1), ("", 1.1)],
 )  # fmt: skip
 def test_texts_count_by_the_factor_of_the_model(model: str, factor: float) -> None:
     assert factor_for(model) == factor
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"), [(MODEL, 200), (CLAUDE, 220 + 2 * RESULT_OVERHEAD), ("claude-opus-5", 310)]
+)
+def test_results_of_older_claude_models_have_an_overhead(model: str, expected: int) -> None:
+    request = count(results(1, 100), results(2, 100), output(3, None, model=model))
+    assert request.parts == {"results": expected}

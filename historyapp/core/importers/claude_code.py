@@ -29,6 +29,8 @@ from historyapp.core.windows import HOOK_CLEARED
 _EDGE = 64 * 1024
 _MESSAGES = ("user", "assistant", "tool_use", "tool_result")
 _RECORDS = (*_MESSAGES, "system", "progress", "attachment")
+_RESUMED = "SessionStart:resume"
+"""The hook that runs when Claude Code continues a session in a new process."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _LINKS = ("type", "uuid", "parentUuid", "isSidechain", "agentId", "sessionId", "gitBranch", "cwd", "version")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -112,6 +114,9 @@ class _SessionFile:
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         kind = record.get("type")
+        hook = mapping(record.get("data") or record.get("attachment"))
+        if self._main and hook.get("hookName") == _RESUMED:
+            self._main.is_resumed = True
         if not isinstance(kind, str):
             yield Skipped(line, "record without a type")
         elif kind in _MESSAGES:

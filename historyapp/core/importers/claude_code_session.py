@@ -25,6 +25,7 @@ from historyapp.core.importers.claude_code_records import (
 from historyapp.core.importers.messages import moment, title_of
 from historyapp.core.importers.recording import Recording
 from historyapp.core.json import mapping, text
+from historyapp.core.microcompaction import clearable_tokens
 from historyapp.core.scanning import enclosed
 from historyapp.core.text import preview
 
@@ -118,6 +119,8 @@ class ClaudeCodeSession:
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
         self._yielded_ids: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
+        self.is_resumed = False
+        """Whether a new process continues the session with the next input."""
         self._root: int | None = None
         self._has_links = False
 
@@ -242,6 +245,8 @@ class ClaudeCodeSession:
             yield from self._branch(record, by_user=False)
             results = results_of(blocks, record, self.recording.calls)
             agent = mapping(record.get("toolUseResult")).get("agentId")
+            clearable = clearable_tokens(results, text(record.get("version")))
+            source |= {} if clearable is None else {"clearable": clearable}
             metadata = {"source": source} | ({"agent_id": agent} if agent else {})
             yield from self._append(ToolResults(results=results), record, metadata, RESULTS)
         body = input_of(record, blocks)
@@ -271,6 +276,9 @@ class ClaudeCodeSession:
         parent = self._parent_position(record)
         has_sibling = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
         self._branches.append(kind)
+        if self.is_resumed and isinstance(body, ModelInput):
+            metadata["source"] = {**metadata["source"], "resumed": True}
+            self.is_resumed = False
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
         # A sibling of an earlier record has the position of its parent, so that its children do not rewind.
         if uuid := text(record.get("uuid")):

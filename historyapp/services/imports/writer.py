@@ -39,11 +39,11 @@ REWIND_COST = 40
 """A rewind counts as this many entries, because it takes about as long."""
 BATCH_BYTES = 8 * 1024 * 1024
 """A batch is written when it reaches this many bytes."""
-_LOCATION_FIELDS = frozenset({"line", "index", "message", "row", "condensed", "hosted"})
+_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable"}
+_LOCATION_FIELDS = frozenset({"line", "index", "message", "row", *_ADDED_FIELDS})
 """Fields of ``metadata.source`` that say where a record is in the file. Digests do not include them: a blank
 line at the top of a file changes all of them, and they differ between a sub-agent's own file and its
-parent's. Earlier versions did not read ``condensed`` and ``hosted``. Files that they imported can still be
-imported again."""
+parent's. Earlier versions did not read ``_ADDED_FIELDS``. Files that they imported can be imported again."""
 _DIGEST_PREFIX = "c"
 """The prefix of this version's digests. Digests of earlier versions include ``_LOCATION_FIELDS`` and are
 plain hex."""

@@ -1,7 +1,7 @@
 """Describes a recorded request in sentences, for the API and the page."""
 
 from historyapp.core.dates import duration_text
-from historyapp.core.request_tokens import Part, RequestTokens
+from historyapp.core.request_tokens import BEGINNINGS, Part, Reason, RequestTokens
 from historyapp.core.usage import dollar_text
 from historyapp.services.recorded.changes import EXPIRES, RequestChanges
 from historyapp.services.recorded.requests import RecordedRequest
@@ -22,6 +22,14 @@ PARTS: dict[Part, str] = {
     "removed": "the removed part",
 }
 """The names of a request's parts in sentences."""
+_REMOVALS: dict[Reason, str] = {
+    "cleared": "Claude Code cleared old results.",
+    "removed": "What was removed is not recorded. Agents remove old results, and providers remove the "
+    "thoughts of earlier turns.",
+    "resumed": "A new process of the agent built this request from its transcript, without other texts.",
+    "model": "The model has changed. It does not receive the thoughts of the earlier model.",
+}
+"""Why tokens were removed."""
 _SOURCES = {
     "snapshot": "The step's output names the snapshot of this request.",
     "served": "This is the newest context that Playhead served before the step. The output does not name it.",
@@ -55,10 +63,20 @@ def unseen_note(tokens: RequestTokens) -> str:
         note += ", files that inputs name with @" if "attached" in reasons else ""
         note += ", results of the provider's own tools" if "hosted" in reasons else ""
         note += ", and other text that the agent added." if "unknown" in reasons else "."
+        note += _begun(tokens)
     else:
         note = f"The request had about {_rounded(-unseen):,} tokens fewer than the log. "
         note += "The agent left out parts of the log; which parts is unknown."
     return f"{note} {_difference(tokens)}".strip()
+
+
+def _begun(tokens: RequestTokens) -> str:
+    """Why the unseen part is not the one of the window's first request."""
+    newest = next((jump for jump in reversed(tokens.jumps) if jump.reason in BEGINNINGS), None)
+    if newest is None:
+        return ""
+    cause = "a new process of the agent" if newest.reason == "resumed" else "a change of the model"
+    return f" They were computed again after {cause}."
 
 
 def _rounded(tokens: int) -> int:
@@ -99,6 +117,11 @@ def window_note(request: RecordedRequest) -> str:
             note = ""
     if window.forgotten:
         note += f" The agent's condenser had left out {window.forgotten:,} entries."
+    if cleared := request.tokens.cleared:
+        first, last = request.step_at(cleared[0]), request.step_at(cleared[-1])
+        steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+        note += f" Claude Code had cleared {len(cleared):,} result{'s' * (len(cleared) > 1)} of {steps}, "
+        note += "by the rule of its version."
     return note.strip()
 
 
@@ -110,8 +133,7 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
     match changes.place:
         case "removed":
             note = f"About {_rounded(request.removed):,} tokens that the request of step {before:,} had were "
-            note += "removed. What was removed is not recorded. Agents remove old results, and providers "
-            return f"{note}remove the thoughts of earlier turns."
+            return f"{note}removed. {_REMOVALS[request.removal or 'removed']}"
         case "instruction":
             return f"The instruction has changed since step {before:,}{where}."
         case "history" if request.snapshot:

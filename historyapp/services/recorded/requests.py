@@ -15,7 +15,15 @@ from historyapp.core.formats.base import Role
 from historyapp.core.formats.openai_responses import OPENAI_RESPONSES
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest, Segment
-from historyapp.core.request_tokens import Part, RequestTokens, count_request, factor_for
+from historyapp.core.request_tokens import (
+    BEGINNINGS,
+    MIN_JUMP,
+    Part,
+    Reason,
+    RequestTokens,
+    count_request,
+    factor_for,
+)
 from historyapp.core.settings import known_window, window_of
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
@@ -34,6 +42,9 @@ just before the output. ``transcript``: it is rebuilt from an imported transcrip
 recorded, so it is everything that was live."""
 WINDOW_MARGIN = 1.25
 """Entries are read up to this multiple of the model's window, because token counts are estimates."""
+
+REMOVALS: tuple[Reason, ...] = (*BEGINNINGS, "cleared", "removed")
+"""The reasons for which a request may lack tokens that the request before it had."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +86,15 @@ class RecordedRequest:
     def removed(self) -> int:
         """The tokens that were removed just before the request although the log does not say so; otherwise
         0."""
-        for jump in self.tokens.jumps[-1:]:
-            if jump.position == self.output.position and jump.reason == "removed":
-                return -jump.tokens
-        return 0
+        jumps = (jump for jump in self.tokens.jumps if jump.position == self.output.position)
+        removed = sum(jump.tokens for jump in jumps if jump.reason in REMOVALS and jump.tokens < 0)
+        return -removed if self.removal in ("cleared", "removed") or removed < -MIN_JUMP else 0
+
+    @property
+    def removal(self) -> Reason | None:
+        """Why tokens were removed just before the request; None if there is no sign that they were."""
+        jumps = (jump for jump in self.tokens.jumps if jump.position == self.output.position)
+        return next((jump.reason for jump in jumps if jump.reason in REMOVALS and jump.tokens < 0), None)
 
     @property
     def total(self) -> int:

@@ -1,4 +1,7 @@
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from historyapp.core.entries import ToolResult
 from historyapp.core.importers.base import Append
@@ -144,3 +147,39 @@ def test_an_early_version_s_bare_tool_records_are_read() -> None:
     assert results(operations) == [
         ToolResult(tool_call_id=output.tool_calls[0].id, tool_name="bash", status="success", outputs="a.txt")
     ]
+
+
+@pytest.mark.parametrize("kind", ["progress", "attachment"])
+def test_the_first_input_of_a_new_process_says_so(kind: str) -> None:
+    hook = {"type": "hook_success", "hookName": "SessionStart:resume"}
+    facts = {"data": hook} if kind == "progress" else {"attachment": hook}
+    operations = read(
+        user(1, None, "start"),
+        assistant(2, 1, says("ready")),
+        record(kind, 3, 2, **facts),
+        record(kind, 4, 3, **facts),
+        user(5, 4, "go on"),
+        assistant(6, 5, says("done")),
+        user(7, 6, "more"),
+    )
+    inputs = [
+        operation.draft.metadata["source"].get("resumed")
+        for operation in operations
+        if isinstance(operation, Append) and operation.draft.body.kind == "model_input"
+    ]
+    assert inputs == [None, True, None]
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "expected"),
+    [("2.1.5", "Read", 25), ("2.1.5", "Task", None), ("2.1.52", "Read", None), (7, "Read", None)],
+)
+def test_results_that_claude_code_may_clear_have_its_estimate(
+    version: Any, name: str, expected: int | None
+) -> None:
+    operations = read(
+        user(1, None, "start"),
+        assistant(2, 1, tool_call("call_1", name)),
+        answer(3, 2, "call_1", "x" * 100, version=version),
+    )
+    assert metadata(operations)[2]["source"].get("clearable") == expected

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.core.importers import openhands_v1
+from historyapp.core.importers import claude_code, claude_code_session, openhands_v1
 from historyapp.core.importers.base import Append, Source
 from historyapp.core.importers.records import present_fields
 from historyapp.models import Entry, ImportSource, Project, Session
@@ -172,5 +172,27 @@ def test_a_condensation_that_an_earlier_version_did_not_read_makes_no_second_ses
         imported(project, *file, name="run.jsonl")
     count = Entry.objects.count()
     imported(project, *file, event("MessageEvent", "user", llm_message={"content": "more"}), name="run.jsonl")
+    assert Session.objects.count() == 1
+    assert Entry.objects.count() == count + 1
+
+
+def test_facts_that_an_earlier_version_did_not_read_make_no_second_session(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = record("progress", 4, 3, data={"hookName": "SessionStart:resume"})
+    file = [
+        user(1, None, "start"),
+        assistant(2, 1, tool_call("call_1")),
+        answer(3, 2, "call_1", "text", version="2.1.5"),
+        hook,
+        user(5, 4, "go on"),
+        assistant(6, 5, says("done")),
+    ]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(claude_code, "_RESUMED", "")
+        earlier.setattr(claude_code_session, "clearable_tokens", lambda results, version: None)
+        imported(project, *file)
+    count = Entry.objects.count()
+    imported(project, *file, user(7, 6, "more"))
     assert Session.objects.count() == 1
     assert Entry.objects.count() == count + 1

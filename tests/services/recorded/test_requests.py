@@ -207,6 +207,57 @@ def test_an_unrecorded_removal_is_reported_and_the_cache_shows_the_shared_part(
     assert "nothing was removed" not in words
 
 
+CLAUDE = "claude-opus-4-5"
+
+
+def test_results_that_claude_code_cleared_are_named(session: Session) -> None:
+    record(session, ask("go"), step(1, 20_000, model=CLAUDE))
+    for number in range(2, 9):
+        read_file = ok(f"call_{number - 1}", "one two three " * 5_000)
+        source = {"source": {"clearable": 15_000}}
+        sent = 20_000 + (number - 1) * 16_500
+        record(session, read_file._replace(metadata=source), step(number, sent, model=CLAUDE))
+    record(session, ok("call_8"), step(9, 70_000, model=CLAUDE))
+    record(session, ok("call_9"), step(10, 70_100, model=CLAUDE))
+    ninth, tenth = seen(session, 9), seen(session, 10)
+    cleared = "Claude Code had cleared 4 results of steps 1 to 4, by the rule of its version."
+    assert ninth.removal == "cleared"
+    assert compared(ninth).place == "removed"
+    words = " ".join(notes(ninth, request_changes(ninth)))
+    assert cleared in words
+    assert "were removed. Claude Code cleared old results." in words
+    assert (tenth.removed, compared(tenth).place) == (0, "end")
+    assert cleared in " ".join(notes(tenth, request_changes(tenth)))
+
+
+def resumed() -> EntryDraft:
+    return draft(ModelInput(content="go on"), source={"resumed": True})
+
+
+def test_a_new_process_may_leave_out_texts(session: Session) -> None:
+    record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_020), resumed(), step(3, 40_000))
+    request = seen(session, 3)
+    words = " ".join(notes(request, request_changes(request)))
+    assert compared(request).place == "removed"
+    assert "A new process of the agent built this request from its transcript, without other texts." in words
+    assert "They were computed again after a new process of the agent." in words
+
+
+def test_another_model_begins_a_window(session: Session) -> None:
+    record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 44_000, model="claude-opus-5"))
+    request = seen(session, 2)
+    words = " ".join(notes(request, request_changes(request)))
+    assert request.removal == "model"
+    assert "It does not receive the thoughts of the earlier model." in words
+    assert "They were computed again after a change of the model." in words
+
+
+def test_a_new_process_that_changes_little_removes_nothing(session: Session) -> None:
+    record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_020), resumed(), step(3, 49_500))
+    request = seen(session, 3)
+    assert (request.removed, compared(request).place) == (0, "end")
+
+
 def test_the_cost_with_a_cache_is_shown_with_the_bill(session: Session) -> None:
     record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=10_000))
     request = seen(session, 2)
