@@ -9,6 +9,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 MICRO = 1_000_000
+MAX_CALL_TOKENS = 10**10
+"""Counts of tokens of one model call from here on are ignored. They are not plausible, and with larger ones
+the totals of a project would not fit into its columns."""
+MAX_CALL_COST = 100_000
+"""The same for the cost of one model call, in US dollars."""
 
 
 class Usage(NamedTuple):
@@ -98,9 +103,9 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
 
 
 def cost_of(metadata: Mapping[str, Any]) -> int:
-    """``metadata["cost"]`` (USD) in millionths of a dollar; 0 if there is none."""
+    """``metadata["cost"]`` (USD) in millionths of a dollar; 0 if there is none or it is not plausible."""
     cost = metadata.get("cost")
-    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < 1e9:
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < MAX_CALL_COST:
         return 0
     return round(cost * MICRO)
 
@@ -127,6 +132,6 @@ def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 def _first(usage: Mapping[str, Any], *names: str) -> int:
     for name in names:
         value = usage.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_CALL_TOKENS:
             return value
     return 0

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Count, Max, Sum
+from django.db.models import Aggregate, Count, Max
 
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
+from historyapp.models.sums import LargeSum
 
 GROUPINGS = ("agent", "folder", "repository")
 """The columns by which a list can be grouped."""
@@ -37,7 +38,8 @@ def session_groups(sessions: SessionQuerySet, column: str, order: Order) -> list
         column: one of :data:`GROUPINGS`.
         order: the order of the list. If groups have no total of its column, the newest entries come first.
     """
-    totals = {f"total_{name}": Sum(name) for name in _SUMMED} | {"total_last_entry_at": Max("last_entry_at")}
+    totals: dict[str, Aggregate] = {f"total_{name}": LargeSum(name) for name in _SUMMED}
+    totals["total_last_entry_at"] = Max("last_entry_at")
     if f"total_{order.column}" not in totals:
         order = Order()
     key = f"{'-' if order.is_descending else ''}total_{order.column}"

@@ -25,7 +25,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
-from historyapp.services.list_columns import set_list_columns
+from historyapp.services.list_columns import MAX_VALUE, set_list_columns
 from historyapp.services.packing import pack_soon
 from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
@@ -298,7 +298,7 @@ def apply_tail(session: Session, tail: Tail) -> None:
     """Copies the totals of the tail to the session row."""
     session.tail = tail.dump()
     session.steps, session.errors = tail.totals.steps, tail.totals.errors
-    session.tokens, session.cost = tail.totals.tokens, tail.totals.cost
+    session.tokens, session.cost = tail.totals.tokens, min(MAX_VALUE, tail.totals.cost)
     session.revision += 1
     set_list_columns(session, tail)
 

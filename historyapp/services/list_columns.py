@@ -20,17 +20,17 @@ LIST_COLUMNS = ("likely_failures", "duration", "shown_tokens", "money", "strip")
 PLACE_COLUMNS = ("folder", "repository")
 """Columns that are computed from the metadata whenever they are saved."""
 _BATCH_SIZE = 50
-_MAX_VALUE = 2**62
+MAX_VALUE = 2**62
 """Larger numbers do not fit into the columns. They occur only in transcripts that were edited."""
 
 
 def set_list_columns(session: Session, tail: Tail) -> None:
     """Sets all columns except the strip from the session's newest tail."""
     session.likely_failures = tail.step.total_likely_failures if tail.step else 0
-    session.shown_tokens = min(_MAX_VALUE, tokens_of(tail.totals).shown)
+    session.shown_tokens = min(MAX_VALUE, tokens_of(tail.totals).shown)
     session.money = 0
     if tail.totals.models or tail.totals.cost:
-        session.money = min(_MAX_VALUE, money_of(tail.totals, session.model, price_list()).micros)
+        session.money = min(MAX_VALUE, money_of(tail.totals, session.model, price_list()).micros)
     session.duration = duration_of(session, session.created_at)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from historyapp.models import Project
+from historyapp.models import Project, ProjectDay
 from historyapp.services.figures.feed import follow_changes
 from tests.api.agent import Agent
 
@@ -116,3 +116,19 @@ def test_the_figures_take_a_fixed_number_of_queries(
 ) -> None:
     with django_assert_max_num_queries(9):
         recorded.get("/figures?by=tool")
+
+
+def test_totals_of_more_than_64_bits_are_returned(recorded: Agent) -> None:
+    ProjectDay.objects.update(cost=2**62, tokens=2**62, milliseconds=2**62)
+    for by in ("day", "model", "tool"):
+        response = recorded.get(f"/figures?from=2026-03-01&to=2026-03-31&by={by}")
+        assert response["total"]["recorded_tokens"] == 2 * 2**62
+        assert response["total"]["money"] > 2**62 / 1_000_000
+
+
+def test_a_step_counts_at_most_a_year(alice: Agent, session_id: str, settled: None) -> None:
+    call = {**TOOL, "created_at": "0002-01-01T00:00:00Z"}
+    alice.post(f"/sessions/{session_id}/entries", {"entries": [call, FAILED]})
+    follow_changes(lambda: False)
+    response = alice.get("/figures?from=0002-01-01&to=0002-01-01")
+    assert response["total"]["seconds"] == 366 * 24 * 3600

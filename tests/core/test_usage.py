@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from historyapp.core.usage import Usage, cost_of, dollar_text, usage_of
+from historyapp.core.usage import (
+    MAX_CALL_COST,
+    MAX_CALL_TOKENS,
+    MICRO,
+    Usage,
+    cost_of,
+    dollar_text,
+    usage_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +81,10 @@ def test_costs_are_millionths_of_a_dollar(cost: object, micros: int) -> None:
 )
 def test_dollars_are_exact_and_have_two_decimals_at_least(micros: int, text: str) -> None:
     assert dollar_text(micros) == text
+
+
+def test_figures_that_no_model_call_can_have_are_ignored() -> None:
+    usage = {"input_tokens": MAX_CALL_TOKENS, "output_tokens": MAX_CALL_TOKENS - 1}
+    assert usage_of({"usage": usage}) == Usage(output=MAX_CALL_TOKENS - 1)
+    assert cost_of({"cost": MAX_CALL_COST}) == 0
+    assert cost_of({"cost": MAX_CALL_COST - 1}) == (MAX_CALL_COST - 1) * MICRO

@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 
 from historyapp.models import Project, Session
-from historyapp.models.session_groups import MAX_GROUPS
+from historyapp.models.session_groups import MAX_GROUPS, session_groups
+from historyapp.models.session_lists import Order
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
@@ -51,6 +52,15 @@ def test_the_order_of_the_list_is_the_order_of_groups_that_have_its_total(
         session = make(project, agent, agent=agent, day=day)
         Session.objects.filter(pk=session.pk).update(steps=steps, money=money)
     assert next(iter(groups(alice, f"/?group=agent&sort={sort}"))) == first
+
+
+def test_a_group_is_shown_whose_total_has_more_than_64_bits(alice: Client, project: Project) -> None:
+    for title in ("first", "second", "third"):
+        session = make(project, title, agent="fixer")
+        Session.objects.filter(pk=session.pk).update(money=2**62, shown_tokens=2**62)
+    assert groups(alice, "/?group=agent")["fixer"][2] == "3"
+    (group,) = session_groups(Session.objects.filter(project=project), "agent", Order())
+    assert group.money == group.shown_tokens == 3 * 2**62
 
 
 @pytest.mark.usefixtures("runs")

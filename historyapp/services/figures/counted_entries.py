@@ -17,6 +17,8 @@ BATCH_SIZE = 2000
 """The maximum number of entries of a :class:`CountedPart`."""
 _RESULT_KINDS = ("tool_results", "review")
 _MILLISECOND = timedelta(milliseconds=1)
+_MAX_STEP = timedelta(days=366)
+"""The maximum time of a step that is added up: agents can record any times."""
 
 
 class _StepRow(NamedTuple):
@@ -106,7 +108,7 @@ class CountedPart:
         if row.last_position <= row.anchor or not self._is_answered_here(row):
             return DayFigures()
         duration = row.finished_at - row.started_at if row.finished_at else timedelta(0)
-        milliseconds = max(0, duration // _MILLISECOND)
+        milliseconds = max(0, min(duration, _MAX_STEP) // _MILLISECOND)
         return DayFigures(likely_failures=int(bool(row.likely_failure)), milliseconds=milliseconds)
 
     def _is_answered_here(self, row: _StepRow) -> bool:

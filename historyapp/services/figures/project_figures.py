@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet
 
 from historyapp.core.day_figures import NO_DAY, NO_FIGURES, DayFigures
 from historyapp.core.errors import Invalid
@@ -14,6 +14,7 @@ from historyapp.core.usage import Usage
 from historyapp.models import FiguresProgress, ProjectDay
 from historyapp.models.changes import newest_cursor
 from historyapp.models.sql import fetch_all
+from historyapp.models.sums import LargeSum
 from historyapp.services.prices import price_list
 
 Grouping = Literal["day", "agent", "model", "tool"]
@@ -100,7 +101,7 @@ def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[
     """The figures by agent, model and tool, as :func:`grouped`. Reads the rows of the range once for all
     three."""
     names: tuple[Grouping, ...] = ("agent", "model", "tool")
-    sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
+    sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
     rows = query.rows(project).order_by().values_list(*names, "has_cost").annotate(**sums)
     statement, values = rows.query.sql_with_params()
     columns = ", ".join((*names, "has_cost", *sums))
@@ -150,7 +151,7 @@ def is_current(project: UUID) -> bool:
 
 
 def _added_up(rows: "QuerySet[ProjectDay]", by: str) -> dict[Any, GroupFigures]:
-    sums = {f"sum_{name}": Sum(name) for name in DayFigures._fields}
+    sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
     sums_by_model = rows.order_by().values_list(F(by), "model", "has_cost").annotate(**sums)
     groups: dict[Any, GroupFigures] = {}
     for name, model, has_cost, *values in sums_by_model:
