@@ -5,6 +5,7 @@ finds the session, and workers see a session without entries. :func:`delete_hidd
 its own row last. If the process is killed between two parts, the next purge or worker continues.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -49,6 +50,9 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.idempotency import PurgedResponses, empty_responses
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
+
+log = logging.getLogger(__name__)
 
 PART_SECONDS = 0.05
 """The number of rows of one transaction is adapted so that it takes about this long."""
@@ -116,11 +120,20 @@ def hidden_sessions(older_than: timedelta | None = None) -> list[UUID]:
 
 
 def delete_hidden_sessions(older_than: timedelta | None = None) -> int:
-    """Completes the deletions of processes that were killed. Returns how many."""
-    ids = hidden_sessions(older_than)
-    for id in ids:
-        delete_hidden(id)
-    return len(ids)
+    """Completes the deletions of processes that were killed. Returns how many.
+
+    A session that cannot be deleted is logged and does not stop the others.
+    """
+    deleted = 0
+    for id in hidden_sessions(older_than):
+        try:
+            delete_hidden(id)
+            deleted += 1
+        except (DatabaseError, StorageFailed):
+            raise
+        except Exception:
+            log.exception("The deletion of session %s cannot be completed.", id)
+    return deleted
 
 
 def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> None:

@@ -20,7 +20,8 @@ KEPT_FOR = timedelta(days=7)
 KEPT_CHARACTERS = 1 << 20
 """A longer response is not stored. Even a short request can have a response of many MB, such as a recorded
 context."""
-_PURGE_EVERY = 100
+_PURGE_EVERY, _PURGED_AT_ONCE = 10, 20
+"""Each tenth key deletes up to this many old ones. Other requests wait for it, and a response may have a MB."""
 _MIN_KEPT_KEYS = 1_000
 """This many of the newest keys are kept at any age, because the clock may be wrong."""
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -105,8 +106,14 @@ def _store(row: IdempotencyKey, response: StoredResponse) -> None:
     row.sessions = " ".join(sorted(str(id) for id in response.sessions))
     row.save(update_fields=["status", "response", "sessions"])
     if row.pk % _PURGE_EVERY == 0:
-        old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR)
-        old.filter(pk__lte=row.pk - _MIN_KEPT_KEYS).delete()
+        _delete_old(row.pk - _MIN_KEPT_KEYS)
+
+
+def _delete_old(newest: int) -> None:
+    """Deletes some of the keys that are no longer kept. ``newest``: the highest primary key to delete."""
+    old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR, pk__lte=newest)
+    locked = old.select_for_update(skip_locked=True).order_by("created_at").values_list("pk", flat=True)
+    IdempotencyKey.objects.filter(pk__in=list(locked[:_PURGED_AT_ONCE])).delete()
 
 
 def _is_any_hidden(sessions: Collection[UUID]) -> bool:

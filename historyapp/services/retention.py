@@ -103,6 +103,10 @@ def purge(
     transcript that is imported again afterwards becomes a new session.
     """
     delete_hidden_sessions()
+    return _delete(project, sessions, archived_before, actor)
+
+
+def _delete(project: Project, sessions: Collection[UUID], archived_before: datetime, actor: str) -> Purged:
     candidates = [session.pk for session in purgeable(project, archived_before, sessions)]
     responses = PurgedResponses(project.pk, candidates)
     count = entries = 0
@@ -129,12 +133,14 @@ def _hide(project: Project, id: UUID, archived_before: datetime, actor: str) -> 
 def erase(session: Session, *, actor: str = "") -> Purged:
     """Deletes one archived session with all its data, whatever its age, as :func:`purge` does.
 
+    The request does not continue other deletions, which may take minutes.
+
     Raises:
         Conflict: when it is not archived, has forks, or has more than :data:`MAX_ERASED` entries.
     """
     _check_erasable(session)
     # An archived session may have a time in the future: the clock may have been set back.
-    purged = purge(session.project, [session.pk], timezone.now() + timedelta(days=36_500), actor=actor)
+    purged = _delete(session.project, [session.pk], timezone.now() + timedelta(days=36_500), actor)
     if not purged.sessions:
         _check_erasable(Session.objects.filter(pk=session.pk).first() or session)
         raise Conflict("The session could not be erased. Read it again, then repeat the request.")

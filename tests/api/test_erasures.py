@@ -88,15 +88,15 @@ def test_many_forks_are_not_all_named(archived: Agent, monkeypatch: pytest.Monke
 def test_a_fork_made_meanwhile_keeps_the_session(
     archived: Agent, project: Project, session_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    purge = retention.purge
+    delete = retention._delete
 
-    def purge_late(*arguments: Any, **options: Any) -> Any:
+    def delete_late(*arguments: Any) -> Any:
         Session.objects.filter(pk=session_id).update(status="live")
         fork(project, UUID(session_id), at_step=1)
         Session.objects.filter(pk=session_id).update(status="archived")
-        return purge(*arguments, **options)
+        return delete(*arguments)
 
-    monkeypatch.setattr(retention, "purge", purge_late)
+    monkeypatch.setattr(retention, "_delete", delete_late)
     assert_problem(archived.delete(ERASE), 409, "shares its entries with its forks")
     assert Entry.objects.count() == 3
 

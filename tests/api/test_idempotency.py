@@ -242,3 +242,27 @@ def test_a_response_about_a_session_that_a_purge_has_hidden_is_not_stored(
     monkeypatch.setattr(contexts, "record_snapshot", hide_and_record)
     assert run.post("/contexts", {}, {"Idempotency-Key": "late"}).status == 201
     assert IdempotencyKey.objects.get(key="late").response == ""
+
+
+def test_a_request_deletes_few_old_keys(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "_PURGE_EVERY", 1)
+    monkeypatch.setattr(idempotency, "_PURGED_AT_ONCE", 4)
+    monkeypatch.setattr(idempotency, "_MIN_KEPT_KEYS", 1)
+    IdempotencyKey.objects.bulk_create(
+        IdempotencyKey(
+            project=project,
+            key=f"old{number}",
+            fingerprint="",
+            status=201,
+            response="",
+            created_at=timezone.now() - timedelta(days=30),
+        )
+        for number in range(10)
+    )
+    kept = list[int]()
+    for number in range(4):
+        idempotency.carry_out_once(
+            project, f"new{number}", "", lambda: idempotency.StoredResponse(201, "{}")
+        )
+        kept.append(IdempotencyKey.objects.filter(key__startswith="old").count())
+    assert kept == [6, 2, 0, 0]

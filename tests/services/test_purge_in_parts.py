@@ -15,11 +15,12 @@ from historyapp.models.projects import PURGED
 from historyapp.models.search_text_index import stored_tokens, words_of_session
 from historyapp.services import deletions
 from historyapp.services.append import append
-from historyapp.services.retention import Purged, purge
+from historyapp.services.retention import Purged, erase, purge
 from historyapp.services.rewinds import fork
 from historyapp.services.search import index
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.text_index import index_text
+from historyapp.services.transactions import writing
 from tests.api.agent import Agent
 from tests.api.conftest import key_for
 from tests.services.test_purge_races import MARKER, Race
@@ -183,6 +184,34 @@ def test_a_purge_of_another_project_ends_the_deletion_of_a_killed_one(project: P
     assert purge(Project.objects.create(name="theirs"), [], days_ago(0)) == Purged(0, 0)
     assert Session.objects.count() == Entry.objects.count() == 0
     assert words_of_session(session.pk) == set()
+
+
+def test_an_erasure_does_not_wait_for_the_deletion_of_another_session(project: Project) -> None:
+    session, erased = long_session(project), long_session(project)
+    hidden(project, session)
+    erased.refresh_from_db()
+    assert erase(erased) == Purged(1, 31)
+    assert Session.objects.get() == session
+    assert Entry.objects.count() == 31
+
+
+def test_a_session_that_cannot_be_deleted_does_not_stop_the_deletion_of_others(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged, session = sorted([long_session(project), long_session(project)], key=lambda session: session.pk)
+    with writing():
+        for each in (damaged, session):
+            deletions.hide(each, "")
+    empty_texts = deletions._empty_texts
+
+    def fail(id: Any, responses: Any) -> None:
+        if id == damaged.pk:
+            raise ValueError("damaged")
+        empty_texts(id, responses)
+
+    monkeypatch.setattr(deletions, "_empty_texts", fail)
+    assert deletions.delete_hidden_sessions() == 1
+    assert Session.objects.get() == damaged
 
 
 def test_steps_that_were_read_before_the_purge_are_not_indexed_after_it(
