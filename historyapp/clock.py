@@ -13,9 +13,11 @@ from django.utils import timezone
 from historyapp.core.process_memory import empty_unused_caches, return_free_memory, unmap_code
 from historyapp.core.vocabularies import release_unused
 from historyapp.duties import Duties
-from historyapp.models import Webhook
+from historyapp.lag import has_messages
+from historyapp.models import BulkAction, Evaluation, Webhook
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.start import due_sessions, unclaimed_runs
+from historyapp.services.deletions import INTERRUPTED_AFTER, hidden_sessions
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
@@ -109,6 +111,10 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
         "find missing outcomes": has_stale_sessions,
         "find figures to count ahead": is_behind,
         "find projects to index": projects_to_index,
+        "find messages": has_messages,
+        "find bulk actions": BulkAction.objects.active().exists,
+        "find evaluations": Evaluation.objects.active().exists,
+        "find interrupted deletions": lambda: hidden_sessions(INTERRUPTED_AFTER),
         "count figures": lambda: follow_changes(cpu_time_limit(FOLLOW_SECONDS)),
     }
 

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from historyapp.models import CompressionRun, QueuedMessage
+from historyapp.models.sql import WAITING_MESSAGE, fetch_all
 from historyapp.redis_values import TIME_LIMITS
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ def waiting_messages() -> int | None:
     except (RedisError, OSError) as error:
         log.error("The broker does not respond: %s", type(error).__name__)
         return None
+
+
+def has_messages() -> bool:
+    """Whether a message waits in the database's queue. False with Redis, to which workers are connected."""
+    return bool(fetch_all(WAITING_MESSAGE, [QUEUE]))
 
 
 def oldest_message_age() -> float:

@@ -7,15 +7,20 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import OperationalError
+from django.utils import timezone
 
 from historyapp import clock
 from historyapp.core import vocabularies
 from historyapp.core.tokens import count_tokens
-from historyapp.models import Project, StaleOutcomes, Worker
+from historyapp.lag import QUEUE
+from historyapp.models import BulkAction, Evaluation, Project, StaleOutcomes, Worker
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
+from historyapp.services.deletions import INTERRUPTED_AFTER, hide
+from historyapp.services.queue import put
 from historyapp.services.sessions import create_session
+from historyapp.services.transactions import writing
 from tests.services.drafts import act, ok
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -123,6 +128,36 @@ def test_a_search_for_work_that_fails_stops_no_other(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(clock, broken, fail)
     assert _watch(1, monkeypatch) == 2
     assert followed == ([] if broken == "follow_changes" else [1, 1])
+
+
+def _message(project: Project) -> None:
+    put(QUEUE, "{}")
+
+
+def _bulk_action(project: Project) -> None:
+    BulkAction.objects.create(project=project, kind="archive")
+
+
+def _evaluation(project: Project) -> None:
+    Evaluation.objects.create(project=project)
+
+
+def _deletion(project: Project) -> None:
+    session = create_session(project)
+    with writing():
+        hide(session, "")
+    type(session).objects.update(last_entry_at=timezone.now() - INTERRUPTED_AFTER)
+
+
+@pytest.mark.parametrize("begin", [_message, _bulk_action, _evaluation, _deletion])
+def test_a_worker_is_requested_for_each_kind_of_unfinished_work(
+    begin: Callable[[Project], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project.objects.create(name="ours")
+    with monkeypatch.context() as patch:
+        assert _watch(0, patch) == 0
+    begin(project)
+    assert _watch(0, monkeypatch) == 1
 
 
 def test_a_worker_is_requested_for_outcomes_that_an_earlier_version_left(

@@ -21,7 +21,7 @@ KEPT_CHARACTERS = 1 << 20
 """A longer response is not stored. Even a short request can have a response of many MB, such as a recorded
 context."""
 _PURGE_EVERY, _PURGED_AT_ONCE = 10, 20
-"""Each tenth key deletes up to this many old ones. Other requests wait for it, and a response may have a MB."""
+"""Each tenth key deletes up to this many old ones. Other requests wait for it, and responses may be long."""
 _MIN_KEPT_KEYS = 1_000
 """This many of the newest keys are kept at any age, because the clock may be wrong."""
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")

@@ -261,8 +261,6 @@ def test_a_request_deletes_few_old_keys(project: Project, monkeypatch: pytest.Mo
     )
     kept = list[int]()
     for number in range(4):
-        idempotency.carry_out_once(
-            project, f"new{number}", "", lambda: idempotency.StoredResponse(201, "{}")
-        )
+        idempotency.carry_out_once(project, f"new{number}", "", lambda: idempotency.StoredResponse(201, "{}"))
         kept.append(IdempotencyKey.objects.filter(key__startswith="old").count())
     assert kept == [6, 2, 0, 0]
