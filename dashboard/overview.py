@@ -154,10 +154,8 @@ class OverviewPage:
     @cached_property
     def total_time(self) -> timedelta | None:
         """From the first to the newest entry, or None if the run is undated."""
-        figures = self.figures
-        if not figures.is_dated:
-            return None
-        return timedelta(milliseconds=(figures.ended_at or 0) - (figures.started_at or 0))
+        span = self.overview.span
+        return timedelta(milliseconds=span.milliseconds) if span else None
 
     @cached_property
     def times(self) -> list[Share]:

@@ -11,7 +11,6 @@ from dashboard.location import Location
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import duration, icon, short_figure
-from historyapp.core.dates import known_time
 from historyapp.core.overview.figures import FileFigures
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
 from historyapp.models import Session
@@ -78,11 +77,8 @@ def run_money(session: Session) -> RunMoney:
 
 @register.simple_tag
 def run_time(session: Session) -> str:
-    """From the first to the newest entry of a session of a list; empty if undated, and for a fork."""
-    start, end = known_time(session.created_at), known_time(session.last_entry_at)
-    if start is None or end is None or end <= start or session.forked_from_id is not None:
-        return ""
-    return duration(end - start)
+    """The time of a session of a list; empty if undated, and for a fork."""
+    return duration(timedelta(milliseconds=session.duration)) if session.duration else ""
 
 
 @register.filter

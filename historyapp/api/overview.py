@@ -1,7 +1,5 @@
 """The figures of a run, each with the steps that show it."""
 
-from datetime import UTC, datetime
-
 from django.http import HttpResponse
 from ninja import Router
 
@@ -57,7 +55,7 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         ending=EndingOut(
             kind=overview.ending.kind, text=overview.ending.text, steps=list(overview.ending.steps)
         ),
-        time=_time_out(figures),
+        time=_time_out(overview),
         tokens=TokenFigureOut(**usage_fields(tokens.usage), shown=tokens.shown, source=tokens.source),
         money=MoneyFigureOut(
             amount=None if money.source in ("unknown", "none") else money.micros / MICRO,
@@ -121,14 +119,14 @@ def _names_out(history: History) -> RunNamesOut:
     )
 
 
-def _time_out(figures: RunFigures) -> TimeOut:
-    if not figures.is_dated:
+def _time_out(overview: RunOverview) -> TimeOut:
+    figures, span = overview.figures, overview.span
+    if span is None:
         return TimeOut(started_at=None, ended_at=None, total=None, model=None, tools=None, waiting=None)
-    started, ended = figures.started_at or 0, figures.ended_at or 0
     return TimeOut(
-        started_at=datetime.fromtimestamp(started / 1000, UTC),
-        ended_at=datetime.fromtimestamp(ended / 1000, UTC),
-        total=(ended - started) / 1000,
+        started_at=span.first,
+        ended_at=span.newest,
+        total=span.milliseconds / 1000,
         model=figures.model_time / 1000,
         tools=figures.tool_time / 1000,
         waiting=figures.waiting_time / 1000,

@@ -1,6 +1,7 @@
 """Sessions. An append locks the session's row, and lineages are read from it."""
 
 from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
@@ -170,8 +171,10 @@ class Session(models.Model):
     """The cost of the live history as reported by the source, in millionths of a US dollar."""
 
     likely_failures = models.PositiveIntegerField(default=0, db_default=0)
+    first_entry_at: datetime | None = None
+    """The time of the entry at position 1, if the session was read to append to it; not a column."""
     duration = models.PositiveBigIntegerField(default=0, db_default=0)
-    """Milliseconds from the first to the newest entry. 0 if undated, and in forks."""
+    """Milliseconds from the first recorded to the newest live entry. 0 if undated, and in forks."""
     shown_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     """The tokens that lists show, see :mod:`historyapp.core.run_costs`."""
     money = models.PositiveBigIntegerField(default=0, db_default=0)

@@ -25,7 +25,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
-from historyapp.services.list_columns import MAX_VALUE, set_list_columns
+from historyapp.services.list_columns import MAX_VALUE, extend_duration, set_list_columns
 from historyapp.services.packing import pack_soon
 from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
@@ -198,7 +198,7 @@ def append_locked(
         if stored_step and stored_step.anchor in changed:
             update_episode(session.pk, changed.pop(stored_step.anchor))
         insert_episodes(session.pk, changed.values())
-        _write_session(session, tail, entries[-1].entry, wake=not lenient)
+        _write_session(session, tail, [row.entry for row in entries], wake=not lenient)
         record_change(session, ChangeKind.ENTRIES, entries[0].entry.position, entries[-1].entry.position)
         for row in () if lenient else entries:
             if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
@@ -273,13 +273,18 @@ def _check_images(body: ModelInput, index: int) -> None:
             )
 
 
-def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:
+def _write_session(session: Session, tail: Tail, entries: Sequence[core.Entry], *, wake: bool) -> None:
     """Writes the session row after an append. ``wake``: mark it for workers when compression is due."""
+    newest, first_at = entries[-1], session.first_entry_at
+    if first_at is None and session.head == 0:
+        first_at = entries[0].created_at
     session.head, session.last_entry_at = newest.position, newest.created_at
     if session.status == Session.Status.FINISHED:
         session.status = Session.Status.LIVE
     stored = indexed_values(session)
     apply_tail(session, tail)
+    if first_at is not None:
+        extend_duration(session, first_at, newest.created_at)
     if wake and not session.compression_due:
         session.compression_due = _is_compression_due(session, tail)
     update_session(session, tail, stored)

@@ -5,13 +5,16 @@ version stored.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from historyapp.core.dates import known_time
+from historyapp.core.lineage import Lineage
+from historyapp.core.overview.step_facts import milliseconds_of
 from historyapp.core.projection import Tail
 from historyapp.core.run_costs import money_of, tokens_of
-from historyapp.models import Session
+from historyapp.models import Entry, Session
 from historyapp.models.strips import read_strip
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
@@ -25,24 +28,60 @@ MAX_VALUE = 2**62
 
 
 def set_list_columns(session: Session, tail: Tail) -> None:
-    """Sets all columns except the strip from the session's newest tail."""
+    """Sets all columns except the strip and the duration from the session's newest tail."""
     session.likely_failures = tail.step.total_likely_failures if tail.step else 0
     session.shown_tokens = min(MAX_VALUE, tokens_of(tail.totals).shown)
     session.money = 0
     if tail.totals.models or tail.totals.cost:
         session.money = min(MAX_VALUE, money_of(tail.totals, session.model, price_list()).micros)
-    session.duration = duration_of(session, session.created_at)
 
 
-def duration_of(session: Session, started_at: datetime) -> int:
-    """Milliseconds from the first to the newest entry; 0 for a fork, or if the entries have no times."""
-    if (
-        session.forked_from_id is not None
-        or known_time(started_at) is None
-        or known_time(session.last_entry_at) is None
-    ):
-        return 0
-    return max(0, (session.last_entry_at - started_at) // timedelta(milliseconds=1))
+class RunSpan(NamedTuple):
+    """The times of the first recorded and of the newest live entry of a run."""
+
+    first: datetime
+    newest: datetime
+
+    @property
+    def milliseconds(self) -> int:
+        return max(0, milliseconds_of(self.newest) - milliseconds_of(self.first))
+
+
+def run_span(session: Session, lineage: Lineage) -> RunSpan | None:
+    """When a session ran, as far as a lineage of it goes; None if it has no entries or they have no times.
+
+    A fork begins with the entries that it shares.
+    """
+    without_bodies = Entry.objects.defer("body", "metadata")
+    newest = without_bodies.newest(lineage)
+    if session.forked_from_id is None:
+        first = without_bodies.filter(session=session, position=1).first()
+    else:
+        first = next(without_bodies.live(lineage, limit=1), None)
+    if newest is None or first is None:
+        return None
+    if known_time(first.created_at) is None or known_time(newest.created_at) is None:
+        return None
+    return RunSpan(first.created_at, newest.created_at)
+
+
+def set_duration(session: Session, lineage: Lineage) -> None:
+    """Sets the duration from the entries of the session's current lineage. That of a fork is 0: lists do not
+    show it, because most of it may be its parent's.
+    """
+    span = None if session.forked_from_id is not None else run_span(session, lineage)
+    session.duration = span.milliseconds if span else 0
+
+
+def extend_duration(session: Session, first: datetime, newest: datetime) -> None:
+    """Sets the duration after an append, as :func:`set_duration` does, without reading entries.
+
+    Args:
+        first: the time of the session's first entry.
+        newest: the time of the newest one.
+    """
+    is_known = session.forked_from_id is None and known_time(first) and known_time(newest)
+    session.duration = RunSpan(first, newest).milliseconds if is_known else 0
 
 
 def has_unlisted_sessions() -> bool:
@@ -71,6 +110,7 @@ def refresh_list_columns(session_id: UUID) -> None:
         if session is None:
             return
         set_list_columns(session, session.live_tail)
+        set_duration(session, session.lineage())
         session.strip = read_strip(session.lineage(), session.steps)
         session.is_listed = True
         session.save(update_fields=[*LIST_COLUMNS, *PLACE_COLUMNS, "is_listed"])

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.findings import Ending, Notice, choose_notices, ending_of
-from historyapp.core.overview.step_facts import milliseconds_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
-from historyapp.models import Entry, Session
+from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
 from historyapp.models.takes import takes
 from historyapp.services.figures import run_figures
 from historyapp.services.figures.run_figures import CountedRun, count_run
+from historyapp.services.list_columns import RunSpan, run_span
 from historyapp.services.prices import price_list
 
 MAX_SUBAGENTS, MAX_LEVELS = 200, 5
@@ -22,7 +22,7 @@ MAX_SUBAGENTS, MAX_LEVELS = 200, 5
 MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
-    "spawned_position",
+    "spawned_position", "duration", "head",
 )  # fmt: skip
 
 
@@ -78,6 +78,11 @@ class RunOverview:
     @cached_property
     def findings(self) -> list[Notice]:
         return choose_notices(self.figures, self.ending)
+
+    @cached_property
+    def span(self) -> RunSpan | None:
+        """When the run began and ended, by the rule of lists; None if it is undated."""
+        return run_span(self.history.session, self.history.lineage) if self.figures.is_dated else None
 
     @cached_property
     def model(self) -> str:
@@ -159,12 +164,10 @@ def subagents_of(session: Session) -> list[Subagent]:
         rows = [row for row in ordered[:remaining] if row.pk != session.pk and row.pk not in by_id]
         if not rows:
             break
-        first_entries = Entry.objects.filter(session_id__in=[row.pk for row in rows], position=1)
-        starts = dict(first_entries.values_list("session_id", "created_at"))
         for row in rows:
-            totals, start = row.live_tail.totals, starts.get(row.pk)
+            totals = row.live_tail.totals
             money = money_of(totals, row.model, price_list()).micros
-            duration = max(0, milliseconds_of(row.last_entry_at) - milliseconds_of(start)) if start else None
+            duration = row.duration if row.head else None
             tokens = tokens_of(totals).shown
             by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, duration)
         parents = [row.pk for row in rows]

@@ -18,7 +18,7 @@ from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.figures.day_checks import recount_days
 from historyapp.services.figures.run_figures import recount
-from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS
+from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, set_duration
 from historyapp.services.names.index import rebuild_names
 from historyapp.services.outcomes import OUTCOME_COLUMNS
 from historyapp.services.rewinds import copy_cut_step
@@ -111,6 +111,7 @@ def _replay(session: Session, report: RebuildReport) -> None:
     rows.flush()
     revision = session.revision
     apply_tail(session, tail)
+    set_duration(session, session.lineage())
     session.revision, session.is_listed = revision, True
     session.strip = read_strip(session.lineage(), session.steps)
     session.save(update_fields=[*_PROJECTED_COLUMNS, *PLACE_COLUMNS])

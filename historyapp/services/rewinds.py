@@ -23,6 +23,7 @@ from historyapp.services.append import apply_tail, check_open, check_position, l
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
+from historyapp.services.list_columns import set_duration
 from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
 from historyapp.services.transactions import writing
@@ -188,6 +189,7 @@ def rewind_locked(
     session.strip = strip_of_part(session, remaining, tail.totals.steps)
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
     apply_tail(session, tail)
+    set_duration(session, remaining)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
     reason = body.reason and body.reason[:MAX_REASON]  # a transcript's may be longer

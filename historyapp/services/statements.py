@@ -80,8 +80,12 @@ _UPSERT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE
 """For a partitioned table, PostgreSQL takes longer to plan an UPDATE than to run it. An INSERT needs hardly
 any planning."""
 _UPSERT_EPISODE_WITHOUT_EXCERPT = _UPSERT_EPISODE.replace(", excerpt = excluded.excerpt", "")
+_FIRST_ENTRY_AT = (
+    "(SELECT created_at FROM historyapp_entry WHERE session_id = historyapp_session.id AND position = 1)"
+)
 _SELECT_SESSION = (
-    f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
+    f"SELECT {', '.join(LOCKED_COLUMNS)}, {_FIRST_ENTRY_AT} FROM historyapp_session "  # noqa: S608
+    "WHERE id = %s AND project_id = %s"
 )
 
 _INSERT_CHANGE = _insert_sql("historyapp_change", CHANGE_COLUMNS)
@@ -96,10 +100,11 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     rows = run_sql(_SELECT_SESSION + lock, (uuid_value(session_id), uuid_value(project_id)))
     if not rows:
         return None
-    _, _, status, revision, head, tail, created_at, *others = rows[0]
+    _, _, status, revision, head, tail, created_at, *others, first_entry_at = rows[0]
     tail, created_at = load_dumped(tail), as_aware(created_at)
     values = (session_id, project_id, status, revision, head, tail, created_at, *others)
     session = loaded(Session, LOCKED_COLUMNS, values)
+    session.first_entry_at = first_entry_at and as_aware(first_entry_at)
     session.forked_from_id = session.forked_from_id and as_uuid(session.forked_from_id)
     return session
 

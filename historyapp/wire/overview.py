@@ -29,7 +29,9 @@ class TimeOut(ResponseModel):
 
     started_at: datetime | None
     ended_at: datetime | None
-    total: float | None
+    total: float | None = Field(
+        description="From the first entry to the newest one that no rewind has cut off, in seconds."
+    )
     model: float | None = Field(description="Time before outputs, and before the agent's own summaries.")
     tools: float | None = Field(description="Time between tool calls and their results.")
     waiting: float | None = Field(description="Time before a person's inputs while no tool call was open.")

@@ -38,12 +38,13 @@ def _size(path: Path) -> tuple[int, str]:
     return path.stat().st_size, path.name
 
 
-def figures_of_list(client: Client, session: Session) -> tuple[int, str]:
-    """Tokens and money. The money is empty if it is unknown."""
+def figures_of_list(client: Client, session: Session) -> tuple[int, str, str]:
+    """Tokens, money and time. The money is empty if it is unknown, the time is – if it is unknown."""
     filtered = {"agent": session.agent}  # without a filter a sub-agent is folded under its parent
     rows = html(client.get(reverse("sessions"), filtered)).partition("<tbody")[2]
     row = rows.partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
-    return _number(r'title="([\d,]+)\. ', row), _words(r">\s*(\$[\d.,]+)</td>", row)
+    time = _words(r'data-label="errors?">[^<]*</td>\s*<td class="number(?: none)?">([^<]*)</td>', row)
+    return _number(r'title="([\d,]+)\. ', row), _words(r">\s*(\$[\d.,]+)</td>", row), time
 
 
 def _number(pattern: str, page: str) -> int:
@@ -63,7 +64,7 @@ def test_all_pages_agree(alice: Client, project: Project, format: str) -> None:
     sessions = imported(project, format)
     assert sessions
     for session in sessions:
-        tokens, listed = figures_of_list(alice, session)
+        tokens, listed, time = figures_of_list(alice, session)
         head = html(alice.get(reverse("session", args=[session.pk]))).partition('class="tabs"')[0]
         assert _number(r'title="([\d,]+)\. [^"]*"><b>', head) == tokens
         money = _words(r'title="[^"]*"><b>(\$[\d.,]+)</b>', head)
@@ -75,6 +76,8 @@ def test_all_pages_agree(alice: Client, project: Project, format: str) -> None:
         overview = html(alice.get(reverse("overview", args=[session.pk])))
         assert _words(r'id="tokens">.*?class="big">([\d.]+[kMG]?)', overview) == short_figure(tokens)
         assert _words(r'id="money">.*?class="big">([^<]*)</p>', overview) == (money or "unknown")
+        total = _words(r'id="time">.*?class="big">([^<]*)</p>', overview)
+        assert (total == "undated") if time == "–" else (time == total)
 
 
 def test_without_reported_usage_the_ledger_shows_the_estimate_and_no_money(

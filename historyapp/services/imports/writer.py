@@ -29,7 +29,7 @@ from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.summaries import write_summaries
-from historyapp.services.list_columns import duration_of
+from historyapp.services.list_columns import set_duration
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
@@ -268,8 +268,9 @@ class SessionWriter:
             # The run's start: the time in the file, otherwise the first known time of its own entries.
             times = (known_time(entry.draft.created_at) for entry in entries if entry)
             started_at = known_time(session.created_at) or next(filter(None, times), None) or UNDATED
+            set_duration(session, session.lineage())
             Session.objects.filter(pk=session.pk).update(
-                status=status, created_at=started_at, duration=duration_of(session, started_at)
+                status=status, created_at=started_at, duration=session.duration
             )
         self.source, self._last_equal = source, None
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
