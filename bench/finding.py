@@ -70,6 +70,7 @@ def _one(session: Any, length: int, appending: float) -> list[tuple[str, str, st
     )
     texts = (rare, "nowhere in it at all", f"que_{length // 2}_n", "EpisodeQuerySet", "return", "e", "zqx")
     rows += [_row(f"{length:,} steps, {text!r}", find(text)) for text in texts]
+    rows += [_request_row(session, length, text) for text in (rare, "EpisodeQuerySet", "return")]
     sizes = [(len(block.text), len(block.signature)) for block in TextBlock.objects.filter(session=session)]
     text, bits = map(sum, zip(*sizes, strict=True)) if sizes else (0, 0)
     whole = length * (CHARACTERS + 60)
@@ -90,6 +91,23 @@ def _row(name: str, find: Callable[[], Any]) -> tuple[str, str, str]:
     spread = f"{statistics.median(walls):.0f} ms ({min(walls):.0f} to {max(walls):.0f})"
     processor_figure = f"{statistics.median(processor):.0f} ms of the processor"
     return name, f"{spread}, {processor_figure}, {len(matches.hits):,} hits{end}", "300 ms"
+
+
+def _request_row(session: Any, length: int, text: str) -> tuple[str, str, str]:
+    """The request that the page makes: the search and its list of steps as HTML, without a network."""
+    from django.test import Client
+
+    from historyapp.services.bootstrap import bootstrap
+
+    client, walls = Client(headers={"HX-Request": "true", "Host": "localhost"}), []
+    client.force_login(bootstrap().user)
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        response = client.get(f"/sessions/{session.pk}/find?step={length // 2}&find={text}")
+        walls.append((time.perf_counter() - begin) * 1000)
+        assert response.status_code == 200, response
+    spread = f"{statistics.median(walls):.0f} ms ({min(walls):.0f} to {max(walls):.0f})"
+    return f"{length:,} steps, request for {text!r}", f"{spread}, {len(response.content):,} bytes", "300 ms"
 
 
 def _fill(length: int) -> tuple[Any, float]:
