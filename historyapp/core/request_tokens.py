@@ -36,18 +36,21 @@ FACTORS = {
     "claude-opus-4-8": 1.55,
     "claude-opus-5": 1.55,
     "claude-sonnet-5": 1.55,
-    "claude": 1.1,
+    "claude": 1.17,
     "": 1.1,
 }
-"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-28. Fitted, together
-with :data:`RESULT_OVERHEAD`, to 1,417 differences of successive reported inputs in half of the projects."""
-RESULT_OVERHEAD = 65
-"""Tokens that results of a tool call have in addition to their text, for models with the factor of
-``claude``: their frame, and reminders that the transcript does not contain. Fitted with the factors."""
+"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-28. Fitted to 1,417
+differences of successive reported inputs, in half of the projects of the corpus."""
+RESULT_FACTOR, RESULT_OVERHEAD = 1.1, 65
+"""The same for results of tools, for models with the factor of ``claude``: for each token, and for each
+entry, because of its frame and of reminders that the transcript does not contain. Fitted with the factors."""
 HOSTED_TOKENS = 3_700
 """Expected tokens of one web search, or of one page that the provider opened: the mean of 17 of them in the
 Codex sessions of the corpus, 2026-11-28. They had between 200 and 6,900."""
 _MAX_HOSTED = 1_000
+ATTACHED_TOKENS = 2_900
+"""Expected tokens, by our tokenizer, of a file that Claude Code attaches and the transcript does not contain:
+the mean of the 163 files that agents read whole in the corpus, 2,830, and a frame."""
 JUMP, MIN_JUMP = 0.05, 2_000
 """Larger differences are not counting errors: as a share of the reported input, and in tokens."""
 
@@ -110,10 +113,16 @@ def factor_for(model: str) -> float:
     return FACTORS[max(prefixes, key=len)]
 
 
-def overhead_for(model: str) -> int:
-    """How many tokens the model counts for the results of a tool call in addition to their text."""
-    is_older_claude = "claude" in model.lower() and factor_for(model) == FACTORS["claude"]
-    return RESULT_OVERHEAD if is_older_claude else 0
+def result_tokens(tokens: int, entries: int, model: str) -> int:
+    """Tokens of tool results in a request to the model.
+
+    Args:
+        tokens: of their text, by our tokenizer.
+        entries: the number of entries with results.
+    """
+    if "claude" in model.lower() and factor_for(model) == FACTORS["claude"]:
+        return round(tokens * RESULT_FACTOR) + RESULT_OVERHEAD * entries
+    return round(tokens * factor_for(model))
 
 
 def count_request(
@@ -159,6 +168,10 @@ class _Count:
         """The last reported input."""
         self._names_files = False
         """Whether an input since the last output names files to attach."""
+        self._records_files = False
+        """Whether the transcript has what Claude Code attaches, as those of newer versions do."""
+        self._expected_files = 0
+        """The expected tokens of attached files since the last reported input. ``_unseen`` has them."""
         self._had_hosted = False
         """Whether the last output used a tool that its provider runs."""
         self._clearable: list[ClearableResult] = []
@@ -188,10 +201,24 @@ class _Count:
             if isinstance(estimate, int):
                 self._clearable.append(ClearableResult(row.position, estimate, row.tokens))
         self._names_files = self._names_files or _names_files(row)
+        self._expect_files(row)
         if part == "person":
             self._earlier_turns += sum(later for _, later in self._turn)
             self._turn.clear()
         self._texts[part] += row.tokens
+
+    def _expect_files(self, row: LogRow) -> None:
+        """Adds the expected tokens of files that Claude Code attaches to an input, unless it records them."""
+        if self._unseen is None:
+            return
+        if isinstance(row.body.get("raw_input"), dict):
+            self._records_files = True
+            self._unseen -= self._expected_files
+            self._expected_files = 0
+        elif not self._records_files:
+            tokens = round(ATTACHED_TOKENS * RESULT_FACTOR) * _attached_files(row)
+            self._unseen += tokens
+            self._expected_files += tokens
 
     def compare(self, output: LogRow, *, is_last: bool = False) -> None:
         """Compares with what the provider reported for the request that led to an output."""
@@ -210,13 +237,14 @@ class _Count:
             self._clear(output.position)
         gap = reported.input - sum(self.parts().values())
         reason = self._reason(gap, reported.input, bool(hosted))
+        is_known = reason in _ALWAYS or (reason == "attached" and self._expected_files > 0)
         self._note(reported, bool(hosted))
         if self._unseen is None:
             self._unseen, self.anchor, self._last_gap = gap, output.position, 0
             return
         if is_last and reason == "unknown":
             return
-        if reason in _ALWAYS or abs(gap - self._last_gap) > max(MIN_JUMP, JUMP * reported.input):
+        if is_known or abs(gap - self._last_gap) > max(MIN_JUMP, JUMP * reported.input):
             self.jumps.append(Jump(output.position, gap, reason))
             if reason == "removed":
                 self._removed += gap
@@ -232,6 +260,7 @@ class _Count:
         self._last_input, self._last_output = reported.input, reported.output
         self._reported_model, self._had_hosted = self._model, has_hosted
         self._names_files = self._is_resumed = False
+        self._expected_files = 0
 
     def _clear(self, position: int) -> None:
         """Removes the results that Claude Code cleared just before a request, by its rule."""
@@ -239,8 +268,8 @@ class _Count:
         results = results_to_clear(present, self._last_input + self._last_output)
         if not results:
             return
-        factor = factor_for(self._model)
-        tokens = -sum(max(0, round(result.tokens * factor) - PLACEHOLDER) for result in results)
+        sizes = (result_tokens(result.tokens, 0, self._model) for result in results)
+        tokens = -sum(max(0, size - PLACEHOLDER) for size in sizes)
         self._removed += tokens
         self.jumps.append(Jump(position, tokens, "cleared"))
         self.cleared += [result.position for result in results]
@@ -253,6 +282,8 @@ class _Count:
             return "model"
         if has_hosted or self._had_hosted:
             return "hosted"
+        if self._expected_files and sent >= self._last_input:
+            return "attached"
         if gap < self._last_gap:
             return "removed" if sent < self._last_input else "unknown"
         return "attached" if self._names_files else "unknown"
@@ -263,8 +294,8 @@ class _Count:
         counts = Counter[Part](self._fixed)
         counts.update(self._texts)
         counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in counts.items() if tokens}
-        if self._results and overhead_for(self._model):
-            counted["results"] = counted.get("results", 0) + self._results * overhead_for(self._model)
+        if self._results:
+            counted["results"] = result_tokens(self._texts["results"], self._results, self._model)
         outputs = self._earlier_turns + sum(now for now, _ in self._turn)
         if outputs:
             counted["assistant"] = outputs
@@ -309,11 +340,23 @@ def _hosted(output: LogRow) -> int:
     return hosted if 0 < hosted < _MAX_HOSTED else 0
 
 
-def _names_files(row: LogRow) -> bool:
-    """Whether an input names files that Claude Code attaches, as ``@docs/plan.md``."""
+def _named_files(row: LogRow) -> set[str]:
+    """The names after ``@`` in an input, as ``docs/plan.md``."""
     words = text_of(row.body.get("content")).split() if row.kind == "model_input" else []
-    names = (word.rstrip(".,;:!?)") for word in words if word.startswith(ATTACHMENT))
-    return any("/" in name or "." in name for name in names)
+    return {word.rstrip(".,;:!?)")[1:] for word in words if word.startswith(ATTACHMENT)}
+
+
+def _names_files(row: LogRow) -> bool:
+    """Whether an input may name files that Claude Code attaches."""
+    return any("/" in name or "." in name for name in _named_files(row))
+
+
+def _attached_files(row: LogRow) -> int:
+    """How many files an input names that Claude Code probably attaches: names that are clearly paths."""
+    if mapping(row.metadata.get("source")).get("format") != "claude_code":
+        return 0
+    names = _named_files(row)
+    return sum("." in name.rpartition("/")[2] and ("/" in name or name.endswith(".md")) for name in names)
 
 
 def _reported(output: LogRow) -> Usage | None:

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from historyapp.core.request_tokens import (
+    ATTACHED_TOKENS,
     HOSTED_TOKENS,
+    RESULT_FACTOR,
     RESULT_OVERHEAD,
     RequestTokens,
     count_request,
@@ -128,6 +130,49 @@ def test_a_strange_number_of_searches_adds_nothing(hosted: Any) -> None:
     assert count(output(1, 20_000), searched, output(3, None)).parts["unseen"] == 20_000
 
 
+def named(position: int, content: str, format: str = "claude_code") -> LogRow:
+    metadata = {"source": {"format": format}}
+    return LogRow(position, "model_input", AT, 5, metadata, {"channel": "meta", "content": content})
+
+
+def attached(position: int) -> LogRow:
+    body = {"channel": "meta", "content": "text", "raw_input": {"type": "file"}}
+    return LogRow(position, "model_input", AT, 700, {}, body)
+
+
+EXPECTED = round(ATTACHED_TOKENS * RESULT_FACTOR)
+
+
+@pytest.mark.parametrize(
+    ("content", "files"),
+    [("@docs/plan.md", 1), ("@plan.md and @.planning/STATE.md.", 2), ("@docs/plan.md @docs/plan.md", 1),
+     ("@app.task", 0), ("@scope/package", 0), ("mail a@b.md", 0)],
+)  # fmt: skip
+def test_files_that_claude_code_attaches_have_an_expected_size(content: str, files: int) -> None:
+    request = count(output(1, 20_000), named(2, content), output(3, None))
+    assert request.parts["unseen"] == 20_000 + files * EXPECTED
+
+
+def test_a_report_replaces_the_expected_size_of_files() -> None:
+    request = count(output(1, 20_000), named(2, "@docs/plan.md"), output(3, 20_905), output(4, 20_906))
+    assert [(jump.position, jump.tokens, jump.reason) for jump in request.jumps] == [
+        (3, 890 - EXPECTED, "attached")
+    ]
+    assert (request.anchor, request.parts["unseen"]) == (3, 20_890)
+
+
+def test_files_that_the_transcript_contains_are_not_expected_again() -> None:
+    rows = (output(1, 20_000), named(2, "@docs/plan.md"), attached(3), output(4, None))
+    assert count(*rows).parts["unseen"] == 20_000
+    later = (output(1, 20_000), attached(2), output(3, None), named(4, "@docs/plan.md"), output(5, None))
+    assert count(*later).parts["unseen"] == 20_000
+
+
+def test_only_claude_code_attaches_files() -> None:
+    request = count(output(1, 20_000), named(2, "@docs/plan.md", "codex_rollout"), output(3, None))
+    assert request.parts["unseen"] == 20_000
+
+
 def resume(position: int) -> LogRow:
     return ask(position, 5)._replace(metadata={"source": {"resumed": True}})
 
@@ -222,7 +267,7 @@ def test_channels_distinguish_people_harnesses_and_summaries() -> None:
 
 @pytest.mark.parametrize(
     ("model", "factor"),
-    [("gpt-5.4", 1.0), ("openai:gpt-5", 1.0), ("claude-opus-4-8", 1.55), ("anthropic/claude-opus-4-6", 1.1),
+    [("gpt-5.4", 1.0), ("openai:gpt-5", 1.0), ("claude-opus-4-8", 1.55), ("anthropic/claude-opus-4-6", 1.17),
      ("claude-sonnet-5-20260101", 1.55), ("minimax-m2", 1.1), ("", 1.1)],
 )  # fmt: skip
 def test_texts_count_by_the_factor_of_the_model(model: str, factor: float) -> None:
