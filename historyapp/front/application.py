@@ -21,14 +21,14 @@ from historyapp.core.errors import PlayheadError
 from historyapp.core.process_memory import return_free_memory
 from historyapp.event_streams import Subscription
 from historyapp.front.bodies import BodyRoom, Receive, max_bytes, read_body
-from historyapp.front.connections import renew_connection
+from historyapp.front.connections import close_connection, release_connection, renew_connection
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, KnownClients, Limits, client_of, credential_of
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LONG, SHORT, pool_name
-from historyapp.front.pools import Pool
+from historyapp.front.pools import Hooks, Pool
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
@@ -317,18 +317,20 @@ class Front:
 
 
 def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
-    kept = partial(Pool, max_wait=max_wait, keeps_thread=True, on_idle=renew_connection)
-    ending = partial(Pool, max_wait=max_wait, keeps_thread=False)
+    hooks = Hooks(end=close_connection)
+    kept = partial(Pool, max_wait=max_wait, keeps_thread=True, hooks=hooks._replace(idle=renew_connection))
+    ending = partial(Pool, max_wait=max_wait, keeps_thread=False, hooks=hooks)
+    long = partial(ending, hooks=hooks._replace(after_job=release_connection))
     return {
         "reads": kept("reads", threads, spare=threads),
         "writes": kept("writes", threads, spare=threads),
-        "calls": ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
+        "calls": long("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
         # Checking a password takes a third of a second of computing, by design.
         "passwords": ending("passwords", 1),
         "passwords of known devices": ending("passwords of known devices", 1),
         # They respond even while all threads wait for the database.
         "checks": ending("health checks", 4),
-        "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
+        "transfers": long("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
     }
 
 

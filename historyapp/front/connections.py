@@ -8,6 +8,19 @@ from historyapp.core.process_memory import return_free_memory
 from historyapp.wire.problems import StorageFailed
 
 
+def close_connection() -> None:
+    """Closes this thread's connection before the thread ends. Nothing else closes it: the garbage collector
+    finds it late or never.
+    """
+    connection.close()
+
+
+def release_connection() -> None:
+    """Closes this thread's connection to PostgreSQL, which limits their number. The next query opens one."""
+    if connection.vendor == "postgresql":
+        connection.close()
+
+
 def renew_connection() -> None:
     """Reconnects to SQLite, so that the next request need not connect.
 

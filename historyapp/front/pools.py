@@ -44,6 +44,20 @@ class PoolJob:
     """The monotonic time at which the job started to wait, or 0."""
 
 
+class Hooks(NamedTuple):
+    """Functions that the threads of a pool call. Their errors are logged."""
+
+    idle: Callable[[], None] | None = None
+    """Called by the kept thread after it has been idle for a minute."""
+    end: Callable[[], None] | None = None
+    """Called by a thread that ends."""
+    after_job: Callable[[], None] | None = None
+    """Called by a thread after each job."""
+
+
+NO_HOOKS = Hooks()
+
+
 class Pool:
     """Starts a thread if a job finds none free. ``submit()`` must be called in the event loop.
 
@@ -55,7 +69,7 @@ class Pool:
         max_wait: the longest wait for a thread, in seconds.
         keeps_thread: whether one idle thread is kept, so that a request after a pause need not connect to
             the database.
-        on_idle: called by the kept thread after it has been idle for a minute.
+        hooks: functions that its threads call.
         spare: the number of threads beyond ``threads``. An owner gets one of them only without a thread.
         spacing: seconds between the starts of two jobs. Python runs one thread at a time, so many jobs that
             start together would slow each other and the event loop, which waits for each thread to start.
@@ -68,7 +82,7 @@ class Pool:
         *,
         max_wait: float,
         keeps_thread: bool,
-        on_idle: Callable[[], None] | None = None,
+        hooks: Hooks = NO_HOOKS,
         spare: int = 0,
         spacing: float = 0,
     ) -> None:
@@ -76,7 +90,7 @@ class Pool:
         self._max_threads, self._spare = threads, spare
         self._max_wait = max_wait
         self._keeps_thread = keeps_thread
-        self._on_idle = on_idle
+        self._hooks = hooks
         self._jobs: dict[bytes, dict[bytes, deque[PoolJob]]] = {}
         """Waiting jobs by owner and client. The owner and the client whose turn is next come first."""
         self._pending = 0
@@ -216,6 +230,7 @@ class Pool:
             self._local.job = job
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.waiting_since if job.waiting_since else 0.0)
+                self._notify(self._hooks.after_job)
             if job.expiry is not None:
                 with suppress(RuntimeError):  # the server has stopped
                     job.loop.call_soon_threadsafe(job.expiry.cancel)
@@ -225,10 +240,11 @@ class Pool:
                 self._count(job.client, -1)
                 self._dispatch()
             job = self._next_job(jobs)
+        self._notify(self._hooks.end)
 
     def _next_job(self, jobs: "queue.SimpleQueue[PoolJob]") -> PoolJob | None:
         """The next job for this thread, or None if the thread should end."""
-        on_idle = self._on_idle
+        on_idle = self._hooks.idle
         while True:
             try:
                 waits = self._keeps_last() and on_idle is None
@@ -250,9 +266,10 @@ class Pool:
                         self._idle.append(jobs)
                         self._dispatch()
 
-    def _notify(self, on_idle: Callable[[], None]) -> None:
+    def _notify(self, function: Callable[[], None] | None) -> None:
         try:
-            on_idle()
+            if function:
+                function()
         except Exception:  # the thread must stay, because jobs may wait for it
             log.exception("A thread for %s continues after an unexpected error", self.name)
 

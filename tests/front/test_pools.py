@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from historyapp.front import pools
-from historyapp.front.pools import MAX_WAITING, Client, Pool
+from historyapp.front.pools import MAX_WAITING, Client, Hooks, Pool
 from historyapp.wire.problems import ServerUnavailable
 
 ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
@@ -258,7 +258,7 @@ def test_the_kept_thread_is_notified_once_when_it_is_idle(monkeypatch: pytest.Mo
             2,
             max_wait=5,
             keeps_thread=True,
-            on_idle=lambda: notified.append(threading.get_ident()),
+            hooks=Hooks(lambda: notified.append(threading.get_ident())),
         )
         for number in (1, 2):
             pool.submit(ANN, lambda waited: ran.append(threading.get_ident()), _never)
@@ -286,7 +286,7 @@ def test_jobs_do_not_wait_for_an_idle_thread_that_is_notified(
             raise KeyError("unexpected")
 
     async def run() -> None:
-        pool = Pool("requests", 1, max_wait=5, keeps_thread=True, on_idle=on_idle)
+        pool = Pool("requests", 1, max_wait=5, keeps_thread=True, hooks=Hooks(on_idle))
         for name in ("first", "while it is notified", "afterwards"):
             pool.submit(ANN, partial(_note, ran, name), _never)
             while name not in ran:

@@ -1,0 +1,70 @@
+"""Threads of the pools close their database connections when they end, and after each long request."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+
+from historyapp.front import application, pools
+from historyapp.front.pools import Client
+from historyapp.wire.problems import ServerUnavailable
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _never(error: ServerUnavailable) -> None:
+    raise AssertionError(error)
+
+
+def _connections_of(pool: str, jobs: int, *, until_ended: bool) -> list[Any]:
+    """The connections that the threads of a pool used for simultaneous jobs.
+
+    Args:
+        until_ended: wait until the threads have ended, except for one that is kept. Otherwise, until the jobs
+            have ended.
+    """
+    used = list[Any]()
+    together = threading.Barrier(jobs)
+
+    def query(_: float) -> None:
+        connection.ensure_connection()
+        used.append(connections["default"])
+        together.wait(10)
+
+    async def run() -> None:
+        made = application._make_pools(4, 5)[pool]
+        for number in range(jobs):
+            name = str(number).encode()
+            made.submit(Client(name, name), query, _never)
+        while made.is_busy or (until_ended and made._threads > made._keeps_thread):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert len({id(wrapper) for wrapper in used}) == jobs
+    return used
+
+
+@pytest.mark.parametrize(("pool", "kept"), [("reads", 1), ("writes", 1), ("calls", 0), ("checks", 0)])
+def test_a_thread_that_ends_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch, pool: str, kept: int
+) -> None:
+    monkeypatch.setattr(pools, "IDLE_SECONDS", 0.1)
+    used = _connections_of(pool, 3, until_ended=True)
+    until = threading.Event()
+    for _ in range(100):
+        if sum(wrapper.connection is not None for wrapper in used) <= kept:
+            break
+        until.wait(0.02)
+    assert sum(wrapper.connection is not None for wrapper in used) <= kept
+    for wrapper in used:
+        wrapper.inc_thread_sharing()
+        wrapper.close()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="connections to SQLite stay open")
+@pytest.mark.parametrize("pool", ["calls", "transfers"])
+def test_threads_for_long_requests_close_their_connection_after_each(pool: str) -> None:
+    used = _connections_of(pool, 2, until_ended=False)
+    assert [wrapper.connection for wrapper in used] == [None, None]
