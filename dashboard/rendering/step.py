@@ -1,12 +1,13 @@
 """One step as the session page shows it: inputs before it, thought, tool calls and their results."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
+from dashboard.rendering.hidden_texts import without_hidden_texts
 from dashboard.rendering.images import image_block
 from dashboard.rendering.prose import is_markdown
 from dashboard.rendering.values import (
@@ -31,7 +32,6 @@ from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
 from historyapp.models.sql import live_entries
-from historyapp.models.visibility import asks_person
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
@@ -44,8 +44,6 @@ MAX_FOLDERS = 3
 """The maximum number of parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The maximum number of summaries shown of one step, the narrowest first."""
-NOT_SHOWN = "Text that people wrote is hidden."
-"""Shown instead of feedback and of answers to questions, if a share link hides these."""
 ENTRIES = 2_000
 """The maximum number of entries read of one step."""
 
@@ -167,7 +165,7 @@ def load_step(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
     )
     covering = _covering(history, row) if may_be_summarised else []
-    episode = _without_hidden_texts(history, next(iter(group_episodes(entries, row.number))))
+    episode = without_hidden_texts(next(iter(group_episodes(entries, row.number))), history.visible)
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
@@ -208,21 +206,6 @@ def load_step(
         pace=_pace(row, before[0] if before else None, inputs, output, usage_of(metadata)),
         blocks=folder.blocks,
     )
-
-
-def _without_hidden_texts(history: History, step: Step) -> Step:
-    """The step, without reviews, feedback and answers of people if the reader may not see these."""
-    if history.visible.inputs:
-        return step
-    names = [tool_call.name for tool_call in step.output.tool_calls]
-    is_question = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
-    received = []
-    for paired in step.received:
-        result = paired.result
-        changes: dict[str, object] = {"feedback": NOT_SHOWN} if result.feedback else {}
-        changes |= {"outputs": NOT_SHOWN} if is_question and result.outputs is not None else {}
-        received.append(paired._replace(result=result.model_copy(update=changes)))
-    return replace(step, received=tuple(received), reviews=())
 
 
 def _inputs_before(history: History, row: Episode, before: Episode | None, folder: Folder) -> list[InputView]:

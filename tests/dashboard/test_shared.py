@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from historyapp.core import entries as core
+from historyapp.core.entries import EntryDraft
 from historyapp.models import Episode, Project, Session, ShareLink, StepNote
 from historyapp.services.append import append
 from historyapp.services.notes import put_note
@@ -250,6 +251,56 @@ def test_raw_entries_need_inputs(session: Session, rest: str) -> None:
     for with_inputs, status in ((False, 404), (True, 200)):
         page = f"{linked(session, with_inputs=with_inputs)}sessions/{session.pk}"
         assert fragment(Client(), f"{page}/steps/1/{rest}").status_code == status
+
+
+QUESTION = draft(core.ModelOutput(tool_calls=(core.ToolCall(id="q", name="AskUserQuestion"),)))
+
+
+def result(status: core.ResultStatus, **fields: Any) -> EntryDraft:
+    """A result with a person's words in every text that it can have."""
+    error = core.ErrorDetails(message=PERSONS, exception_type="Refused", repr=f"{PERSONS} repr")
+    texts = {
+        "outputs": f"{PERSONS} outputs",
+        "reason": f"{PERSONS} reason",
+        "feedback": f"{PERSONS} feedback",
+    }
+    return draft(
+        core.ToolResults(results=(core.ToolResult(status=status, **{**texts, **fields}, error=error),))
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [act("AskUserQuestion"), result("error")],
+        [act("AskUserQuestion"), result("skipped")],
+        [act("bash", command="ls"), result("interrupted_by_human")],
+        [QUESTION, act("bash", command="ls"), ok(), result("success", tool_call_id="q")],
+        [QUESTION, act("bash"), ok(), result("success", tool_call_id="q", tool_name="AskUserQuestion")],
+    ],
+    ids=["refused", "skipped", "interrupted", "late", "late, with its tool"],
+)
+def test_every_text_of_an_answer_is_hidden(project: Project, entries: list[EntryDraft]) -> None:
+    session = create_session(project)
+    append(project, session.pk, entries)
+    for with_inputs in (False, True):
+        page = f"{linked(session, with_inputs=with_inputs)}sessions/{session.pk}"
+        paths = [page, *(f"{page}/steps/{number}" for number in range(1, session_steps(session) + 1))]
+        shown = "".join(html(fragment(Client(), path)) for path in paths)
+        assert (PERSONS in shown) == with_inputs
+
+
+def session_steps(session: Session) -> int:
+    session.refresh_from_db()
+    return session.steps
+
+
+def test_a_late_result_of_a_tool_that_asks_nobody_is_shown(project: Project) -> None:
+    session = create_session(project)
+    late = result("success", tool_call_id="b", tool_name="bash", outputs="of a tool", feedback=None)
+    append(project, session.pk, [act("bash"), ok(), late])
+    page = f"{linked(session)}sessions/{session.pk}"
+    assert "of a tool" in html(fragment(Client(), f"{page}/steps/1"))
 
 
 def test_another_session_is_not_found_through_a_link(project: Project, session: Session) -> None:

@@ -1,0 +1,44 @@
+"""Leaves people's texts out of a step, for readers of a share link that hides them."""
+
+from dataclasses import replace
+
+from historyapp.core.conversation import PairedResult
+from historyapp.core.entries import ToolResult
+from historyapp.core.episodes import Episode as Step
+from historyapp.models.visibility import Visibility, asks_person
+
+NOT_SHOWN = "Text that people wrote is hidden."
+"""Shown instead of feedback and of answers to questions."""
+
+
+def without_hidden_texts(step: Step, visible: Visibility) -> Step:
+    """The step, without reviews, feedback and answers of people if the reader may not see these."""
+    if visible.inputs:
+        return step
+    names = [tool_call.name for tool_call in step.output.tool_calls]
+    is_question = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
+    received = tuple([
+        paired._replace(result=_without_texts(paired.result, hides_all=is_question or _may_be_answer(paired)))
+        for paired in step.received
+    ])  # fmt: skip
+    return replace(step, received=received, reviews=())
+
+
+def _may_be_answer(paired: PairedResult) -> bool:
+    """Whether a result may be a person's text, whatever tools the step calls.
+
+    True for interruptions, and for late results of earlier steps that name no tool that asks nobody.
+    """
+    result = paired.result
+    if result.status == "interrupted_by_human":
+        return True
+    return not paired.calls and (not result.tool_name or asks_person([result.tool_name]))
+
+
+def _without_texts(result: ToolResult, *, hides_all: bool) -> ToolResult:
+    changes: dict[str, object] = {"feedback": NOT_SHOWN} if result.feedback else {}
+    if hides_all:
+        changes |= {"outputs": NOT_SHOWN} if result.outputs is not None else {}
+        changes |= {"reason": NOT_SHOWN} if result.reason else {}
+        changes["error"] = None
+    return result.model_copy(update=changes)
