@@ -67,8 +67,8 @@ def undo(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     now, then = session.lineage(), before_rewind(session, position)
     context = {
         "position": position,
-        "restored": len(then.without(now)),
-        "cut_off": len(now.without(then)),
+        "restored": len(then.branch_off(now)),
+        "cut_off": len(now.branch_off(then)),
         "then": History(session, position - 1),
     }
     return render(request, "session/undo.html", page_context(request, newest_step(session)) | context)

@@ -7,7 +7,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
+from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import (
     AppendRequest,
     IdField,
@@ -33,6 +33,10 @@ from historyapp.wire.sessions import SessionOut
 router = Router(tags=["rewinds"])
 
 _LIST = "rewinds"
+MAX_RANGES = 1_000
+"""The maximum number of ranges of one rewind in a response."""
+MAX_PAGE_RANGES = 10_000
+"""A page of rewinds ends after this many ranges."""
 
 
 class RewindIn(AppendRequest):
@@ -85,7 +89,7 @@ def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition
 
 @router.get("/sessions/{session_id}/rewinds", response=RewindPage, summary="List rewinds")
 def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Rewinds, newest first, each with the take that it cut off."""
+    """Rewinds, newest first, each with the take that it cut off. A page ends after 10,000 ranges."""
     session = find_session(request, session_id)
 
     def make_content() -> RewindPage:
@@ -94,25 +98,29 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
         if filter.cursor is not None:
             (up_to,) = decode_cursor(_LIST, filter.cursor, int)
         rows = rewinds(session, up_to, filter.limit + 1)[::-1]
-        page, cursor = cut_page(_LIST, rows, filter.limit, lambda take: (take[0].position - 1,))
-        items = [
-            TakeOut(
-                position=entry.position,
-                to_position=entry.body["to_position"],
-                reason=entry.body.get("reason"),
-                actor=entry.body.get("actor"),
-                created_at=entry.created_at,
-                cut_off=RangeOut.all_of(before.branch_off(after)),
+        items, ranges = list[TakeOut](), 0
+        for entry, before, after in rows[: filter.limit]:
+            items.append(
+                TakeOut(
+                    position=entry.position,
+                    to_position=entry.body["to_position"],
+                    reason=entry.body.get("reason"),
+                    actor=entry.body.get("actor"),
+                    created_at=entry.created_at,
+                    cut_off=RangeOut.all_of(before.branch_off(after, MAX_RANGES)),
+                )
             )
-            for entry, before, after in page
-        ]
+            ranges += len(items[-1].cut_off)
+            if ranges >= MAX_PAGE_RANGES:
+                break
+        cursor = encode_cursor(_LIST, items[-1].position - 1) if len(rows) > len(items) else None
         return RewindPage(items=items, next=cursor)
 
     return response_or_304(request, session, make_content)
 
 
 def _rewind_response(result: RewindResult) -> HttpResponse:
-    cut_off = RangeOut.all_of(result.cut_off)
+    cut_off = RangeOut.all_of(result.cut_off(MAX_RANGES))
     return json_response(fill(RewindOut, result, cut_off=cut_off, head=result.session.head), 201)
 
 

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 BLOCK = 16
@@ -324,29 +325,17 @@ class Lineage:
             for position in range(span.last, span.first - 1, -1):
                 yield span.session, position
 
-    def without(self, other: "Lineage") -> "Lineage":
-        """The entries that are live here but not in ``other``. Loads all spans of this lineage."""
-        kept: list[Span] = []
-        for span in self.spans:
-            first = span.first
-            for shared in other.between(span.first, span.last):
-                if shared.session != span.session:
-                    continue
-                if shared.first > first:
-                    kept.append(Span(span.session, first, shared.first - 1))
-                first = shared.last + 1
-            if first <= span.last:
-                kept.append(Span(span.session, first, span.last))
-        return Lineage(tuple(kept))
-
-    def branch_off(self, other: "Lineage") -> "Lineage":
+    def branch_off(self, other: "Lineage", limit: int | None = None) -> "Lineage":
         """The entries that are live here but not in ``other``, a lineage of the same log. Loads only
         the spans that it returns.
 
         Both begin with the same entries, because the entries before a given one never change.
+
+        Args:
+            limit: return at most this many spans, the newest ones.
         """
         kept: list[Span] = []
-        for span in self.between(1, self.last, newest_first=True):
+        for span in islice(self.between(1, self.last, newest_first=True), limit):
             common = other._span_at(span.first)
             if common is not None and common.session == span.session:
                 if common.last < span.last:

@@ -17,6 +17,8 @@ from historyapp.models.sql import as_aware, fetch_all
 
 NEWEST = 50
 """The maximum number of rewinds to read, newest first: a session may have thousands."""
+MAX_SPANS = 2_000
+"""The maximum number of spans that these rewinds cut off together. Older rewinds are not read."""
 # In SQL, because most pages of a session read 50 rewinds: as instances they took half of the page's queries.
 _REWINDS = (
     "SELECT position, created_at, body FROM historyapp_entry "
@@ -91,8 +93,8 @@ def _takes_of(history: History, newest: list[RewindRow]) -> list[Take]:
     starts: list[tuple[int, int]] = []  # the first position and the key of each cut, in order
     if newest:  # load the newest blocks of live spans together, because each rewind needs one of them
         deque(islice(history.lineage.between(1, history.lineage.last, newest_first=True), NEWEST), maxlen=0)
-    for rewind, before, after in _with_lineages(history.session, newest, NEWEST):
-        if hidden := _hidden(before, after, history.lineage):
+    for rewind, before, cut in _newest_cuts(_with_lineages(history.session, newest, NEWEST)):
+        if hidden := _hidden(before, cut, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
             start = bisect_left(starts, (hidden.newest[0].first, 0))
             while start < len(starts) and starts[start][0] <= hidden.last:
@@ -115,6 +117,23 @@ def _takes_of(history: History, newest: list[RewindRow]) -> list[Take]:
             Take(rewind, hidden, after_step, last_step, rewind.position - 1, last_step - after_step)
         )
     return all_takes
+
+
+def _newest_cuts(
+    lineages: list[tuple[RewindRow, Lineage, Lineage]],
+) -> list[tuple[RewindRow, Lineage, Lineage]]:
+    """The newest rewinds, each with the lineage before it and the part that it cut off, oldest first.
+
+    At least one, and as many as have :data:`MAX_SPANS` together.
+    """
+    cuts, spans = list[tuple[RewindRow, Lineage, Lineage]](), 0
+    for rewind, before, after in reversed(lineages):
+        cut = before.branch_off(after)
+        spans += len(cut.newest)
+        if cuts and spans > MAX_SPANS:
+            break
+        cuts.append((rewind, before, cut))
+    return cuts[::-1]
 
 
 def newest_rewind(session: Session) -> Entry | None:
@@ -162,9 +181,16 @@ def _newest_rewinds(session: Session, up_to: int | None, limit: int) -> list[Rew
     return [RewindRow(position, as_aware(at), load_dumped(read_text(body))) for position, at, body in rows]
 
 
-def _hidden(before: Lineage, after: Lineage, live: Lineage) -> Lineage | None:
-    """The spans that a rewind cut off and that are not live, if they branch off the live history."""
-    hidden = before.branch_off(after).without(live)
+def _hidden(before: Lineage, cut: Lineage, live: Lineage) -> Lineage | None:
+    """The spans that a rewind cut off and that are not live, if they branch off the live history.
+
+    Args:
+        before: what was live before the rewind.
+        cut: its end, which the rewind cut off.
+    """
+    # All entries before a live one are live, so only the first one needs to be looked up.
+    is_restored = cut.newest and live.contains(cut.newest[0].session, cut.newest[0].first)
+    hidden = before.branch_off(live) if is_restored else cut
     if not hidden.newest:
         return None
     stem = before.cut(hidden.newest[0].first - 1)
@@ -174,9 +200,12 @@ def _hidden(before: Lineage, after: Lineage, live: Lineage) -> Lineage | None:
 
 def _is_other(part: Lineage, hidden: Lineage) -> bool:
     """Whether a part has entries that are not hidden by a later rewind."""
-    first = part.newest[0]
-    is_apart = part.last < hidden.newest[0].first or hidden.last < first.first
-    return is_apart or not hidden.contains(first.session, first.first) or bool(part.without(hidden).newest)
+    first, last = part.newest[0], part.newest[-1]
+    is_apart = last.last < hidden.newest[0].first or hidden.last < first.first
+    # If both ends are hidden, everything between them is: the entries before an entry never change.
+    return is_apart or not (
+        hidden.contains(first.session, first.first) and hidden.contains(last.session, last.last)
+    )
 
 
 def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:

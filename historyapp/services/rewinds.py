@@ -57,9 +57,19 @@ class RewindResult:
 
     position: int
     to_position: int
-    cut_off: Lineage
     steps_cut: int
     session: Session
+    before: Lineage
+    """What was live before the rewind."""
+    remaining: Lineage
+    """What is live after it."""
+
+    def cut_off(self, limit: int | None = None) -> Lineage:
+        """The entries that were cut off, in at most ``limit`` spans, the newest ones.
+
+        Read after the rewind is stored: there may be many spans.
+        """
+        return self.before.branch_off(self.remaining, limit)
 
 
 def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]:
@@ -196,8 +206,8 @@ def rewind_locked(
     detail = {"position": position, "to_position": remaining.last, "reason": reason}
     add_audit_record(session.project_id, actor, "rewind", session.pk, detail)
     record_change(session, ChangeKind.REWIND, position, position)
-    cut_off = old_lineage.branch_off(remaining)
-    return RewindResult(position, remaining.last, cut_off, max(0, old_steps - tail.totals.steps), session)
+    steps_cut = max(0, old_steps - tail.totals.steps)
+    return RewindResult(position, remaining.last, steps_cut, session, old_lineage, remaining)
 
 
 def resolve_target(history: History, target: Target) -> int:

@@ -4,7 +4,7 @@ Each row has original steps and the summaries of each side. The recall of a side
 later steps needed: the share that its summaries contain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from uuid import UUID
@@ -20,6 +20,7 @@ from historyapp.core.step_spans import StepSpan, common_spans
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.episodes import Episode as EpisodeRow
 from historyapp.models.history import History
+from historyapp.models.long_rows import count_read
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.request import RunRequest, resolve_request
@@ -27,6 +28,7 @@ from historyapp.services.compression.start import check_spender, create_run, run
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
+_ITEMS_AT_ONCE = 10
 MAX_COMPARED = 500
 """The maximum number of steps of a comparison."""
 LATER_STEPS = 50
@@ -235,12 +237,19 @@ def compare_strategies(
         as_of: later steps are read up to this position; None: up to the head.
     """
     compared = History(session, runs[0].head)
-    items = [list(run.items.order_by("number")) for run in runs]
+    items = [list(_items_of(run)) for run in runs]
     recall = None
     if not any(run.active for run in runs):
         steps = runs[0].from_step, runs[0].to_step
         recall = strategy_recall(compared, History(session, as_of), items, steps)
     return StrategyComparison(compared, runs, items, recall)
+
+
+def _items_of(run: CompressionRun) -> Iterator[CompressionItem]:
+    """The items of a run in order. Raises ``Invalid`` if their texts are too long for a response."""
+    for item in run.items.order_by("number").iterator(chunk_size=_ITEMS_AT_ONCE):
+        count_read(len(item.text or ""))
+        yield item
 
 
 def strategy_recall(

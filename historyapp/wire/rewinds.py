@@ -8,6 +8,8 @@ from historyapp.core.text import Text
 from historyapp.wire import examples
 from historyapp.wire.base import Page, RangeOut, ResponseModel, with_example
 
+_CUT_OFF = "At most the newest 1,000 ranges."
+
 
 class RewindOut(ResponseModel):
     """The result of a rewind."""
@@ -16,7 +18,7 @@ class RewindOut(ResponseModel):
 
     position: int = Field(description="The position of the rewind's entry. Use it to undo the rewind.")
     to_position: int
-    cut_off: list[RangeOut]
+    cut_off: list[RangeOut] = Field(description=_CUT_OFF)
     steps_cut: int
     head: int
 
@@ -31,7 +33,7 @@ class TakeOut(ResponseModel):
     reason: Text | None
     actor: Text | None
     created_at: datetime | None = Field(description="Null if the transcript has no times.")
-    cut_off: list[RangeOut]
+    cut_off: list[RangeOut] = Field(description=_CUT_OFF)
 
 
 class RewindPage(Page[TakeOut]):

@@ -146,3 +146,21 @@ def test_the_reason_of_a_rewind_has_a_limit(three: Agent) -> None:
     assert_problem(refused, 422)
     assert refused["detail"] == "body.reason must have at most 2000 characters."
     assert len(three.get("/rewinds")["items"]) == 1
+
+
+def test_the_ranges_of_a_rewind_and_of_a_page_are_limited(
+    three: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.api.rewinds.MAX_RANGES", 3)
+    for _ in range(4):
+        head = three.append(ask("more"))[0]
+        three.post("/rewinds", {"to_position": head})  # cuts nothing off, and ends a range
+    done = three.post("/rewinds", {"to_position": 1})
+    assert [cut["first_position"] for cut in done["cut_off"]] == [9, 11, 13]
+    assert three.post(f"/rewinds/{done['position']}/undo").status == 201
+    three.post("/rewinds", {"to_position": 1})
+    assert [len(rewind["cut_off"]) for rewind in three.get("/rewinds")["items"]] == [3, 0, 3, 0, 0, 0, 0]
+    monkeypatch.setattr("historyapp.api.rewinds.MAX_PAGE_RANGES", 3)
+    first = three.get("/rewinds")
+    assert len(first["items"]) == 1
+    assert len(three.get(f"/rewinds?cursor={first['next']}")["items"]) == 2

@@ -50,14 +50,6 @@ def test_newest_first_reverses_the_order(lineage: Lineage) -> None:
     assert list(lineage.newest_first()) == positions(lineage)[::-1]
 
 
-@given(lineages(), lineages())
-def test_the_cut_off_positions_are_those_that_the_other_lineage_lacks(
-    lineage: Lineage, other: Lineage
-) -> None:
-    left = set(positions(other))
-    assert positions(lineage.without(other)) == [at for at in positions(lineage) if at not in left]
-
-
 @given(lineages())
 def test_a_lineage_is_loaded_from_its_rows_unchanged(lineage: Lineage) -> None:
     assert Lineage.of(lineage.rows()) == lineage

@@ -265,3 +265,17 @@ def test_the_newest_rewind_is_returned_only_while_no_entry_follows_it(session: S
 def test_a_new_session_and_a_new_fork_were_not_rewound(project: Project, session: Session) -> None:
     assert newest_rewind(create_session(project)) is None
     assert newest_rewind(fork(project, session.pk)) is None
+
+
+def test_rewinds_with_too_many_spans_are_left_out_except_the_newest(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(4):  # each leaves a span of two entries
+        add_steps(session, 1)
+        rewind(session.project, session.pk, Target(to_position=Session.objects.get(pk=session.pk).head))
+    older = back(session, 6)
+    add_steps(session, 1)
+    newest = back(session, 6)
+    for most, shown in ((4, [older, newest]), (3, [newest]), (0, [newest])):
+        monkeypatch.setattr("historyapp.models.takes.MAX_SPANS", most)
+        assert [position for position, *_ in takes_of(session)] == shown
