@@ -1,6 +1,8 @@
 """Webhooks over the API: created with a secret that is shown once, changed, tested; and their deliveries."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import AuditRecord, IdempotencyKey, Project, Webhook, WebhookDelivery
+from historyapp.services.transactions import writing
 from historyapp.services.webhooks import endpoints
 from historyapp.services.webhooks.signing import secret_of
 from tests.api.agent import Agent, Received
@@ -209,6 +212,27 @@ def test_a_webhook_is_deleted_with_its_deliveries(alice: Agent) -> None:
     assert webhook.delete().status == 204
     assert_problem(webhook.get(), 404, "There is no webhook")
     assert not WebhookDelivery.objects.exists()
+
+
+def test_the_deliveries_of_a_webhook_are_deleted_in_several_transactions(
+    alice: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = agent_at_webhook(alice)
+    for _ in range(5):
+        webhook.post("/tests")
+    left = list[tuple[int, str]]()
+
+    @contextmanager
+    def counted() -> Iterator[None]:
+        with writing():
+            yield
+        states = Webhook.objects.values_list("state", flat=True)
+        left.append((WebhookDelivery.objects.count(), "".join(states)))
+
+    monkeypatch.setattr(endpoints, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(endpoints, "writing", counted)
+    assert webhook.delete().status == 204
+    assert left == [(5, "paused"), (3, "paused"), (1, "paused"), (0, "paused"), (0, "")]
 
 
 def test_a_project_has_a_limit_of_webhooks(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

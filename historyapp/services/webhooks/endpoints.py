@@ -106,15 +106,23 @@ def rotate_secret(project: Project, webhook_id: UUID, *, actor: str = "") -> Web
 
 
 def delete_webhook(project: Project, webhook_id: UUID, *, actor: str = "") -> None:
-    """Deletes a webhook with its deliveries.
+    """Deletes a webhook with its deliveries, which it first pauses: there may be many deliveries, so they are
+    deleted in several transactions.
 
     Raises:
         NotFound: when the project has no such webhook.
     """
     with writing():
         webhook = _lock_webhook(project, webhook_id)
+        webhook.state = Webhook.State.PAUSED
+        webhook.save(update_fields=["state"])
         _audit(webhook, actor, "delete webhook", url=webhook.url)
-        webhook.delete()
+    deliveries = WebhookDelivery.objects.filter(webhook=webhook).order_by("pk")
+    while ids := list(deliveries.values_list("pk", flat=True)[:_BATCH_SIZE]):
+        with writing():
+            WebhookDelivery.objects.filter(pk__in=ids).delete()
+    with writing():
+        Webhook.objects.filter(pk=webhook_id, project=project).delete()
 
 
 def send_test(project: Project, webhook_id: UUID, *, actor: str = "") -> WebhookDelivery:
