@@ -27,9 +27,15 @@ _REMOVALS: dict[Reason, str] = {
     "removed": "What was removed is not recorded. Agents remove old results, and providers remove the "
     "thoughts of earlier turns.",
     "resumed": "A new process of the agent built this request from its transcript, without other texts.",
-    "model": "The model has changed. It does not receive the thoughts of the earlier model.",
+    "model": "The model has changed: its system prompt is another one, and it does not receive the thoughts "
+    "of the earlier model.",
 }
 """Why tokens were removed."""
+_MISSES: dict[Reason | None, str] = {
+    "resumed": "A new process of the agent built the request; its system prompt and tools may differ.",
+    "model": "The model has changed, and each model has a cache of its own.",
+}
+"""Why a provider did not read its cache although both requests begin with the same recorded bytes."""
 _SOURCES = {
     "snapshot": "The step's output names the snapshot of this request.",
     "served": "This is the newest context that Playhead served before the step. The output does not name it.",
@@ -142,6 +148,8 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             return f"The agent replaced its history since step {before:,}. The requests differ{where}."
     added = _added(request, changes)
     byte = "" if changes.first_byte is None else f" (byte {changes.first_byte:,})"
+    if request.beginning:
+        return f"{added} Nothing else in the log differs from the previous request."
     return (
         f"{added} The request first differs from the previous one at its end{byte}, so nothing was removed."
     )
@@ -182,6 +190,8 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
         return ""
     note = "Both requests begin with the same bytes, but the provider did not read "
     note += f"{changes.missed:,} tokens from its cache. "
+    if request.beginning in _MISSES:
+        return note + _MISSES[request.beginning]
     if changes.pause > EXPIRES:
         pause = duration_text(changes.pause)
         return f"{note}The reason is unknown; {pause} had passed since the previous step."

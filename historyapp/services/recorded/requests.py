@@ -91,6 +91,12 @@ class RecordedRequest:
         return -removed if self.removal in ("cleared", "removed") or removed < -MIN_JUMP else 0
 
     @property
+    def beginning(self) -> Reason | None:
+        """Why a window begins with this request; None if it continues one, or if the log names no reason."""
+        jumps = (jump for jump in self.tokens.jumps if jump.position == self.output.position)
+        return next((jump.reason for jump in jumps if jump.reason in BEGINNINGS), None)
+
+    @property
     def removal(self) -> Reason | None:
         """Why tokens were removed just before the request; None if there is no sign that they were."""
         jumps = (jump for jump in self.tokens.jumps if jump.position == self.output.position)

@@ -248,8 +248,27 @@ def test_another_model_begins_a_window(session: Session) -> None:
     request = seen(session, 2)
     words = " ".join(notes(request, request_changes(request)))
     assert request.removal == "model"
-    assert "It does not receive the thoughts of the earlier model." in words
+    assert "it does not receive the thoughts of the earlier model." in words
     assert "They were computed again after a change of the model." in words
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [({}, "A new process of the agent built the request; its system prompt and tools may differ."),
+     ({"model": "claude-opus-5"}, "The model has changed, and each model has a cache of its own.")],
+)  # fmt: skip
+def test_a_window_s_beginning_explains_an_unread_cache(
+    session: Session, facts: dict[str, Any], reason: str
+) -> None:
+    before = (ask("go"), step(1, 50_000, read=49_000))
+    record(session, *before, ok("call_1"), *([] if facts else [resumed()]), step(2, 50_100, **facts))
+    request = seen(session, 2)
+    changes = compared(request)
+    words = " ".join(notes(request, changes))
+    assert (changes.place, changes.is_missed) == ("end", True)
+    assert f"from its cache. {reason}" in words
+    assert "Nothing else in the log differs from the previous request." in words
+    assert "The reason is unknown." not in words
 
 
 def test_a_new_process_that_changes_little_removes_nothing(session: Session) -> None:
