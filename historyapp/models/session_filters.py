@@ -22,6 +22,8 @@ _SINGLE = ("status", *NAMED_FACETS, "errors", "likely_failures")
 """Facets with one value for each session."""
 _BUCKETS = ((*DAYS,), (*DAYS,)[1:], (*DAYS,)[2:], (), (UNDATED_RUNS,))
 """The date ranges that include the sessions of a bucket."""
+MAX_TAG_CHARACTERS = 4_000_000
+"""Characters of tags that are read to count them. A session can have 5,000."""
 MAX_VALUES = 20
 """The maximum number of values of one facet."""
 _YES_NO = {True: "true", False: "false"}
@@ -89,22 +91,23 @@ class FacetCounts(NamedTuple):
 
 
 def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCounts:
-    """The counts of all facets. Takes one query of the project's sessions."""
+    """The counts of all facets. Takes two queries of the project's sessions."""
     groups = (
         sessions.search(chosen.q)
+        .tagged(chosen.tag)
         .annotate(
             failed=_condition(Q(errors__gt=0)),
             likely=_condition(Q(likely_failures__gt=0)),
             bucket=_bucket(),
             is_in_time=_condition(chosen.in_time or Q(last_entry_at__isnull=False)),
         )
-        .values_list("status", *NAMED_FACETS, "tags_text", "failed", "likely", "bucket", "is_in_time")
+        .values_list("status", *NAMED_FACETS, "failed", "likely", "bucket", "is_in_time")
         .annotate(Count("pk"))
         .order_by()
     )
     total, facets = 0, {facet: Counter[str]() for facet in (*FACETS, "date")}
-    chosen_tags, matches = set(chosen.tag), {name: dict[str, bool]() for name in _SINGLE}
-    for *columns, tags_text, failed, likely, bucket, is_in_time, count in groups:
+    matches = {name: dict[str, bool]() for name in _SINGLE}
+    for *columns, failed, likely, bucket, is_in_time, count in groups.iterator():
         values = (*columns, _YES_NO[bool(failed)], _YES_NO[bool(likely)])
         misses = []
         for facet, value in zip(_SINGLE, values, strict=True):
@@ -113,8 +116,7 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
                 facet_matches[value] = _matches(chosen, facet, value)
             if not facet_matches[value]:
                 misses.append((facet, value))
-        tags = tags_text.split("\n")[1:-1]
-        if len(misses) + (not is_in_time) > 1 or not chosen_tags.issubset(tags):
+        if len(misses) + (not is_in_time) > 1:
             continue
         if not misses:
             for span in _BUCKETS[bucket]:
@@ -125,9 +127,19 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
             facets[facet][value] += count
         if not misses:
             total += count
-            for tag in tags:
-                facets["tag"][tag] += count
+    facets["tag"] = _tag_counts(chosen.apply(sessions))
     return FacetCounts(total, facets)
+
+
+def _tag_counts(sessions: SessionQuerySet) -> Counter[str]:
+    """How many of the sessions have each tag. The newest are read, up to :data:`MAX_TAG_CHARACTERS`."""
+    counts, characters = Counter[str](), 0
+    for tags_text in sessions.with_tags().newest_first().values_list("tags_text", flat=True).iterator(500):
+        counts.update(tags_text.split("\n")[1:-1])
+        characters += len(tags_text)
+        if characters > MAX_TAG_CHARACTERS:
+            break
+    return counts
 
 
 def _bucket() -> Case:

@@ -87,8 +87,11 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def tagged(self, tags: Iterable[str]) -> Self:
         """Sessions with all the tags. Case matters."""
         texts = [f"\n{tag}\n" for tag in tags]
-        tagged = self.filter(_HasTags("tags_text")) if texts else self
-        return tagged.containing("tags_text", texts)
+        return self.with_tags().containing("tags_text", texts) if texts else self
+
+    def with_tags(self) -> Self:
+        """Sessions with at least one tag."""
+        return self.filter(_HasTags("tags_text"))
 
     def containing(self, column: str, texts: Iterable[str]) -> Self:
         """Sessions whose column contains all the texts.

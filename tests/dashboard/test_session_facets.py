@@ -56,6 +56,24 @@ def test_facets_have_counts_and_link_to_the_counted_sessions(alice: Client) -> N
 
 
 @pytest.mark.usefixtures("runs")
+def test_tags_are_counted_in_the_newest_sessions_up_to_a_limit(
+    alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for title in ("week", "old"):
+        change_session(project, Session.objects.get(title=title).pk, {"tags": ["often", title]})
+    assert {"often", "week", "old", "red & blue"} <= facets(alice, "/").keys()
+    monkeypatch.setattr("historyapp.models.session_filters.MAX_TAG_CHARACTERS", len("\nred & blue\n"))
+    shown = facets(alice, "/")
+    assert "old" not in shown
+    assert {label: shown[label][1] for label in ("often", "week", "red & blue", "live")} == {
+        "often": "1",
+        "week": "1",
+        "red & blue": "1",
+        "live": "4",
+    }
+
+
+@pytest.mark.usefixtures("runs")
 def test_counts_follow_the_other_filters(alice: Client) -> None:
     shown = facets(alice, "/?agent=fixer&date=7-days")
     assert "<b>writer" not in shown

@@ -1,5 +1,6 @@
 """The index of searches reads few bodies at a time, whatever a step contains."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from historyapp.core import search_documents
 from historyapp.core.entries import EntryDraft
 from historyapp.core.search_documents import GAP, SearchDocument
-from historyapp.models import Entry, SearchStep, Session, search_steps
+from historyapp.models import Entry, SearchProgress, SearchStep, Session, search_steps
+from historyapp.models.changes import newest_cursor
 from historyapp.models.search_steps import ReadCount, ReadingStopped, documents, logged_entries
 from historyapp.models.sql import fetch_all
 from historyapp.services.append import append
@@ -15,6 +17,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.search import index as search_index
 from historyapp.services.search.index import catch_up, catch_up_for_search, index_session
+from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ask, failed, ok
 
 
@@ -132,3 +135,31 @@ def test_an_index_stops_if_the_session_is_deleted_meanwhile(
     monkeypatch.setattr(search_steps, "fetch_all", fetch)
     assert not index_session(session.pk)
     assert index_session(UUID(int=7))
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_indexing_stops_at_sessions_without_steps_and_continues_after_them(
+    session: Session, monkeypatch: pytest.MonkeyPatch, settled: None, *, is_behind: bool
+) -> None:
+    """A search may stop after its time, however many sessions are empty."""
+    monkeypatch.setattr(search_index, "MAX_CHANGES", 50)
+    assert catch_up(session.project_id, lambda: False)
+    for _ in range(120):
+        create_session(session.project)
+    if is_behind:
+        SearchProgress.objects.update(
+            is_behind=True, done_to=None, cursor=str(newest_cursor(session.project_id))
+        )
+    indexed = list[UUID]()
+    index = search_index.index_session
+
+    def index_one(session: UUID, *arguments: Any) -> bool:
+        indexed.append(session)
+        return index(session, *arguments)
+
+    monkeypatch.setattr(search_index, "index_session", index_one)
+    turns = [catch_up(session.project_id, lambda: True) for _ in range(4)]
+    assert turns[-1]
+    assert turns[0] is False
+    assert len(indexed) <= 3 * 50
+    assert set(Session.objects.values_list("pk", flat=True)) - {session.pk} <= set(indexed)

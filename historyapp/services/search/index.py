@@ -28,8 +28,9 @@ MAX_TOKEN_CHARACTERS = 1 << 17
 """The same for the characters of the steps' tokens."""
 BATCH_READ = 1 << 22
 """The characters of entries after which the steps that were read are added. The worker may then yield."""
-MAX_CHANGES = 500
-"""The maximum number of changes that are read from the feed together."""
+MAX_CHANGES = 50
+"""The maximum number of changes that are read from the feed together. Only after them may indexing stop at
+sessions without new steps: otherwise short turns would never get beyond them."""
 READ_SECONDS = 0.15
 """A search adds steps for at most this many seconds before it responds."""
 MAX_READ_BY_SEARCH = 1 << 22
@@ -66,6 +67,8 @@ def catch_up(project: UUID, should_stop: Callable[[], bool], count: ReadCount | 
             progress.save(update_fields=["cursor"])
         if not page.has_more:
             break
+        if should_stop():
+            return False
     return not progress.is_behind or _index_older(progress, should_stop, count)
 
 
@@ -134,6 +137,8 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool], coun
                 return False
             progress.done_to = session
         progress.save(update_fields=["done_to"])
+        if should_stop():
+            return False
     progress.is_behind = False
     progress.save(update_fields=["is_behind"])
     return True
