@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from historyapp.core.content import plain_text
+from historyapp.core.content import are_parts, plain_text
 from historyapp.core.entries import Body, DebugLog, ModelOutput, Review, ToolResults, text_of
+from historyapp.core.json import dump_json
 from historyapp.core.text import clean
 from historyapp.core.vocabularies import EncodingName, tokenizer
 
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
+
+_ESCAPE = "\\u"
 
 # As in tiktoken. OpenAI models that are not listed use the newer encoding.
 _CL100K = ("gpt-3.5", "gpt-35", "gpt-4", "text-embedding-ada", "text-embedding-3")
@@ -47,16 +51,16 @@ def entry_text(body: Body) -> str:
     match body:
         case ModelOutput():
             calls = body.tool_calls or ((body.use_tool,) if body.use_tool else ())
-            texts = [f"{call.name} {plain_text(call.arguments)}" for call in calls]
+            texts = [f"{call.name} {_value(call.arguments)}" for call in calls]
             return _join(body.thoughts_text, body.text, *texts)
         case ToolResults():
             parts = [body.overall]
             for result in body.results:
                 error = result.error.repr if result.error else None
-                parts.append(_join(plain_text(result.outputs), result.reason, error, result.feedback))
+                parts.append(_join(_value(result.outputs), result.reason, error, result.feedback))
             return _join(*parts)
         case Review():
-            return _join(plain_text(body.analysis), plain_text(body.supervision))
+            return _join(_value(body.analysis), _value(body.supervision))
         case DebugLog():
             return ""
         case _:
@@ -65,3 +69,11 @@ def entry_text(body: Body) -> str:
 
 def _join(*parts: str | None) -> str:
     return "\n".join(filter(None, parts))
+
+
+def _value(value: Any) -> str:
+    """As :func:`plain_text`, in a quarter of the time for JSON without other letters."""
+    if value is None or isinstance(value, str) or are_parts(value):
+        return plain_text(value)
+    dumped = dump_json(value)
+    return plain_text(value) if _ESCAPE in dumped else dumped

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.json import json_text
 from historyapp.core.tokens import count_tokens, counter_for, encoding_for, entry_tokens
 from historyapp.core.vocabularies import tokenizer
 
@@ -81,6 +82,13 @@ def test_results_in_parts_count_as_their_text() -> None:
 def test_an_image_in_a_result_counts_as_its_name() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR" * 900}}
     assert results_of([image]) == count_tokens("[image]")
+
+
+@pytest.mark.parametrize(
+    "value", [{"n": [1, None, 0.5]}, ["a", "b"], {"path": "C:\\users"}, {"é": "\x7f"}, 7]
+)
+def test_other_results_count_as_json(value: Any) -> None:
+    assert results_of(value) == count_tokens(json_text(value))
 
 
 def test_arguments_count_with_their_letters_not_with_escapes() -> None:
