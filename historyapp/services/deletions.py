@@ -48,9 +48,9 @@ from historyapp.models.search_text_index import remove_words, stored_tokens, wor
 from historyapp.models.sessions import empty_tail
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
+from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +129,9 @@ def delete_hidden_sessions(older_than: timedelta | None = None) -> int:
         try:
             delete_hidden(id)
             deleted += 1
-        except (DatabaseError, StorageFailed):
-            raise
-        except Exception:
+        except Exception as error:
+            if not concerns_data(error):
+                raise
             log.exception("The deletion of session %s cannot be completed.", id)
     return deleted
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import DataError
 from django.test import Client
 from django.utils import timezone
 
@@ -15,6 +16,7 @@ from historyapp import tasks
 from historyapp.models import AuditRecord, BulkAction, Change, CompressionRun, Project, Session
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.retention import purge
+from historyapp.services.sessions import change_session
 from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
 from tests.api.conftest import key_for
@@ -91,6 +93,21 @@ def test_only_the_session_with_too_many_tags_fails(alice: Agent, sessions: list[
     action = finished(alice, "add_tag", sessions, tag="x")
     assert [item["state"] for item in action["items"]] == ["done", "failed", "done"]
     assert "at most 50 tags" in action["items"][1]["reason"]
+
+
+@pytest.mark.parametrize("error", [ValueError("unexpected"), DataError("out of range")])
+def test_an_unexpected_error_fails_one_session_only(
+    alice: Agent, sessions: list[str], error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(project: Project, session: UUID, *arguments: Any, **options: Any) -> Any:
+        if session == UUID(sessions[0]):
+            raise error
+        return change_session(project, session, *arguments, **options)
+
+    monkeypatch.setattr("historyapp.services.bulk.work.change_session", change)
+    action = finished(alice, "archive", sessions)
+    assert (action["failed"], action["done"]) == (1, len(sessions) - 1)
+    assert action["items"][0]["reason"].startswith("The server failed to do this.")
 
 
 def test_a_repeated_request_starts_one_action(alice: Agent, sessions: list[str]) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 from django.utils import timezone
 
 from historyapp import tasks
@@ -195,8 +195,9 @@ def test_an_erasure_does_not_wait_for_the_deletion_of_another_session(project: P
     assert Entry.objects.count() == 31
 
 
+@pytest.mark.parametrize("error", [ValueError("unexpected"), DataError("out of range")])
 def test_a_session_that_cannot_be_deleted_does_not_stop_the_deletion_of_others(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged, session = sorted([long_session(project), long_session(project)], key=lambda session: session.pk)
     with writing():
@@ -206,7 +207,7 @@ def test_a_session_that_cannot_be_deleted_does_not_stop_the_deletion_of_others(
 
     def fail(id: Any, responses: Any) -> None:
         if id == damaged.pk:
-            raise ValueError("damaged")
+            raise error
         empty_texts(id, responses)
 
     monkeypatch.setattr(deletions, "_empty_texts", fail)

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable
 from uuid import UUID
 
-from django.db import DatabaseError
 from django.utils import timezone
 
 from historyapp.core.errors import PlayheadError
@@ -17,6 +16,7 @@ from historyapp.models import BulkAction, BulkItem, Session
 from historyapp.services.append import lock_session
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
+from historyapp.services.faults import concerns_data
 from historyapp.services.sessions import change_session
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing
@@ -63,9 +63,9 @@ def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
         if isinstance(error, StorageFailed):
             raise
         return BulkItem.State.FAILED, error.detail
-    except DatabaseError:
-        raise
-    except Exception:  # the other sessions must not wait for it
+    except Exception as error:  # the other sessions must not wait for it
+        if not concerns_data(error):
+            raise
         log.exception("The action %s on session %s failed.", action.kind, item.session_id)
         return BulkItem.State.FAILED, "The server failed to do this. The reason is in the server's log."
 

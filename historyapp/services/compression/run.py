@@ -16,7 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -32,6 +32,7 @@ from historyapp.services.changes import record_run_change
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
+from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
@@ -76,11 +77,9 @@ def process_run(
         if plan(run_id):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
                 _RunWorker(run_id, should_stop, writer or InlineWriter()).work()
-    except (DatabaseError, InterfaceError, StorageFailed):
-        raise  # the sweep wakes a worker for this run
     except Exception as error:
-        if should_stop():
-            raise
+        if should_stop() or not concerns_data(error):
+            raise  # the sweep wakes a worker for this run
         log.exception("The run %s has failed", run_id)
         reason = (
             f"The run stopped because of an unexpected {type(error).__name__}; the worker's log has details."

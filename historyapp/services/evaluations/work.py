@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -22,6 +21,7 @@ from historyapp.models import EvaluatedSession, Evaluation, Session
 from historyapp.models.projects import PURGED
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import end_evaluation
+from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
@@ -53,9 +53,9 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
             if isinstance(error, StorageFailed):
                 raise
             has_ended = _end(item, EvaluatedSession.State.FAILED, error.detail)
-        except DatabaseError:
-            raise
-        except Exception:  # the other sessions must not wait for it
+        except Exception as error:  # the other sessions must not wait for it
+            if not concerns_data(error):
+                raise
             log.exception("Session %s cannot be evaluated.", item.session_id)
             if Session.objects.filter(pk=item.session_id).exclude(project=PURGED).exists():
                 has_ended = _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError
 
 from historyapp.core.loops import WINDOW, find_loop
 from historyapp.core.usage import MICRO
 from historyapp.models import AuditRecord, CompressionRun, Episode, Session, SpendingCounter
 from historyapp.models.changes import ChangeKind, ReadChange
 from historyapp.models.history import History
-from historyapp.wire.problems import StorageFailed
+from historyapp.services.faults import concerns_data
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +76,9 @@ def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[WebhookEve
 def _events_of(kind: str, group: _SessionChanges) -> list[WebhookEvent]:
     try:
         return list(_FINDERS[kind](group))
-    except (DatabaseError, StorageFailed):
-        raise
-    except Exception:  # the other sessions must still get their events
+    except Exception as error:  # the other sessions must still get their events
+        if not concerns_data(error):
+            raise
         log.exception("The events of session %s cannot be found.", group.session.pk)
         return []
 

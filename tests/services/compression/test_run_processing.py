@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DataError, InterfaceError, OperationalError, connection
 
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.compression import run as run_module
@@ -141,24 +141,25 @@ def test_a_run_that_was_deleted_meanwhile_ends_without_an_error(
     assert not Summary.objects.exists()
 
 
+@pytest.mark.parametrize("error", [KeyError("nobody thought of this"), DataError("out of range")])
 def test_a_run_that_cannot_continue_gives_the_reason_and_can_be_retried(
-    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     run = start_run(project, record(8).pk, RunRequest("simple_extract")).run
 
     def fail(*_: object) -> None:
-        raise KeyError("nobody thought of this")
+        raise error
 
     with monkeypatch.context() as broken:
         broken.setattr(run_module, "Summariser", fail)
         process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.total, run.done) == ("failed", 4, 0)
-    assert "The run stopped because of an unexpected KeyError" in run.note
+    assert f"The run stopped because of an unexpected {type(error).__name__}" in run.note
     process_run(retry_run(run).pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 4)
-    assert "KeyError" not in run.note
+    assert "unexpected" not in run.note
 
 
 def test_a_run_is_not_ended_while_another_worker_holds_items(

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.db import DataError
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict
@@ -229,13 +230,18 @@ def test_a_deleted_session_is_skipped_and_named(project: Project) -> None:
     )
 
 
-def test_an_unexpected_error_ends_one_session_only(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError("unexpected"), DataError("out of range")])
+def test_an_unexpected_error_ends_one_session_only(
+    project: Project, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     sessions = record_lookups(project), record_lookups(project)
     evaluation = started(project, *sessions)
     usual = SessionEvaluation.measure
 
     def measure(self: SessionEvaluation, step: int) -> Any:
-        return 1 / 0 if self.session.pk == sessions[0].pk else usual(self, step)
+        if self.session.pk == sessions[0].pk:
+            raise error
+        return usual(self, step)
 
     monkeypatch.setattr(SessionEvaluation, "measure", measure)
     assert states(carried_out(evaluation)) == [("failed", work.SERVER_FAILED), ("done", "")]

@@ -1,19 +1,23 @@
 """Each event is found once, from rows, however many entries were recorded at once."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import AuditRecord, Project, Session
-from historyapp.models.changes import START, changes_since
+from historyapp.models.changes import START, ChangeKind, changes_since
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.reservations import reserve
 from historyapp.services.retention import purge
-from historyapp.services.sessions import change_session
+from historyapp.services.sessions import change_session, create_session
 from historyapp.services.spending import Payer
+from historyapp.services.webhooks import events
 from historyapp.services.webhooks.events import WebhookEvent, find_events
 from historyapp.wire.problems import CapReached
 from tests.services.drafts import act, ask, failed, ok
@@ -92,6 +96,21 @@ def test_a_deleted_session_has_no_events(project: Project, session: Session) -> 
     purge(project, [session.pk], timezone.now() + timedelta(days=1))
     assert names(project) == []
     assert AuditRecord.objects.filter(action="purge").exists()
+
+
+@pytest.mark.parametrize("error", [ValueError("unexpected"), DataError("out of range")])
+def test_a_session_whose_events_cannot_be_found_delays_no_other(
+    project: Project, session: Session, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, find = create_session(project), events._FINDERS[ChangeKind.SESSION_CREATED]
+
+    def fail(group: Any) -> Iterator[WebhookEvent]:
+        if group.session.pk == session.pk:
+            raise error
+        yield from find(group)
+
+    monkeypatch.setitem(events._FINDERS, ChangeKind.SESSION_CREATED, fail)
+    assert [event.session for event in found_events(project)] == [other.pk]
 
 
 def test_finding_events_takes_the_same_queries_at_every_length(project: Project, session: Session) -> None:
