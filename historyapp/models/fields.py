@@ -40,10 +40,13 @@ else:
 
 
 class JSONText(AnyText):
-    """JSON stored as ASCII text. Unlike jsonb it preserves the order of keys, NUL and lone surrogates."""
+    """JSON stored as ASCII text. Unlike jsonb it preserves the order of keys, NUL and lone surrogates.
+
+    Each value that is read counts as read by the request, see :func:`read_json`.
+    """
 
     def from_db_value(self, value: str | None, *_: Any) -> Any:
-        return None if value is None else load_dumped(value)
+        return None if value is None else read_json(value)
 
     def get_prep_value(self, value: Any) -> str | None:
         return None if value is None else dump_json(value)
@@ -178,6 +181,12 @@ def read_text(stored: str | bytes) -> str:
     text = unpack(stored)
     count_read(size_in_memory(text))
     return text
+
+
+def read_json(stored: str) -> Any:
+    """Loads stored JSON and counts it as read by this request, see :func:`count_read`."""
+    count_read(size_in_memory(stored))
+    return load_dumped(stored)
 
 
 class PackedText(AnyText):

@@ -9,7 +9,8 @@ from django.db import connection
 from historyapp.core.errors import Invalid
 
 MAX_READ = 1 << 27
-"""The maximum number of bytes of entries for one response. In memory they take about four times as much."""
+"""The maximum number of bytes of entries and summaries for one response. They take about four times as much
+memory."""
 AT_ONCE = 1 << 24
 """The maximum number of bytes of one fetch."""
 bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
@@ -28,8 +29,8 @@ def count_read(size: int) -> None:
     bytes_left.set(left - size)
     if left < size:
         raise Invalid(
-            f"The response would be built from more than {MAX_READ:,} bytes of entries. Ask for fewer "
-            "steps or a smaller budget, or export the session."
+            f"The response would be built from more than {MAX_READ:,} bytes of entries and summaries. Ask "
+            "for fewer steps or a smaller budget, or export the session."
         )
 
 

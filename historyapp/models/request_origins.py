@@ -17,12 +17,17 @@ from historyapp.core.entries import MemoryNotebook, SystemInstruction
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import Origin
 from historyapp.core.prices import is_same_model
-from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
+from historyapp.models.fields import read_json, uuid_value
+from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot
-from historyapp.models.sql import newest_first
+from historyapp.models.sql import as_aware, newest_first
 
+_OUTPUTS = (
+    "SELECT position, metadata, created_at FROM historyapp_entry "
+    "WHERE session_id = %s AND position IN ({}) ORDER BY position"
+)
 AT_ONCE = 500
 """Outputs of one query."""
 SAME_TEXTS = 50
@@ -140,9 +145,7 @@ def _text_of(body: object) -> str:
 
 def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_LoggedOutput, _Request | None]]:
     """Some outputs of a session, each with the snapshot of its request. Two queries."""
-    entries = Entry.objects.filter(session_id=owner, position__in=positions)
-    rows = entries.values_list("position", "metadata", "created_at").order_by("position")
-    outputs = [_LoggedOutput(*row) for row in rows]
+    outputs = _logged_outputs(owner, positions)
     named = {output.position: _id_in(output.metadata) for output in outputs}
     ids = [id for id in named.values() if id]
     before = [output.position - 1 for output in outputs]
@@ -157,6 +160,19 @@ def _with_snapshots(owner: UUID, positions: Sequence[int]) -> Iterator[tuple[_Lo
         # Later snapshots at this position were requested with as_of.
         earlier = [row for row in by_position[output.position - 1] if row.created_at <= output.created_at]
         yield output, by_id.get(id) if id in by_id else next(iter(earlier), None)
+
+
+def _logged_outputs(owner: UUID, positions: Sequence[int]) -> list[_LoggedOutput]:
+    statement = _OUTPUTS.format(", ".join(["%s"] * len(positions)))
+    rows = long_rows(statement, [uuid_value(owner), *positions], "position", ("metadata",))
+    return [_logged_output(*row) for row in rows]
+
+
+def _logged_output(position: int, stored: str, created_at: datetime) -> _LoggedOutput:
+    """Keeps only the metadata that is used here, because other metadata can be long."""
+    metadata = read_json(stored)
+    used = {key: metadata[key] for key in ("model", "snapshot") if key in metadata}
+    return _LoggedOutput(position, used, as_aware(created_at))
 
 
 def _id_in(metadata: Mapping[str, Any]) -> UUID | None:

@@ -20,9 +20,9 @@ from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import as_uuid, read_text, session_value
+from historyapp.models.fields import as_uuid, read_json, read_text, session_value
 from historyapp.models.keys import ApiKey
-from historyapp.models.long_rows import count_read, long_rows
+from historyapp.models.long_rows import long_rows
 from historyapp.models.projects import Project
 from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import RARE_KINDS, Session
@@ -37,6 +37,11 @@ _WINDOW = (
     "SELECT position, kind, created_at, tokens, metadata, "
     "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END AS body FROM historyapp_entry WHERE "
 )
+WINDOW_KEYS = (
+    "cost", "counted_tokens", "estimated_tokens", "model", "replacement_history", "snapshot", "source",
+    "usage", "usage_convention",
+)  # fmt: skip
+"""The metadata of entries in a window. Everything that reads a :class:`LogRow` finds its keys here."""
 _WINDOW_PAGE = 4096
 """Rows of the first page. Most windows have fewer, so they take one query. SQLite stops when the
 reader does.
@@ -122,31 +127,47 @@ def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, ne
     return None
 
 
-def window_rows(lineage: Lineage) -> Iterator[LogRow]:
+def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRow]:
     """The live entries that a model reads, newest first, read lazily.
 
     The bodies of outputs and results are not read. They are nearly all of the log's bytes.
+
+    Args:
+        max_size: reading ends after this many characters of JSON. None: only the limit of the request
+            applies, see :func:`count_read`.
     """
-    before, size = lineage.last + 1, _WINDOW_PAGE
+    before, size, left = lineage.last + 1, _WINDOW_PAGE, max_size
     while size == _WINDOW_PAGE:
         size = 0
         for batch in span_batches(spans_between(lineage, before=before, newest_first=True)):
-            for row in _window_page(batch, _WINDOW_PAGE - size):
+            for row, length in _window_page(batch, _WINDOW_PAGE - size):
                 yield row
+                if left is not None and (left := left - length) <= 0:
+                    return
                 before, size = row.position, size + 1
             if size == _WINDOW_PAGE:
                 break
 
 
-def _window_page(spans: Sequence[Span], limit: int) -> Iterator[LogRow]:
+def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, int]]:
+    """Rows, each with the characters of JSON that were read for it."""
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
     values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
     kinds = ", ".join(["%s"] * len(READ))
     statement = f"{_WINDOW}({where}) AND kind IN ({kinds}) ORDER BY position DESC LIMIT {limit}"
-    rows = long_rows(statement, [*values, *READ], "position DESC", keep_open=True)
-    for position, kind, at, tokens, metadata, body in rows:
-        stored = load_dumped(read_text(body)) if body else {}
-        yield LogRow(position, kind, as_aware(at), tokens, load_dumped(metadata), stored)
+    columns = ("body", "metadata")
+    for row in long_rows(statement, [*values, *READ], "position DESC", columns, keep_open=True):
+        yield _log_row(row)
+
+
+def _log_row(row: tuple[int, str, datetime, int, str, str | bytes | None]) -> tuple[LogRow, int]:
+    position, kind, at, tokens, metadata, packed = row
+    body = read_text(packed) if packed else "{}"
+    read = read_json(metadata)
+    # A window has many rows, and other metadata can be long.
+    kept = {key: read[key] for key in WINDOW_KEYS if key in read}
+    log_row = LogRow(position, kind, as_aware(at), tokens, kept, load_dumped(body))
+    return log_row, len(metadata) + len(body)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:
@@ -166,8 +187,7 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
 def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     position, kind, created_at, packed, metadata, tokens = row
     body = load_body(kind, load_dumped(read_text(packed)))
-    count_read(len(metadata))
-    return Entry(position, body, as_aware(created_at), load_dumped(metadata), tokens)
+    return Entry(position, body, as_aware(created_at), read_json(metadata), tokens)
 
 
 def outline_rows(

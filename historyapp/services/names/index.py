@@ -38,6 +38,8 @@ from historyapp.services.transactions import writing
 CHUNK_ENTRIES = 2_000
 CHUNK_TOKENS = 400_000
 """A chunk ends after this many entries, or after the entry with which it reaches this many tokens."""
+WINDOW_SIZE = 1 << 25
+"""The maximum number of characters of JSON to read of the entries before a chunk. Each chunk reads them."""
 STORED_PLACES, STORED_SECONDS = 20_000, 0.5
 """A transaction stores chunks with this many places (about 100 KB), or the chunks of this many seconds. A
 session with many rewinds has many small chunks, and agents wait for each transaction."""
@@ -262,7 +264,7 @@ def _flagged_steps(
     }
     spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, used_keys, unsaved).items()}
-    seen = RemovedEntries(window_rows(lineage))
+    seen = RemovedEntries(window_rows(lineage, WINDOW_SIZE))
     # The keys in the newest instruction and notebook, which compactions do not remove.
     kinds = ("system_instruction", "memory_notebook")
     kept = (outermost(lineage, kind, session, newest=True) for kind in kinds)
