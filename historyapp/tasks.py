@@ -230,7 +230,7 @@ _sweep_duties = Duties()
 
 
 def sweep() -> bool:
-    """Wakes workers for unfinished bulk actions, evaluations and chores.
+    """Wakes workers for a bulk action of each project, for evaluations and for chores.
 
     Deletes changes, deliveries, bulk actions and evaluations that are no longer kept. An error in one part is
     logged and does not stop the others. Returns whether all parts succeeded.
@@ -251,8 +251,8 @@ def sweep() -> bool:
 
 
 def _wake_bulk_actions() -> None:
-    for action in BulkAction.objects.active().values_list("pk", flat=True):
-        wake_bulk_action(action)
+    for action in BulkAction.objects.next_of_projects():
+        wake_bulk_action(action)  # when its turn ends, it wakes a worker for the next one of its project
 
 
 def _request_chores() -> None:

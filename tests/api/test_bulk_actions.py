@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from historyapp import tasks
 from historyapp.models import AuditRecord, BulkAction, Change, CompressionRun, Project, Session
+from historyapp.services.bulk import start
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session
@@ -276,6 +277,31 @@ def test_a_sweep_wakes_open_actions_and_deletes_old_ones(
     tasks.sweep()
     assert woken == [UUID(left)]
     assert not BulkAction.objects.filter(pk=ended).exists()
+
+
+def test_a_sweep_wakes_one_action_of_each_project(
+    alice: Agent, project: Project, sessions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[UUID] = []
+    monkeypatch.setattr(tasks, "wake_bulk_action", woken.append)
+    body = {"action": "archive", "sessions": sessions}
+    first, *_ = [UUID(alice.post("/bulk-actions", body)["id"]) for _ in range(3)]
+    other = BulkAction.objects.create(project=Project.objects.create(name="other"), kind="archive")
+    woken.clear()
+    tasks.sweep()
+    assert sorted(woken) == sorted([first, other.pk])
+
+
+def test_a_project_has_a_limited_number_of_running_actions(
+    alice: Agent, sessions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "MAX_RUNNING", 2)
+    body = {"action": "archive", "sessions": sessions}
+    BulkAction.objects.create(project=Project.objects.create(name="other"), kind="archive")
+    running = [alice.post("/bulk-actions", body)["id"] for _ in range(2)]
+    assert_problem(alice.post("/bulk-actions", body), 409, "2 bulk actions of this project are running")
+    alice.delete(f"/bulk-actions/{running[0]}")
+    assert alice.post("/bulk-actions", body)["state"] == "running"
 
 
 def test_a_stored_response_does_not_name_a_purged_session(

@@ -10,7 +10,7 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.core.usage import MICRO
 from historyapp.models import BulkAction, BulkItem, CompressionRun, Project, Session
-from historyapp.models.bulk_actions import MAX_SESSIONS
+from historyapp.models.bulk_actions import MAX_RUNNING, MAX_SESSIONS
 from historyapp.services.annotations import check_tag
 from historyapp.services.append import check_open, hold_sessions
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
@@ -19,7 +19,8 @@ from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 _TAGGING = (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG)
-_BATCH_SIZE = 200
+_BATCH_SIZE = 10
+"""Actions of one deletion, with up to 5,000 items. Agents wait for each transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,7 @@ def start_bulk_action(
 
     Raises:
         Invalid: for an unknown action, a tag that no session can have, and no sessions or too many of them.
+        Conflict: when too many actions of the project are running.
     """
     if request.kind not in BulkAction.Kind:
         raise Invalid(f"`action` must be one of {', '.join(BulkAction.Kind)}.")
@@ -158,6 +160,11 @@ def start_bulk_action(
     )
     with writing():
         hold_sessions(project.pk, sessions)  # a stored response has their titles
+        if BulkAction.objects.active().filter(project=project).count() >= MAX_RUNNING:
+            raise Conflict(
+                f"{MAX_RUNNING} bulk actions of this project are running or waiting. Wait until one has "
+                f"ended, or cancel one. One action can change up to {MAX_SESSIONS} sessions."
+            )
         action.save(force_insert=True)
         BulkItem.objects.bulk_create(
             BulkItem(action=action, number=number, session_id=id) for number, id in enumerate(sessions, 1)

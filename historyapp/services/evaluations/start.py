@@ -21,7 +21,8 @@ MIN_BUDGET = 200
 """Tokens. Hardly any context is smaller."""
 KEPT_FOR = timedelta(days=365)
 """Older evaluations are deleted."""
-_BATCH_SIZE = 200
+_BATCH_SIZE = 20
+"""Evaluations of one deletion, with up to 2,000 sessions. Agents wait for each transaction."""
 
 
 @dataclass(frozen=True, slots=True)
