@@ -224,7 +224,9 @@ def _covering(history: History, row: Episode) -> list[Summary]:
     if not history.visible.inputs:  # summaries quote inputs
         return []
     positions = row.first_position, row.first_position
-    return Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
+    return Summary.objects.without_texts().covering(
+        history.session, history.lineage, positions, history.as_of
+    )
 
 
 def load_inputs(
@@ -354,7 +356,7 @@ def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
     covering = sorted(covering, key=lambda summary: summary.pk, reverse=True)
     covering.sort(key=lambda summary: summary.last_step - summary.first_step)
     views: list[SummaryView] = []
-    for number, summary in enumerate(covering[:SUMMARIES]):
+    for number, summary in enumerate(Summary.objects.read([one.pk for one in covering[:SUMMARIES]])):
         steps = (summary.first_step, summary.last_step)
         earlier = any((v.summary.first_step, v.summary.last_step) == steps for v in views)
         views.append(SummaryView(summary, folder.block(f"summary-{number}", summary.text), earlier))

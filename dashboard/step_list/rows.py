@@ -113,7 +113,7 @@ def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summ
     if not rows or not location.shows_inputs:
         return {}
     history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
-    summaries = Summary.objects.defer("text", "key_points").covering(
+    summaries = Summary.objects.without_texts().covering(
         history.session, history.lineage, positions, history.as_of
     )
     summaries.sort(key=lambda summary: (summary.first_step - summary.last_step, summary.pk))

@@ -8,7 +8,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
-from historyapp.api.cursors import PageQuery, cut_page, decode_cursor
+from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, money
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response, response_or_304
@@ -51,16 +51,16 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
 
 @router.get("/sessions/{session_id}/summaries", response=SummaryPage, summary="List summaries")
 def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Summaries of live steps, in the order of their last positions."""
+    """Summaries of live steps, in the order of their last positions. A page ends after 8 MB."""
     session = find_session(request, session_id)
 
     def make_content() -> SummaryPage:
         history = History(session, filter.as_of)
         after = tuple(decode_cursor(_LIST, filter.cursor, int, UUID)) if filter.cursor is not None else None
-        summaries = Summary.objects.page(
-            session, history.lineage, filter.limit + 1, after=after, as_of=filter.as_of
+        page, has_more = Summary.objects.page(
+            session, history.lineage, filter.limit, after=after, as_of=filter.as_of
         )
-        page, cursor = cut_page(_LIST, summaries, filter.limit, lambda row: (row.last_position, row.pk))
+        cursor = encode_cursor(_LIST, page[-1].last_position, page[-1].pk) if page and has_more else None
         return SummaryPage(items=[_summary_out(row) for row in page], next=cursor)
 
     return response_or_304(request, session, make_content)

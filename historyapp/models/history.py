@@ -325,12 +325,12 @@ class History:
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[SummaryRow]:
         """The live summaries that end within the positions, oldest first."""
         last = self.lineage.last if last_position is None else last_position
-        rows = Summary.objects.live_rows(self.session, self.lineage, (first_position, last))
+        rows = Summary.objects.live_rows(self.session, self.lineage, (first_position, last), self._exists)
         return [summary for summary in rows if self.has_summary(summary)]
 
     def summaries_newest_first(self, before: int) -> Iterator[SummaryRow]:
         """The live summaries that end before a position, in descending order of their ends."""
-        rows = Summary.objects.rows_newest_first(self.lineage, before, self.session)
+        rows = Summary.objects.rows_newest_first(self.lineage, before, self.session, self._exists)
         return (summary for summary in rows if self.has_summary(summary))
 
     def origins(self, outputs: Sequence[int], format: str, model: str) -> Mapping[int, Origin]:
@@ -342,6 +342,9 @@ class History:
 
     def has_summary(self, summary: SummaryRow) -> bool:
         """Whether a summary that is valid in the lineage existed at the position."""
+        return self._exists(summary)
+
+    def _exists(self, summary: SummaryRow) -> bool:
         return existed_at(summary, self.session, self.as_of)
 
     def entries(

@@ -28,6 +28,6 @@ class SnapshotHistory(History):
         super().__init__(session, position)
         self._summary_ids = frozenset(summary_ids)
 
-    def has_summary(self, summary: SummaryRow) -> bool:
+    def _exists(self, summary: SummaryRow) -> bool:
         # Not as of the position: the snapshot may have a summary that the fork's parent got after the fork.
         return summary.id.replace("-", "") in self._summary_ids

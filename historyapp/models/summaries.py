@@ -3,23 +3,34 @@
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
-from typing import NamedTuple, Self, TypeVar
+from itertools import chain, islice
+from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.core.json import load_dumped
+from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
 from historyapp.models.ancestors import SUMMARIES
 from historyapp.models.entries import in_spans, page_sizes, rare_batches
-from historyapp.models.fields import JSONText, as_uuid, uuid_text
+from historyapp.models.fields import JSONText, as_uuid, read_json, uuid_text
+from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session, session_ids
+from historyapp.models.sql import fetch_all
 
 _MAX_SPANS = 20
+_IDS_AT_ONCE = 500
+MANY_CHARACTERS = 1 << 24
+"""Summaries with more characters of JSON are read without those that newer ones of the same range replace."""
+MAX_SAME_END = 1000
+"""The maximum number of summaries that end at the same step. A client cannot add more."""
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+"""A page of summaries ends after this many bytes of JSON."""
+READ_AT_ONCE = 16
+"""Summaries of one query in :meth:`SummaryQuerySet.read`. A client can write summaries of 3.6 MB."""
 MAX_COVERING = 400
 """The maximum number of summaries to read in order to find those that cover some positions."""
 
@@ -68,18 +79,41 @@ def _valid(
     ]
 
 
-def _as_rows(summaries: "SummaryQuerySet") -> list[SummaryRow]:
-    """The same summaries, with the fields that contexts use."""
-    statement, values = summaries.values_list(*SummaryRow._fields).query.sql_with_params()
+def _rows(summaries: "SummaryQuerySet") -> Iterator[tuple[SummaryRow, int]]:
+    """The summaries in any order, with the fields that contexts use, each with the characters of JSON that
+    were read for it. They count as read by the request.
+
+    SQLite would sort all rows with their texts. Without an order it reads only those that are used.
+    """
+    statement, values = summaries.order_by().values_list(*SummaryRow._fields).query.sql_with_params()
+    for row in long_rows(statement, values, "id", ("text", "key_points"), keep_open=True):
+        yield _row(row)
+
+
+def _row(row: tuple[Any, ...]) -> tuple[SummaryRow, int]:
+    """Not in the generator, which would hold the stored texts of the row while it reads the next one."""
+    stored = row[9:]
+    ids = uuid_text(row[0]), as_uuid(row[1]), as_uuid(row[2])
+    return SummaryRow(*ids, *row[3:9], *map(read_json, stored)), sum(map(len, stored))
+
+
+def _rows_without_texts(summaries: "SummaryQuerySet") -> list[SummaryRow]:
+    """The summaries in their order, with empty texts."""
+    statement, values = summaries.values_list(*SummaryRow._fields[:9]).query.sql_with_params()
     session = cache(as_uuid)  # usually one
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return [
-            SummaryRow(
-                uuid_text(row[0]), session(row[1]), session(row[2]), *row[3:9], *map(load_dumped, row[9:])
-            )
-            for row in cursor.fetchall()
-        ]
+    return [
+        SummaryRow._make((uuid_text(row[0]), session(row[1]), session(row[2]), *row[3:], "", []))
+        for row in fetch_all(statement, values)
+    ]
+
+
+def _end(row: SummaryRow) -> tuple[int, int, str]:
+    return row.last_position, row.level, row.id
+
+
+def _range(row: SummaryRow) -> tuple[UUID, int, int, int]:
+    """A newer summary with the same values replaces this one."""
+    return row.session_id, row.first_position, row.last_position, row.level
 
 
 def _few_spans(lineage: Lineage, first: int, last: int) -> list[Span] | None:
@@ -116,39 +150,93 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         """The valid summaries that end within ``positions`` (both included), oldest first."""
         return _valid(self._by_ends(session, lineage, positions), session, lineage, as_of)
 
-    def live_rows(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> list[SummaryRow]:
-        """The same summaries, with the fields that contexts use."""
-        return _valid(_as_rows(self._by_ends(session, lineage, positions)), session, lineage)
+    def live_rows(
+        self,
+        session: Session,
+        lineage: Lineage,
+        positions: tuple[int, int],
+        exists: Callable[[SummaryRow], bool],
+    ) -> list[SummaryRow]:
+        """The valid summaries that end within ``positions`` and exist, with the fields that contexts use.
+
+        If their texts are long, only the newest summary of each level is read for a range. Contexts and steps
+        use no other one.
+        """
+        summaries = self._by_ends(session, lineage, positions)
+        rows, characters = list[SummaryRow](), 0
+        for row, size in _rows(summaries):
+            rows.append(row)
+            characters += size
+            if characters > MANY_CHARACTERS:
+                break
+        else:
+            valid = _valid(sorted(rows, key=_end), session, lineage)
+            return [row for row in valid if exists(row)]
+        found = _valid(_rows_without_texts(summaries), session, lineage)
+        newest = {_range(row): row for row in found if exists(row)}
+        return sorted(self._with_texts(list(newest.values())), key=_end)
+
+    def _with_texts(self, rows: Sequence[SummaryRow]) -> list[SummaryRow]:
+        """The rows with their texts, in the given order."""
+        texts = dict[str, SummaryRow]()
+        for start in range(0, len(rows), _IDS_AT_ONCE):
+            ids = [row.id for row in rows[start : start + _IDS_AT_ONCE]]
+            texts |= {row.id: row for row, _ in _rows(self.model.objects.filter(pk__in=ids))}
+        return [texts[row.id] for row in rows if row.id in texts]
+
+    def without_texts(self) -> Self:
+        return self.defer("text", "key_points")
+
+    def by_end(self) -> Self:
+        return self.order_by("last_position", "level", "id")
+
+    def read(self, ids: Iterable[UUID]) -> Iterator["Summary"]:
+        """The summaries with these ids, in this order, a few at a time. Those that were deleted are left
+        out."""
+        waiting = iter(ids)
+        while some := list(islice(waiting, READ_AT_ONCE)):
+            found = self.in_bulk(some)
+            yield from (found.pop(id) for id in some if id in found)
 
     def _by_ends(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> Self:
-        return self.ending_in(session, lineage, *positions).order_by("last_position", "level", "id")
+        return self.ending_in(session, lineage, *positions).by_end()
 
     def newest_first(
         self, lineage: Lineage, before: int, session: Session | None = None
     ) -> Iterator["Summary"]:
         """The valid summaries that end before a position, in descending order of their ends, read lazily.
 
-        Of summaries with the same end the one of the higher level comes first.
+        Of summaries with the same end the one of the higher level comes first, and of these the newest.
 
         Args:
             session: the session of the lineage. With it, summaries in a long lineage take few queries.
         """
-        return self._newest_first(lineage, before, session, list)
+        return chain.from_iterable(self._pages_newest_first(lineage, before, session, list))
 
-    def rows_newest_first(self, lineage: Lineage, before: int, session: Session) -> Iterator[SummaryRow]:
-        """The same summaries, with the fields that contexts use."""
-        return self._newest_first(lineage, before, session, _as_rows)
+    def rows_newest_first(
+        self, lineage: Lineage, before: int, session: Session, exists: Callable[[SummaryRow], bool]
+    ) -> Iterator[SummaryRow]:
+        """The summaries that exist in the same order, with the fields that contexts use.
 
-    def _newest_first(
+        Leaves out summaries that newer ones of the same range and level replace.
+        """
+        seen = set[tuple[UUID, int, int, int]]()
+        for page in self._pages_newest_first(lineage, before, session, _rows_without_texts):
+            existing = [row for row in page if exists(row)]
+            newest = {_range(row): row for row in reversed(existing) if _range(row) not in seen}
+            seen |= newest.keys()
+            yield from self._with_texts(list(newest.values())[::-1])
+
+    def _pages_newest_first(
         self, lineage: Lineage, before: int, session: Session | None, read: Callable[[Self], list[Row]]
-    ) -> Iterator[Row]:
+    ) -> Iterator[list[Row]]:
         for batch in rare_batches(lineage, session, SUMMARIES, before, newest_first=True):
             ends = in_spans(self.filter(last_position__lt=before), batch, "last_position")
             rows = ends.order_by("-last_position", "-level", "-id")
             for start, size in page_sizes():
                 page = read(rows[start : start + size])
                 live = spans_at(lineage, (row.last_position for row in page))
-                yield from (row for row in page if row.last_position in live)
+                yield [row for row in page if row.last_position in live]
                 if len(page) < size:
                     break
 
@@ -160,20 +248,29 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         *,
         after: tuple[int, UUID] | None = None,
         as_of: int | None = None,
-    ) -> list["Summary"]:
-        """The first ``limit`` valid summaries after the given pair, in the order of last position and id."""
-        summaries: list[Summary] = []
-        while len(summaries) < limit:
+    ) -> tuple[list["Summary"], bool]:
+        """The first ``limit`` valid summaries after the given pair, in the order of last position and id.
+
+        Fewer if they have more than :data:`MAX_PAGE_BYTES`. Also returns whether there are more.
+        """
+        found: list[Summary] = []
+        while len(found) <= limit:
             rows = self.ending_in(session, lineage, after[0] if after else 1, lineage.last)
             if after is not None:
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
                 rows = rows.filter(later)
-            batch = list(rows.order_by("last_position", "pk")[:limit])
-            summaries += _valid(batch, session, lineage, as_of)
-            if len(batch) < limit:
+            batch = list(rows.without_texts().order_by("last_position", "pk")[: limit + 1])
+            found += _valid(batch, session, lineage, as_of)
+            if len(batch) <= limit:
                 break
             after = batch[-1].last_position, batch[-1].pk
-        return summaries[:limit]
+        page, size = list[Summary](), 0
+        for summary in self.model.objects.read([row.pk for row in found[:limit]]):
+            page.append(summary)
+            size += len(dump_json([summary.text, summary.key_points]))
+            if size > MAX_PAGE_BYTES:
+                break
+        return page, len(found) > len(page)
 
     def add(self, summaries: Sequence["Summary"]) -> None:
         """Stores summaries of one lineage. Their ids are greater than those of earlier summaries with the

@@ -45,7 +45,9 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     if exporter.live_only:
         sized = ((row.core(), row.size) for row in live_rows(history.lineage))
         entries = shortened(sized) if exporter.whole_steps else (entry for entry, _ in sized)
-        summaries = Summary.objects.live(session, history.lineage, (1, history.lineage.last), as_of)
+        positions = (1, history.lineage.last)
+        valid = Summary.objects.without_texts().live(session, history.lineage, positions, as_of)
+        summaries = Summary.objects.read([summary.pk for summary in valid])
         live = _export_of(session, entries, summaries, session.head if as_of is None else as_of)
         return Export(name, exporter.media_type, exporter.write(live))
     parts = family_parts([session.pk], as_of)
@@ -108,7 +110,8 @@ def _own_entries(session: Session, head: int) -> ExportSession:
 
     notes = StepNote.objects.filter(session=session, position__lte=head).order_by("position")
     entries = (row.core() for row in own_rows(session.pk, session.fork_position + 1, head))
-    return _export_of(session, entries, summaries.order_by("id"), head, notes)
+    ids = summaries.order_by("id").values_list("pk", flat=True)
+    return _export_of(session, entries, Summary.objects.read(ids), head, notes)
 
 
 def _export_of(

@@ -11,6 +11,7 @@ from historyapp.core.tokens import count_tokens
 from historyapp.models import Project, Session, Summary
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
+from historyapp.models.summaries import MAX_SAME_END
 from historyapp.services.append import lock_session
 from historyapp.services.changes import record_change
 from historyapp.services.transactions import writing
@@ -41,7 +42,8 @@ def add_summary(
     Raises:
         NotFound: when the project has no such session.
         Invalid: when the steps are not in the live history.
-        Conflict: when the last step is still in flight, because the summary would lack its result.
+        Conflict: when the last step is still in flight, because the summary would lack its result, and when
+            too many summaries end with it.
     """
     tokens_after = count_tokens(content.text)
     with writing():
@@ -57,6 +59,12 @@ def add_summary(
         if history.is_open(last):
             raise Conflict(f"Step {last} is still in flight. Summarise it after its result.")
         owner = history.lineage.session_at(rows[1].last_position)
+        same_end = Summary.objects.filter(session_id=UUID(owner), last_position=rows[1].last_position)
+        if same_end.count() >= MAX_SAME_END:
+            raise Conflict(
+                f"{MAX_SAME_END:,} summaries end with step {last} already, which is the maximum. Summarise "
+                "steps with another end."
+            )
         summary = Summary(
             session_id=UUID(owner),
             made_in=session,

@@ -115,3 +115,23 @@ def test_the_texts_of_a_summary_have_limits(three: Agent) -> None:
         assert_problem(refused, 422, "must have at most", "characters")
         assert refused["errors"][0]["loc"][:2] == ["body", field]
     assert len(three.get("/summaries")["items"]) == 1
+
+
+def test_a_page_of_summaries_ends_after_8_mb(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.models.summaries.MAX_PAGE_BYTES", 5_000)
+    written = [summarise(three, 1, 1, f"{number} " + "é" * 400) for number in range(5)]
+    first = three.get("/summaries")
+    assert first["items"] == written[:3]  # the third exceeds the limit: a letter is six characters of JSON
+    assert three.get(f"/summaries?cursor={first['next']}")["items"] == written[3:]
+    assert three.get("/summaries?limit=4")["items"] == written[:3]
+
+
+def test_a_limited_number_of_summaries_can_end_with_the_same_step(
+    three: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.summaries.MAX_SAME_END", 2)
+    summarise(three, 1, 2)
+    summarise(three, 2, 2)
+    refused = three.post("/summaries", {"from_step": 1, "to_step": 2, "text": "one more"})
+    assert_problem(refused, 409, "2 summaries end with step 2 already", "another end")
+    summarise(three, 1, 3)

@@ -229,7 +229,7 @@ def test_reads_of_a_fork_of_forks_take_few_queries(deep_fork: Session) -> None:
         assert next(iter(past.inputs_newest_first())).content == "go"
         assert [summary.text for summary in past.summaries_newest_first(10_000)] == ["listed"]
         assert [summary.text for summary in past.summaries()] == ["listed"]
-        assert len(Summary.objects.page(past.session, past.lineage, 10)) == 1
+        assert len(Summary.objects.page(past.session, past.lineage, 10)[0]) == 1
         assert len(Summary.objects.covering(past.session, past.lineage, (1, 10))) == 1
 
     assert queries(read_rare) <= 16
@@ -252,8 +252,8 @@ def revision_of_chain(session: Session) -> int:
 def test_a_search_for_summaries_loads_no_spans_if_there_are_too_many_to_query(deep_fork: Session) -> None:
     past = history(deep_fork)
     assert past.session.ancestors
-    # The sessions with summaries, their summaries, and a block of spans for the one that was found.
-    assert queries(lambda: Summary.objects.page(past.session, past.lineage, 10)) == 3
+    # The sessions with summaries, their summaries, a block of spans for the one that was found, and its text.
+    assert queries(lambda: Summary.objects.page(past.session, past.lineage, 10)) == 4
     assert past.lineage.min_spans_from(1) == len(past.lineage.spans)
     assert past.lineage.min_spans_from(past.lineage.last) <= 1
 

@@ -208,27 +208,35 @@ def plan(run_id: UUID) -> bool:
 
     Returns whether the run is planned: False if it has ended or was deleted.
     """
-    after: int | None = None
+    after = 0
     while True:
+        # Steps and summaries are read before the lock. Agents append to the session meanwhile.
+        run = CompressionRun.objects.select_related("session").filter(pk=run_id).first()
+        if run is None:
+            return False
+        if run.planned or not run.active:
+            return run.planned
+        newest = run.items.order_by("-number").first()
+        last_planned = newest.last_step if newest else run.from_step - 1
+        items, last = _next_items(run, max(last_planned, after), newest.number if newest else 0)
         with writing():
-            # The session is not locked: agents append to it meanwhile.
-            runs = CompressionRun.objects.select_for_update(of=("self",)).select_related("session")
-            run = runs.filter(pk=run_id).first()
-            if run is None:
+            locked = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
+            if locked is None:
                 return False
-            if run.planned or not run.active:
-                return run.planned
-            newest = run.items.order_by("-number").first()
-            last_planned = newest.last_step if newest else run.from_step - 1
-            after = _plan_page(run, max(last_planned, after or 0), newest.number if newest else 0)
-            if after >= run.to_step:
-                run.planned = True
-                run.save(update_fields=("planned",))
+            if locked.planned or not locked.active:
+                return locked.planned
+            if locked.total != run.total:
+                continue  # another worker has planned this page
+            CompressionItem.objects.bulk_create(items)
+            locked.total, locked.planned = run.total + len(items), last >= run.to_step
+            locked.save(update_fields=("total", "planned"))
+            if locked.planned:
                 return True
+        after = last
 
 
-def _plan_page(run: CompressionRun, after: int, number: int) -> int:
-    """Creates the items of the next steps. Returns the last planned step."""
+def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[CompressionItem], int]:
+    """The items of the next steps, not stored yet, and the last planned step."""
     history = History(run.session, run.head)
     batch = load_settings(run.session.settings).compression_batch_size
     size = batch if STRATEGIES[run.strategy].covers == "batch" else 1
@@ -246,7 +254,7 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
         groups[-1].append(row)
     if last < run.to_step and groups and len(groups[-1]) < size and groups[-1][-1].number == last:
         last = groups.pop()[0].number - 1  # the next page may contain more steps of this group
-    CompressionItem.objects.bulk_create(
+    items = [
         CompressionItem(
             run=run,
             number=number + item_number,
@@ -258,10 +266,8 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
             tokens_before=group[-1].total_tokens - group[0].total_tokens + group[0].tokens,
         )
         for item_number, group in enumerate(groups, start=1)
-    )
-    run.total += len(groups)
-    run.save(update_fields=("total",))
-    return max(last, after + 1)
+    ]
+    return items, max(last, after + 1)
 
 
 def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode], reach: int) -> set[int]:
@@ -271,9 +277,9 @@ def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode]
     later = history.rows(min(end, history.steps), end)
     positions = rows[0].first_position, (later or rows)[-1].last_position
     steps: set[int] = set()
-    for summary in Summary.objects.live(run.session, history.lineage, positions):
-        if summary.strategy == run.strategy:
-            steps.update(range(summary.first_step, summary.last_step + 1))
+    made = Summary.objects.filter(strategy=run.strategy).without_texts()
+    for summary in made.live(run.session, history.lineage, positions):
+        steps.update(range(summary.first_step, summary.last_step + 1))
     return steps
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import F
@@ -28,6 +29,26 @@ level, contexts use the newest."""
 RETRY_ADVICE = "Fix this, then retry, or choose another model or strategy."
 MAX_SUMMARIES = 1000
 """A digest considers at most this many of the newest summaries."""
+
+
+class _DigestPart(NamedTuple):
+    """A summary that a digest may replace, without its text."""
+
+    pk: UUID
+    first_step: int
+    last_step: int
+    first_position: int
+    last_position: int
+    level: int
+    tokens_after: int
+    length: int
+    """Characters of its text."""
+
+
+class _Digested(NamedTuple):
+    items: tuple[int, int]
+    """The run's items, and those that were done, when the summaries were read."""
+    summaries: list[_DigestPart]
 
 
 def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
@@ -140,6 +161,7 @@ def finish_run(run_id: UUID) -> bool:
     Returns whether there is an item to start: a digest, or an item of a dead worker.
     """
     now = timezone.now()
+    digested = _summaries_to_digest(run_id)
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
         if not run.active:
@@ -148,7 +170,9 @@ def finish_run(run_id: UUID) -> bool:
         session = Session.objects.select_for_update().get(pk=run.session_id)
         if run.items.open().exists():
             return run.items.claimable(now).exists()
-        if _add_digest(session, run):
+        if _may_need_digest(run) and (digested is None or digested.items != (run.total, run.done)):
+            return True  # another worker has just stored the last item: the summaries are read again
+        if digested is not None and _add_digest(session, run, digested.summaries):
             return True
         errors = run.items.filter(state=CompressionItem.State.FAILED).values_list("error", flat=True)
         first_error, note = errors.order_by("number").first() or "", ""
@@ -190,24 +214,35 @@ def abort_run(run_id: UUID, reason: str) -> None:
         count_ended_run(run)
 
 
-def _add_digest(session: Session, run: CompressionRun) -> bool:
-    """Adds an item that digests the oldest summaries if all summaries together are too long."""
+def _may_need_digest(run: CompressionRun) -> bool:
+    """Whether a run without open items must compare the length of the summaries with the limit."""
     failed = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED)
-    if not run.done or run.trial or failed.exists():
-        return False
+    return bool(run.done) and not run.trial and not failed.exists()
+
+
+def _summaries_to_digest(run_id: UUID) -> _Digested | None:
+    """The summaries of a run without open items, read before the lock because they can be long; None if it
+    needs no digest now."""
+    run = CompressionRun.objects.select_related("session").filter(pk=run_id).first()
+    if run is None or not run.active or run.items.open().exists() or not _may_need_digest(run):
+        return None
+    return _Digested((run.total, run.done), _visible_summaries(run.session, run))
+
+
+def _add_digest(session: Session, run: CompressionRun, summaries: Sequence[_DigestPart]) -> bool:
+    """Adds an item that digests the oldest summaries if all summaries together are too long."""
     max_length = load_settings(session.settings).max_summary_length
-    summaries = _visible_summaries(session, run)
-    length = sum(len(summary.text) for summary in summaries)
+    length = sum(summary.length for summary in summaries)
     if length <= max_length or len(summaries) < 2:
         return False
-    parts: list[Summary] = []
+    parts: list[_DigestPart] = []
     # The digest takes up to half of the length. A quarter is left for later summaries, so that not every run
     # needs another digest.
     for summary in summaries:
         if len(parts) >= 2 and length <= max_length // 4:
             break
         parts.append(summary)
-        length -= len(summary.text)
+        length -= summary.length
     level = min(MAX_LEVEL, max(3, max(part.level for part in parts) + 1))
     CompressionItem.objects.create(
         run=run,
@@ -225,17 +260,31 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
     return True
 
 
-def _visible_summaries(session: Session, run: CompressionRun) -> list[Summary]:
+def _visible_summaries(session: Session, run: CompressionRun) -> list[_DigestPart]:
     """The live summaries of steps and ranges that no digest covers, oldest first.
 
     Leaves out summaries of later steps, because a digest is stored as of its run's head.
     """
     lineage, run_lineage = History(session).lineage, session.lineage(run.head)
-    read = partial(Summary.objects.newest_first, lineage)
+    read = partial(Summary.objects.without_texts().newest_first, lineage)
     newest_first = visible_summaries(read, min(lineage.last, run.head) + 1)
     live = (
         summary
         for summary in newest_first
         if run_lineage.contains(str(summary.session_id), summary.last_position)
     )
-    return list(islice(live, MAX_SUMMARIES))[::-1]
+    ids = [summary.pk for summary in islice(live, MAX_SUMMARIES)]
+    return [_part(summary) for summary in Summary.objects.read(ids[::-1])]
+
+
+def _part(summary: Summary) -> _DigestPart:
+    return _DigestPart(
+        summary.pk,
+        summary.first_step,
+        summary.last_step,
+        summary.first_position,
+        summary.last_position,
+        summary.level,
+        summary.tokens_after,
+        len(summary.text),
+    )

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from uuid import UUID
 
 from django.utils import timezone
@@ -19,34 +20,80 @@ _EntryKey = tuple[str, int]
 """A session and the position of one of its own entries."""
 
 
-def write_summaries(session: Session, summaries: Sequence[AddSummary], tokens: Mapping[str, int]) -> None:
+class StoredSummaries:
+    """The stored summaries of some ranges, which an import does not store again.
+
+    They are read before the transaction, because their texts can be long. In the transaction, only those are
+    read that were stored meanwhile.
+    """
+
+    def __init__(self, session: Session, summaries: Sequence[AddSummary]) -> None:
+        self._ids = set[UUID]()
+        self._keys = set[tuple[int, int, str, bytes]]()
+        self.read(session, summaries)
+
+    def read(self, session: Session, summaries: Sequence[AddSummary]) -> None:
+        """Reads the stored summaries of the same ranges, except those that it has read before."""
+        located = _locate(session, summaries)
+        ranges = {(summary.first_position, summary.last_position) for summary, *_ in located}
+        last_keys = {(owner, summary.last_position) for summary, _, (owner, _) in located}
+        new = list[UUID]()
+        for owner, ends in _by_session(last_keys).items():
+            stored = Summary.objects.filter(session_id=UUID(owner), last_position__in=ends, made_in=session)
+            rows = stored.values_list("pk", "first_position", "last_position")
+            new += [pk for pk, *ends in rows if tuple(ends) in ranges and pk not in self._ids]
+        self._ids.update(new)
+        for summary in Summary.objects.read(new):
+            self._keys.add(
+                (summary.first_position, summary.last_position, summary.strategy, _digest(summary.text))
+            )
+
+    def add(self, summary: AddSummary) -> bool:
+        """Adds a summary. Returns whether it is new."""
+        key = summary.first_position, summary.last_position, summary.strategy, _digest(summary.text)
+        is_new = key not in self._keys
+        self._keys.add(key)
+        return is_new
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def with_positions(summary: AddSummary, first: int, last: int, made_at: int | None) -> AddSummary:
+    """The summary at positions of the stored session, with its strategy and model as they are stored."""
+    strategy, model = clean(summary.strategy)[:50] or "manual", clean(summary.model)[:200]
+    return replace(
+        summary,
+        first_position=first,
+        last_position=last,
+        made_at=made_at,
+        strategy=strategy,
+        model=model,
+    )
+
+
+def write_summaries(
+    session: Session, summaries: Sequence[AddSummary], tokens: Mapping[str, int], stored: StoredSummaries
+) -> None:
     """Stores up to about a thousand summaries of a session that the caller has locked.
 
     Skips summaries that already exist, and those of ranges that are not in the session.
 
     Args:
-        summaries: with positions of the session.
+        summaries: from :func:`with_positions`.
         tokens: the tokens of the summaries by their texts. Counting them takes too long for a transaction.
+        stored: has read the stored summaries of the same ranges before the transaction.
     """
-    cleaned = [
-        replace(summary, strategy=clean(summary.strategy)[:50] or "manual", model=clean(summary.model)[:200])
-        for summary in summaries
-    ]
-    located = _locate(session, cleaned)
+    stored.read(session, summaries)
+    located = _locate(session, summaries)
     entries: dict[_EntryKey, Entry] = {}
     for owner, positions in _by_session({key for _, *keys in located for key in keys}).items():
         rows = Entry.objects.filter(session_id=UUID(owner), position__in=positions)
         entries |= {(owner, row.position): row for row in rows.only("position", "totals", "tokens")}
-    existing: set[tuple[int, int, str, str]] = set()
-    last_keys = {(owner, summary.last_position) for summary, _, (owner, _) in located}
-    for owner, ends in _by_session(last_keys).items():
-        stored = Summary.objects.filter(session_id=UUID(owner), last_position__in=ends, made_in=session)
-        existing |= set(stored.values_list("first_position", "last_position", "strategy", "text"))
     new: list[Summary] = []
     for summary, first, last in located:
-        key = summary.first_position, summary.last_position, summary.strategy, summary.text
-        if key not in existing:
-            existing.add(key)
+        if stored.add(summary):
             new.append(_new_summary(session, summary, (entries[first], entries[last]), tokens[summary.text]))
     if new:
         Summary.objects.bulk_create(new, batch_size=500)

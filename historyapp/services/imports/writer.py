@@ -28,7 +28,7 @@ from historyapp.services.imports.limits import LongSteps
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
-from historyapp.services.imports.summaries import write_summaries
+from historyapp.services.imports.summaries import StoredSummaries, with_positions, write_summaries
 from historyapp.services.list_columns import set_duration
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
@@ -226,17 +226,17 @@ class SessionWriter:
         for start in range(0, len(waiting), BATCH_ENTRIES):
             batch = [self._with_session_positions(row) for row in waiting[start : start + BATCH_ENTRIES]]
             tokens = {summary.text: count_tokens(summary.text) for summary in batch}
+            stored = StoredSummaries(read_session(self.source.project, self.source.session_id), batch)
             with writing():
-                session = lock_session(self.source.project, self.source.session_id)
-                write_summaries(session, batch, tokens)
+                locked = lock_session(self.source.project, self.source.session_id)
+                write_summaries(locked, batch, tokens, stored)
 
     def _with_session_positions(self, summary: AddSummary) -> AddSummary:
         """The summary with positions in the stored session, not in the file's session."""
         first, last = (shifted(self.source, end) for end in (summary.first_position, summary.last_position))
-        made_at = summary.made_at
-        if made_at is not None:
+        if (made_at := summary.made_at) is not None:
             made_at = max(shifted(self.source, made_at), self._head_before)
-        return replace(summary, first_position=first, last_position=last, made_at=made_at)
+        return with_positions(summary, first, last, made_at)
 
     def flush(self) -> None:
         """Writes the waiting operations and the progress of the import, in one transaction."""
