@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Window
+from django.db.models.functions import RowNumber
 
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.turns import ActiveWork, Turns
 
 RUNS_AT_ONCE = 4
 """The threads of a process that start summaries."""
+MAX_READ = 500
+"""The maximum number of runs of a project that are read at once. The others follow when these have ended."""
 
 
 class RunTurns(Turns):
@@ -22,7 +25,11 @@ class RunTurns(Turns):
     shared_threads = RUNS_AT_ONCE
 
     def active(self) -> list[ActiveWork]:
-        runs = CompressionRun.objects.active().order_by("id")
+        """The oldest :data:`MAX_READ` active runs of each project, the oldest first."""
+        numbered = CompressionRun.objects.active().annotate(
+            number=Window(RowNumber(), partition_by="project_id", order_by="id")
+        )
+        runs = numbered.filter(number__lte=MAX_READ).order_by("id")
         return [ActiveWork(*row) for row in runs.values_list("pk", "project_id", "created_at")]
 
     def with_work(self, active: Sequence[ActiveWork], now: datetime) -> list[ActiveWork]:

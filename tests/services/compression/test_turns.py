@@ -9,6 +9,7 @@ import pytest
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
 from historyapp.services.compression import start
+from historyapp.services.compression import turns as turns_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
 from historyapp.services.compression.start import due_sessions, start_run
@@ -42,6 +43,17 @@ def _end(turns: RunTurns, run: UUID | None) -> None:
     assert run is not None
     CompressionRun.objects.filter(pk=run).update(state="succeeded")
     turns.end(run)
+
+
+def test_a_choice_reads_a_limited_number_of_runs_of_each_project(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns_module, "MAX_READ", 2)
+    ours, theirs = queue("ours", 3), queue("theirs", 1)
+    turns = RunTurns()
+    assert [run.id for run in turns.active()] == [*ours[:2], *theirs]
+    _end(turns, turns.take())
+    assert [run.id for run in turns.active()] == [*ours[1:], *theirs]
 
 
 def test_a_run_of_another_project_is_next_however_many_runs_the_first_has(queue: Queue) -> None:
