@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from historyapp.core.text import clean_value
+from historyapp.core.text import clean, clean_value
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_SPACED_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def beginning(parts: Iterable[str], length: int) -> str:
@@ -25,7 +26,32 @@ def beginning(parts: Iterable[str], length: int) -> str:
 
 def json_beginning(value: Any, length: int) -> str:
     """The beginning of :func:`historyapp.core.json.json_text`: more than ``length`` characters, or all."""
-    return beginning(_JSON.iterencode(clean_value(value)), length)
+    return beginning(_json_parts(value), length)
+
+
+def _json_parts(value: Any) -> Iterator[str]:
+    """The text in parts. Cleaning a value of a million lists takes half a second, so each part is cleaned."""
+    if isinstance(value, dict) and value:
+        cleaned = {clean(name): item for name, item in value.items()}  # two names may become one
+        for number, (name, item) in enumerate(cleaned.items()):
+            yield f"{',' if number else '{'}{_JSON.encode(name)}:"
+            yield from _json_parts(item)
+        yield "}"
+    elif isinstance(value, (list, tuple)) and value:
+        for number, item in enumerate(value):
+            yield "," if number else "["
+            yield from _json_parts(item)
+        yield "]"
+    else:
+        yield _JSON.encode(clean_value(value))
+
+
+def spaced_json_parts(value: Any) -> Iterator[str]:
+    """The parts of :func:`historyapp.core.json.text_or_json`."""
+    if isinstance(value, str):
+        yield value
+    else:
+        yield from _SPACED_JSON.iterencode(value)
 
 
 def repr_parts(value: Any, length: int) -> Iterator[str]:

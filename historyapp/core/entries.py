@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from historyapp.core.beginnings import beginning, spaced_json_parts
 from historyapp.core.json import text_or_json
 from historyapp.core.provider_messages import ProviderToolCall, call_fields
 from historyapp.core.text import Text
@@ -87,6 +89,20 @@ class Thoughts(StoredModel):
             return summary
         filled = ((name, value) for name, value in fields.items() if value not in (None, ""))
         return "\n".join(f"{name}: {text_or_json(value)}" for name, value in filled)
+
+    def beginning(self, length: int) -> str:
+        """More than ``length`` characters of the text, or all. There may be many fields."""
+        fields = self.model_extra or {}
+        summary = fields.get("summary")
+        if isinstance(summary, str) and summary.strip():
+            return summary
+        filled = ((name, value) for name, value in fields.items() if value not in (None, ""))
+        parts = (
+            part
+            for number, (name, value) in enumerate(filled)
+            for part in chain(("\n" if number else "", f"{name}: "), spaced_json_parts(value))
+        )
+        return beginning(parts, length)
 
 
 def _thoughts_object(thoughts: Any) -> Any:
@@ -239,6 +255,11 @@ class ModelOutput(EntryBody):
     def thoughts_text(self) -> str:
         """The thoughts as contexts and lists show them; empty if there are none."""
         return self.thoughts.text if isinstance(self.thoughts, Thoughts) else self.thoughts or ""
+
+    def thoughts_beginning(self, length: int) -> str:
+        """More than ``length`` characters of the thoughts' text, or all."""
+        thoughts = self.thoughts
+        return thoughts.beginning(length) if isinstance(thoughts, Thoughts) else thoughts or ""
 
 
 class ToolResults(EntryBody):

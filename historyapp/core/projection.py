@@ -263,7 +263,9 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         pending=progress.pending,
         tool_names=tuple([preview(tool_call.name, 100) for tool_call in tool_calls[:20]]),
         input_preview=tail.input_preview,
-        thought_preview=preview(output.thoughts_text or (output.text if tool_calls else "")),
+        thought_preview=preview(
+            output.thoughts_beginning(_READ_BY_PREVIEW) or (output.text if tool_calls else "")
+        ),
         call_preview=_call_preview(output, entry.tokens) if tool_calls else "",
         result_preview="" if tool_calls else preview(output.text),
         tokens=entry.tokens,

@@ -15,6 +15,7 @@ from historyapp.core.entries import (
     Entry,
     EntryDraft,
     ModelOutput,
+    Thoughts,
     ToolCall,
     ToolResult,
     ToolResults,
@@ -23,6 +24,7 @@ from historyapp.core.entries import (
 from historyapp.core.json import json_text
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail, advance
+from historyapp.core.result_previews import result_preview
 from historyapp.core.text import preview
 from tests.examples import examples
 
@@ -62,6 +64,17 @@ def test_the_beginning_of_calls_is_that_of_the_whole(calls: list[tuple[str, Any]
     assert calls_beginning(output, LENGTH)[:LENGTH] == calls_text(output)[:LENGTH]
 
 
+@settings(max_examples=examples(300))
+@given(st.dictionaries(ANY_TEXT, VALUES, max_size=4))
+@example({"summary": "short", "plan": "long"})
+@example({"summary": " ", "plan": ["a"], "none": None})
+def test_the_beginning_of_thoughts_is_that_of_the_whole(fields: dict[str, Any]) -> None:
+    thoughts = Thoughts.model_validate(fields)
+    output = ModelOutput(thoughts=thoughts)
+    assert output.thoughts_beginning(LENGTH)[:LENGTH] == thoughts.text[:LENGTH]
+    assert output.thoughts_beginning(10**6) == thoughts.text
+
+
 @pytest.mark.parametrize("quotes", ["", "'", '"', "'\""])
 def test_the_preview_of_a_long_call_has_the_quotes_of_the_whole(quotes: str) -> None:
     output = calling("bash", {"command": "echo a  b\n" * 3_000 + quotes})
@@ -81,8 +94,10 @@ def test_the_preview_of_a_long_call_has_the_quotes_of_the_whole(quotes: str) -> 
         calling("x", {f"k{number}": number for number in range(900_000)}),
         calling("x", {f"k{number}": f"é {number}" for number in range(400_000)}),
         calling("todowrite", {"todos": [{"content": "a", "status": "completed"}] * 300_000}),
+        ModelOutput(thoughts=Thoughts.model_validate({f"k{number}": number for number in range(900_000)})),
+        ModelOutput(thoughts=Thoughts.model_validate({"plan": [[1]] * 400_000})),
     ],
-    ids=["patch", "script", "edit", "command", "words", "numbers", "texts", "tasks"],
+    ids=["patch", "script", "edit", "command", "words", "numbers", "texts", "tasks", "thoughts", "plan"],
 )
 def test_an_output_of_any_content_is_projected_fast(body: Body) -> None:
     """An append waits for it within its transaction. Each of these took 0.7 to 7 seconds."""
@@ -90,6 +105,14 @@ def test_an_output_of_any_content_is_projected_fast(body: Body) -> None:
     started = time.process_time()
     advance(Tail(), entry)
     assert time.process_time() - started < 0.5
+
+
+def test_the_preview_of_a_result_reads_only_its_beginning() -> None:
+    """An append waits for it within its transaction. It took 0.5 seconds."""
+    result = ToolResult(status="success", outputs=[[["é"]]] * 330_000)
+    started = time.process_time()
+    assert result_preview(result).startswith('[[["é"]],[["é"]]')
+    assert time.process_time() - started < 0.2
 
 
 @pytest.mark.parametrize("status", ["success", "error"])

@@ -1,5 +1,7 @@
 """Retention deletes whole archived sessions, except those that share entries with a kept fork."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -9,13 +11,15 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Episode, Project, RetentionPass, Session, Summary
+from historyapp.services import retention
 from historyapp.services.append import append
 from historyapp.services.idempotency import StoredResponse, carry_out_once
 from historyapp.services.projections import parents_first, rebuild
-from historyapp.services.retention import Purged, blocked_by_forks, purge, purgeable
+from historyapp.services.retention import Purged, blocked_by_forks, erase, purge, purgeable
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.sessions import change_session, create_session
+from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from historyapp.services.summaries import SummaryText, add_summary
+from historyapp.services.transactions import writing
 
 pytestmark = pytest.mark.django_db
 
@@ -198,3 +202,27 @@ def test_the_log_is_protected_again_after_a_purge(project: Project) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         Entry.objects.filter(session=kept)._raw_delete("default")
     assert Entry.objects.count() == 2
+
+
+def test_the_sub_agents_of_a_session_forget_it_in_short_transactions(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = session_of(project)
+    for _ in range(5):
+        create_session(project, starter=StartingToolCall(parent))
+    archive(parent)
+    parent.refresh_from_db()
+    changed = list[int]()
+
+    @contextmanager
+    def counted() -> Iterator[None]:
+        before = Session.objects.filter(spawned_by=parent).count()
+        with writing():
+            yield
+        changed.append(before - Session.objects.filter(spawned_by=parent).count())
+
+    monkeypatch.setattr(retention, "_SUBAGENTS_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "writing", counted)
+    erase(parent)
+    assert [count for count in changed if count] == [2, 2, 1]
+    assert Session.objects.filter(project=project).count() == 5
