@@ -7,6 +7,7 @@ standard library is used: no faster parser keeps lone surrogates.
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from json import JSONDecodeError
 from math import isfinite
 from typing import Any
@@ -150,6 +151,27 @@ def load_dumped(dumped: str) -> Any:
         return _decode_fast(dumped)
     except ValueError:  # lone surrogates
         return json.loads(dumped)
+
+
+def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Some fields of an object in the output of :func:`dump_json`. No values are created for other fields.
+
+    Raises:
+        ValueError: when it is not JSON.
+    """
+    try:
+        read = _fields_decoder(names).decode(dumped)
+    except ValueError:  # lone surrogates
+        loaded = json.loads(dumped)
+        return {name: loaded[name] for name in names if name in loaded}
+    values = {name: getattr(read, name) for name in names}
+    return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+
+@cache
+def _fields_decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+    fields = [(name, Any, msgspec.UNSET) for name in names]
+    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields))
 
 
 def parse_strict(text: str) -> Any:

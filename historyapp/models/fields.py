@@ -18,7 +18,7 @@ from zstandard import (
     frame_content_size,
 )
 
-from historyapp.core.json import dump_json, load_dumped
+from historyapp.core.json import dump_json, load_dumped, load_fields
 from historyapp.core.text import fold
 from historyapp.models.long_rows import count_read
 
@@ -187,6 +187,12 @@ def read_json(stored: str) -> Any:
     """Loads stored JSON and counts it as read by this request, see :func:`count_read`."""
     count_read(size_in_memory(stored))
     return load_dumped(stored)
+
+
+def read_fields(stored: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """As :func:`read_json`, but loads only some fields of an object."""
+    count_read(size_in_memory(stored))
+    return load_fields(stored, names)
 
 
 class PackedText(AnyText):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from historyapp.core import entries as core
-from historyapp.core.json import load_dumped
+from historyapp.core.json import load_dumped, load_fields
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import spans_between
 from historyapp.models.fields import session_value, size_in_memory, unpack
@@ -40,9 +40,15 @@ class OwnRow(NamedTuple):
         return core.Entry(self.position, body, self.created_at, self.metadata, self.tokens)
 
 
-def own_rows(session: UUID, first: int, last: int) -> Iterator[OwnRow]:
-    """A session's own entries between two positions (both included), live or not, in order."""
-    return _rows([Span(str(session), first, last)] if first <= last else [])
+def own_rows(
+    session: UUID, first: int, last: int, metadata: tuple[str, ...] | None = None
+) -> Iterator[OwnRow]:
+    """A session's own entries between two positions (both included), live or not, in order.
+
+    Args:
+        metadata: the keys of the metadata to load; None: all.
+    """
+    return _rows([Span(str(session), first, last)] if first <= last else [], metadata)
 
 
 def live_rows(lineage: Lineage, after: int = 0) -> Iterator[OwnRow]:
@@ -55,7 +61,7 @@ def rows_at(lineage: Lineage, positions: Iterable[int]) -> Iterator[OwnRow]:
     return _rows(span for position in positions for span in lineage.between(position, position))
 
 
-def _rows(spans: Iterable[Span]) -> Iterator[OwnRow]:
+def _rows(spans: Iterable[Span], metadata: tuple[str, ...] | None = None) -> Iterator[OwnRow]:
     """One body at a time is read from its stored form, so entries of any length take little memory.
 
     Each query reads one range. For several ranges, SQLite would sort the rows with their bodies. For a limit,
@@ -65,15 +71,14 @@ def _rows(spans: Iterable[Span]) -> Iterator[OwnRow]:
         for start in range(span.first, span.last + 1, _RANGE):
             values = [session_value(span.session), start, min(span.last, start + _RANGE - 1)]
             for row in long_rows(_OWN_ROWS, values, "position", ("body", "metadata")):
-                yield _own_row(row)
+                yield _own_row(row, metadata)
 
 
-def _own_row(row: tuple[Any, ...]) -> OwnRow:
+def _own_row(row: tuple[Any, ...], keys: tuple[str, ...] | None) -> OwnRow:
     """Not in the generator, which would hold the texts of the row while it reads the next one."""
     position, kind, created_at, packed, tokens, totals, metadata = row
     text = unpack(packed)
     size = size_in_memory(text) + size_in_memory(metadata)
     body = load_dumped(text)
-    return OwnRow(
-        position, kind, as_aware(created_at), body, tokens, load_dumped(totals), load_dumped(metadata), size
-    )
+    loaded = load_dumped(metadata) if keys is None else load_fields(metadata, keys)
+    return OwnRow(position, kind, as_aware(created_at), body, tokens, load_dumped(totals), loaded, size)

@@ -18,7 +18,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import Origin
 from historyapp.core.prices import is_same_model
 from historyapp.models.episodes import Episode
-from historyapp.models.fields import read_json, uuid_value
+from historyapp.models.fields import read_fields, uuid_value
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot
@@ -170,9 +170,7 @@ def _logged_outputs(owner: UUID, positions: Sequence[int]) -> list[_LoggedOutput
 
 def _logged_output(position: int, stored: str, created_at: datetime) -> _LoggedOutput:
     """Keeps only the metadata that is used here, because other metadata can be long."""
-    metadata = read_json(stored)
-    used = {key: metadata[key] for key in ("model", "snapshot") if key in metadata}
-    return _LoggedOutput(position, used, as_aware(created_at))
+    return _LoggedOutput(position, read_fields(stored, ("model", "snapshot")), as_aware(created_at))
 
 
 def _id_in(metadata: Mapping[str, Any]) -> UUID | None:

@@ -20,7 +20,7 @@ from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import as_uuid, read_json, read_text, session_value
+from historyapp.models.fields import as_uuid, read_fields, read_json, read_text, session_value, size_in_memory
 from historyapp.models.keys import ApiKey
 from historyapp.models.long_rows import long_rows
 from historyapp.models.projects import Project
@@ -133,8 +133,8 @@ def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRo
     The bodies of outputs and results are not read. They are nearly all of the log's bytes.
 
     Args:
-        max_size: reading ends after this many characters of JSON. None: only the limit of the request
-            applies, see :func:`count_read`.
+        max_size: reading ends after this many bytes, see :func:`historyapp.models.fields.size_in_memory`.
+            None: only the limit of the request applies.
     """
     before, size, left = lineage.last + 1, _WINDOW_PAGE, max_size
     while size == _WINDOW_PAGE:
@@ -150,7 +150,7 @@ def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRo
 
 
 def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, int]]:
-    """Rows, each with the characters of JSON that were read for it."""
+    """Rows, each with the bytes that were read for it."""
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
     values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
     kinds = ", ".join(["%s"] * len(READ))
@@ -163,11 +163,9 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, in
 def _log_row(row: tuple[int, str, datetime, int, str, str | bytes | None]) -> tuple[LogRow, int]:
     position, kind, at, tokens, metadata, packed = row
     body = read_text(packed) if packed else "{}"
-    read = read_json(metadata)
-    # A window has many rows, and other metadata can be long.
-    kept = {key: read[key] for key in WINDOW_KEYS if key in read}
+    kept = read_fields(metadata, WINDOW_KEYS)  # a window has many rows, and other metadata can be long
     log_row = LogRow(position, kind, as_aware(at), tokens, kept, load_dumped(body))
-    return log_row, len(metadata) + len(body)
+    return log_row, size_in_memory(metadata) + size_in_memory(body)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:

@@ -29,6 +29,7 @@ from historyapp.core.json import (
     json_text,
     listing,
     load_dumped,
+    load_fields,
     mapping,
     nested_deeper,
     parse_embedded,
@@ -259,3 +260,22 @@ def test_a_limit_is_checked_without_writing_a_large_value(value: object) -> None
     started = time.process_time()
     assert is_longer(value, 65_536)
     assert time.process_time() - started < 0.1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"source": {"id": "a"}, "other": [[]] * 100, "model": None},
+        {"other": "\ud800", "source": "\ud800", "nested": {"source": 1}},
+        {"model": 10**30, "x": {"a": {"b": [1.5, True]}}},
+    ],
+)
+def test_some_fields_of_an_object_are_read(value: dict[str, Any]) -> None:
+    names = ("model", "source")
+    assert load_fields(dump_json(value), names) == {name: value[name] for name in names if name in value}
+
+
+def test_a_text_that_is_not_json_has_no_fields() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        load_fields('{"source": ', ("source",))

@@ -1,15 +1,17 @@
 """Metadata counts towards the bytes that a request may read, and is kept only where it is used."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from historyapp.core.entries import ModelInput
 from historyapp.core.errors import Invalid
-from historyapp.models import Entry, Project, Session, long_rows, request_origins
+from historyapp.models import Entry, Project, Session, long_rows, request_origins, sql
 from historyapp.models.history import History
 from historyapp.models.sql import WINDOW_KEYS, window_rows
 from historyapp.services.append import append
+from historyapp.services.names import index
 from historyapp.services.recorded.requests import recorded_request
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, draft, ok
@@ -67,9 +69,29 @@ def test_a_window_keeps_only_the_metadata_that_is_used(session: Session) -> None
 
 
 def test_a_window_of_a_limited_size_ends_after_it(session: Session) -> None:
-    assert [row.position for row in window_rows(session.lineage(), 7_000)] == [12, 11, 10, 9]
+    assert [row.position for row in window_rows(session.lineage(), 25_000)] == [12, 11, 10, 9]
 
 
 def test_origins_of_outputs_keep_only_the_metadata_that_is_used(session: Session) -> None:
     (output,) = request_origins._logged_outputs(session.pk, [11])
     assert output.metadata == {"model": "big", "snapshot": "none"}
+
+
+def test_the_index_of_names_reads_long_metadata_a_few_times(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = [draft(ModelInput(content="x"), j=LISTS) for _ in range(40)]
+    append(session.project, session.pk, [*inputs, act(), ok()])
+    monkeypatch.setattr(index, "AT_ONCE", 20_000)
+    monkeypatch.setattr(index, "WINDOW_SIZE", 20_000)
+    read, load = list[int](), sql._log_row
+
+    def record(row: Any) -> Any:
+        read.append(row[0])
+        return load(row)
+
+    monkeypatch.setattr(sql, "_log_row", record)
+    session.refresh_from_db()
+    while index.add_chunk(session):
+        pass
+    assert 50 < len(read) < 150

@@ -31,15 +31,15 @@ from historyapp.models import NameIndex, NamePage, NameRun, Session, StepNames
 from historyapp.models.long_rows import AT_ONCE
 from historyapp.models.origins import Unsaved, indexed_spans, key_places
 from historyapp.models.own_rows import OwnRow, own_rows
-from historyapp.models.sql import outermost, window_rows
+from historyapp.models.sql import WINDOW_KEYS, outermost, window_rows
 from historyapp.services.names.merges import merge_runs, places_of_run
 from historyapp.services.transactions import writing
 
 CHUNK_ENTRIES = 2_000
 CHUNK_TOKENS = 400_000
 """A chunk ends after this many entries, or after the entry with which it reaches this many tokens."""
-WINDOW_SIZE = 1 << 25
-"""The maximum number of characters of JSON to read of the entries before a chunk. Each chunk reads them."""
+WINDOW_SIZE = AT_ONCE
+"""The maximum number of bytes to read of the entries before a chunk, as many as of the chunk itself."""
 STORED_PLACES, STORED_SECONDS = 20_000, 0.5
 """A transaction stores chunks with this many places (about 100 KB), or the chunks of this many seconds. A
 session with many rewinds has many small chunks, and agents wait for each transaction."""
@@ -227,7 +227,7 @@ def _next_entries(
     end = after + max_entries if last is None else min(after + max_entries, last)
     entries: list[tuple[OwnRow, core.Entry]] = []
     tokens = size = 0
-    for row in own_rows(session.pk, after + 1, min(end, session.head)):
+    for row in own_rows(session.pk, after + 1, min(end, session.head), WINDOW_KEYS):
         entries.append((row, row.core()))
         tokens, size = tokens + row.tokens, size + row.size
         if row.kind == "rewind" or tokens >= max_tokens or size >= AT_ONCE:
