@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Router
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Moment, RecordRequest, RequestBody, SessionId
 from historyapp.api.problems import raises
 from historyapp.api.responses import json_response
+from historyapp.api.validation import not_valid
 from historyapp.core.actions import (
     ActionError,
     ActionInterrupted,
@@ -127,11 +128,15 @@ def _registered(appended: AppendedEntries) -> HttpResponse:
 
 
 def step_bodies(step: StepIn) -> tuple[Body, ...]:
-    """The entries of a step: the model's output, its result, and the review."""
+    """The entries of a step: the model's output, its result, and the review.
+
+    Raises:
+        NotValid: when the analysis is an object that thoughts cannot be.
+    """
     analysis, supervision = step.analysis_result, step.supervision_result
     thoughts: str | Thoughts | None
     if isinstance(analysis, dict):
-        thoughts = Thoughts.model_validate(analysis)
+        thoughts = _thoughts_of(analysis)
     else:
         thoughts = None if analysis is None else text_or_json(analysis)
     result = ToolResult(tool_name=JUDGED_STEP, status="success", outputs=step.execution_result)
@@ -147,3 +152,12 @@ def step_bodies(step: StepIn) -> tuple[Body, ...]:
     )
     output = ModelOutput(thoughts=thoughts, use_tool=UseTool(name=JUDGED_STEP))
     return output, ToolResults(results=(result,)), review
+
+
+def _thoughts_of(analysis: dict[str, Any]) -> Thoughts:
+    try:
+        return Thoughts.model_validate(analysis)
+    except ValidationError as error:  # a name with a lone surrogate
+        place = ("body", "step", "analysis_result")
+        errors = error.errors(include_url=False, include_input=False)
+        raise not_valid([{**each, "loc": (*place, *each["loc"])} for each in errors]) from error

@@ -257,3 +257,11 @@ def test_a_complete_step_abandons_an_action_in_flight(run: Agent) -> None:
     run.act()
     run.post("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""})
     assert [step["status"] for step in run.get("/episodes")["items"]] == ["abandoned", "success"]
+
+
+def test_an_analysis_whose_field_has_no_valid_name_is_refused(run: Agent) -> None:
+    step = {"analysis_result": {"\ud800": "plan"}, "execution_result": "", "supervision_result": ""}
+    refused = run.post("/steps", step)
+    assert_problem(refused, 422, "analysis_result")
+    assert refused["errors"][0]["loc"][:2] == ["body", "analysis_result"]
+    assert run.get()["head"] == 0
