@@ -20,6 +20,7 @@ from django.db import Error, connection
 
 from historyapp.event_streams import Reader, Subscription, cursor_text, event_text, still_allowed
 from historyapp.models.changes import ChangeKind, ChangePage, Cursor, ReadChange, changes_since, progress
+from historyapp.services.faults import concerns_data
 from historyapp.wire.problems import CursorExpired
 
 log = logging.getLogger(__name__)
@@ -208,6 +209,9 @@ class Streams:
                 await self._poll()
             except Error as error:
                 await _wait_after(error)
+            except Exception:  # no stream would get events any more
+                log.exception("Event streams continue after an unexpected error.")
+                await asyncio.sleep(RETRY_SECONDS)
             await asyncio.sleep(BATCH_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
@@ -225,6 +229,12 @@ class Streams:
             try:
                 await self._read_page(project, feed, newest)
             except CursorExpired:
+                for stream in feed.streams:
+                    stream.end()
+            except Exception as error:  # continue with the other feeds
+                if not concerns_data(error):
+                    raise
+                log.exception("The changes of project %s cannot be read. Its streams end.", project)
                 for stream in feed.streams:
                     stream.end()
 

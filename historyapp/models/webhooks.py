@@ -25,11 +25,14 @@ BOTH_SECRETS = timedelta(days=1)
 """The time after a rotation during which the old secret also signs."""
 MAX_CLAIM = timedelta(hours=1)
 """A claim that expires later than this was made before the clock was set back."""
+MAX_PAUSE, MAX_RETRY = timedelta(hours=1), timedelta(hours=12)
+"""The longest pause of a webhook and the longest wait of a delivery. Times further ahead than these were
+stored before the clock was set back, so they count as reached."""
 _DUE = (
     "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
     "AND (webhook.claimed_until IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
-    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s) "
-    "AND (webhook.next_at <= %s OR EXISTS (SELECT 1 FROM historyapp_change "
+    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s OR webhook.not_before > %s) "
+    "AND (webhook.next_at <= %s OR webhook.next_at > %s OR EXISTS (SELECT 1 FROM historyapp_change "
     "WHERE historyapp_change.project_id = webhook.project_id AND {is_after}))"
 )
 
@@ -37,7 +40,7 @@ _DUE = (
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
         """Webhooks with changes to read or deliveries to send that no worker has claimed."""
-        moments = [now, now + MAX_CLAIM, now, now]
+        moments = [now, now + MAX_CLAIM, now, now + MAX_PAUSE, now, now + MAX_RETRY]
         statement = _DUE.format(is_after=is_after("webhook.transaction_id", "webhook.change_id"))
         rows = fetch_all(statement, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
         return [as_uuid(id) for (id,) in rows]
@@ -108,6 +111,9 @@ class Webhook(models.Model):
 class DeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
     def pending(self, webhook: Webhook) -> Self:
         return self.filter(webhook=webhook, state=WebhookDelivery.State.PENDING)
+
+    def due(self, now: datetime) -> Self:
+        return self.filter(models.Q(due_at__lte=now) | models.Q(due_at__gt=now + MAX_RETRY))
 
     def first_of_sessions(self, webhook: Webhook) -> Self:
         """The oldest pending delivery of each session. Later deliveries wait for it."""

@@ -2,6 +2,7 @@
 does not delay the others."""
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -43,7 +44,9 @@ class Turns(ABC):
         self._last_turns: dict[UUID, int] = {}
         """The number of each project's last turn."""
         self._put_back: dict[UUID, datetime] = {}
-        """When work was put back behind the other work of its project; in the future if it must wait."""
+        """When work was put back behind the other work of its project."""
+        self._held_until: dict[UUID, float] = {}
+        """The monotonic time until which work must wait, because the wall clock can be set back."""
 
     @abstractmethod
     def active(self) -> list[ActiveWork]:
@@ -57,9 +60,9 @@ class Turns(ABC):
         """Reserves the next work for a thread, or returns None. The thread calls :meth:`end` afterwards."""
         with self._lock:
             active = self.active()
-            self._put_back = {
-                item.id: self._put_back[item.id] for item in active if item.id in self._put_back
-            }
+            for noted in (self._put_back, self._held_until):
+                for ended in noted.keys() - {item.id for item in active}:
+                    del noted[ended]
             for item in self._in_order(active):
                 self.projects[item.id] = item.project
                 self._last_turns[item.project] = next(self._numbers)
@@ -78,6 +81,7 @@ class Turns(ABC):
             self.ending -= {id}
             if wait is not None:
                 self._put_back[id] = timezone.now() + wait
+                self._held_until[id] = time.monotonic() + wait.total_seconds()
 
     def is_ending(self, id: UUID) -> None:
         """Counts this work as ending until :meth:`end`."""
@@ -104,8 +108,8 @@ class Turns(ABC):
         now = timezone.now()
         waiting: dict[UUID, list[tuple[datetime, ActiveWork]]] = defaultdict(list)
         for item in active:
-            queued_at = max(item.created_at, self._put_back.get(item.id, item.created_at))
-            is_held = item.id in self._put_back and queued_at > now
+            queued_at = min(now, max(item.created_at, self._put_back.get(item.id, item.created_at)))
+            is_held = self._held_until.get(item.id, 0) > time.monotonic()
             if item.id not in self.projects and not is_held:
                 waiting[item.project].append((queued_at, item))
         threads = list(self.projects.values())

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import Error, InterfaceError, OperationalError
+from django.db import DataError, Error, InterfaceError, OperationalError
 
 from historyapp.event_streams import Reader, Subscription
 from historyapp.front import streams
@@ -31,7 +31,7 @@ class Database:
         self.fails = 0
         self.other_has_more = False
         """Whether the other project's feed always has another page."""
-        self.error: type[Error] = OperationalError
+        self.error: type[Exception] = OperationalError
         self.allowed = {READER}
 
     def add(self, session: UUID = SESSION, kind: str = "entries", count: int = 1) -> None:
@@ -292,6 +292,48 @@ def test_streams_resume_after_a_database_error_without_gaps(database: Database, 
         database.fails = 3
         database.add(count=2)
         await follower.reads(1, 2)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("error", [DataError, KeyError])
+def test_a_feed_that_cannot_be_read_stops_no_other(database: Database, error: type[Exception]) -> None:
+    database.error = error
+
+    async def scenario(all_streams: Streams) -> None:
+        broken, other = Follower(all_streams), Follower(all_streams, project=OTHER_PROJECT)
+        await asyncio.sleep(0.05)
+        database.fails = 1
+        database.add(count=2)
+        await asyncio.wait_for(broken.task, 5)
+        read = len(database.reads)
+        database.add()
+        async with asyncio.timeout(5):
+            while OTHER_PROJECT not in [project for project, _ in database.reads[read:]]:
+                await asyncio.sleep(0.01)
+        assert not other.task.done()
+        await Follower(all_streams).reads(1, 2, 3)
+
+    run(scenario)
+
+
+def test_streams_continue_after_an_unexpected_error(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [KeyError("unexpected")]
+
+    def progress() -> int:
+        if failures and database.changes:
+            raise failures.pop()
+        return len(database.changes)
+
+    monkeypatch.setattr(streams, "progress", progress)
+
+    async def scenario(all_streams: Streams) -> None:
+        follower = Follower(all_streams)
+        await asyncio.sleep(0.05)
+        database.add()
+        await follower.reads(1)
 
     run(scenario)
 

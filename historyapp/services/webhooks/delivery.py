@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from historyapp.core.dates import utc_text
 from historyapp.models import Webhook, WebhookDelivery
-from historyapp.models.webhooks import MAX_CLAIM
+from historyapp.models.webhooks import MAX_CLAIM, MAX_PAUSE, MAX_RETRY
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import add_deliveries
@@ -27,12 +27,12 @@ from historyapp.services.webhooks.signing import headers_of
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 12 * 3600)
+RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, int(MAX_RETRY.total_seconds()))
 """The seconds to wait after each failed attempt. After the last attempt, a day later, a delivery is given
 up."""
-MAX_PAUSE = 300
+MAX_BACKOFF = 300
 """After failed attempts, a target gets pauses of 1, 2, 4, 8 … seconds, up to this many."""
-MAX_RETRY_AFTER = 3600
+MAX_RETRY_AFTER = int(MAX_PAUSE.total_seconds())
 OFF_AFTER, OFF_FAILURES = timedelta(days=3), 10
 """A webhook is switched off if all its attempts have failed for this time and there were at least this
 many."""
@@ -74,7 +74,7 @@ def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     """Claims the webhook. Returns None if it is not active, has a pause, or another worker has claimed it."""
     now = timezone.now()
     free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
-    ready = Q(not_before=None) | Q(not_before__lte=now)
+    ready = Q(not_before=None) | Q(not_before__lte=now) | Q(not_before__gt=now + MAX_PAUSE)
     active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
         # If this worker is killed, the webhook is due when the claim has expired.
@@ -103,7 +103,7 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
     Stops and returns None if the target cannot be reached or requests a pause, or the claim has expired.
     After any other error it continues with the other sessions.
     """
-    due = WebhookDelivery.objects.first_of_sessions(webhook).filter(due_at__lte=timezone.now())
+    due = WebhookDelivery.objects.first_of_sessions(webhook).due(timezone.now())
     succeeded = 0
     for delivery in due.order_by("due_at", "pk")[:BATCH_SIZE]:
         if should_stop():
@@ -164,7 +164,7 @@ def _apply_failure(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt
     else:
         delivery.due_at = now + timedelta(seconds=max(RETRY_SECONDS[delivery.retries], requested_pause))
         delivery.retries += 1
-    pause = max(min(2 ** min(webhook.failures, 20), MAX_PAUSE), requested_pause)
+    pause = max(min(2 ** min(webhook.failures, 20), MAX_BACKOFF), requested_pause)
     webhook.not_before = now + timedelta(seconds=pause)
     webhook.failures += 1
     webhook.failing_since = webhook.failing_since or now

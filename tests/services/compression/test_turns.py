@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from django.utils import timezone
 
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
@@ -125,6 +126,18 @@ def test_a_run_that_must_wait_is_not_taken_and_delays_no_other(queue: Queue) -> 
     turns.end(failing, wait=timedelta(minutes=1))
     assert turns.take() == other
     assert turns.take() is None
+
+
+def test_a_clock_that_was_set_back_holds_no_run(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = queue("ours", 2)
+    turns, now = RunTurns(), timezone.now
+    with monkeypatch.context() as ahead:
+        ahead.setattr(timezone, "now", lambda: now() + timedelta(hours=1))
+        assert turns.take() == first
+        turns.end(first)
+    assert set(turns.candidates()) == {first, second}
+    assert turns.take() == second
+    assert turns.take() == first
 
 
 def test_a_second_worker_takes_a_run_only_while_items_are_left(queue: Queue) -> None:

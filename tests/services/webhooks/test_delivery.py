@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
 from historyapp.models.changes import ChangeKind
+from historyapp.models.webhooks import MAX_RETRY
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.transactions import writing
@@ -68,6 +69,34 @@ def test_deliveries_of_a_session_wait_for_a_failed_one_and_other_sessions_do_not
     work()
     arrived = [request.type for request in receiver.arrived if request.session == str(bad.pk)]
     assert arrived[len(of_bad) :] == RUN
+
+
+def test_webhooks_continue_after_the_clock_was_set_back(
+    project: Project, receiver: Receiver, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now
+    receiver.answer = lambda request: Reply(500)
+    with monkeypatch.context() as ahead:
+        ahead.setattr(timezone, "now", lambda: now() + timedelta(days=1))
+        run_once(project)
+        process_webhook(webhook.pk, lambda: False)
+    receiver.answer = lambda request: Reply()
+    assert Webhook.objects.due(timezone.now()) == [webhook.pk]
+    for _ in RUN:
+        process_webhook(webhook.pk, lambda: False)
+    assert set(WebhookDelivery.objects.values_list("state", flat=True)) == {"succeeded"}
+
+
+def test_a_pause_is_kept_and_is_the_longest_that_counts(
+    project: Project, receiver: Receiver, webhook: Webhook
+) -> None:
+    receiver.answer = lambda request: Reply(503, headers={"retry-after": "99999"})
+    run_once(project)
+    process_webhook(webhook.pk, lambda: False)
+    assert Webhook.objects.due(timezone.now()) == []
+    process_webhook(webhook.pk, lambda: False)
+    assert len(receiver.arrived) == 1
+    assert RETRY_SECONDS[-1] == max(RETRY_SECONDS) == MAX_RETRY.total_seconds()
 
 
 def test_a_delivery_is_retried_for_a_day_and_then_the_next_ones_are_sent(
