@@ -4,6 +4,7 @@ import os
 
 from celery import Celery
 from django.conf import settings
+from kombu.compression import encoders, register
 from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
@@ -12,6 +13,14 @@ app = Celery("playhead")
 
 TRANSPORT_ALIASES["database"] = "historyapp.broker:Transport"
 
+
+def _refuse_compressed(body: bytes) -> bytes:
+    raise ValueError("Messages of Playhead are not compressed.")
+
+
+# Kombu would read a compressed message of any size, before the worker knows its task.
+for compression in encoders():
+    register(_refuse_compressed, _refuse_compressed, compression)
 
 # The work is stored in the database, so results are not kept, and the sweep replaces lost messages.
 # The broker in the database does not retry, because it has already waited for a locked database.

@@ -17,6 +17,7 @@ from historyapp.core.origins import VERSION as NAMES_VERSION
 from historyapp.lag import QUEUE
 from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
+from historyapp.redis_values import in_time
 from historyapp.services.imports.reports import FileReport
 from historyapp.services.names.index import catch_up, indexed_up_to
 from historyapp.services.queue import put
@@ -115,8 +116,7 @@ def _send_to_redis(task: str, arguments: Iterable[str]) -> None:
 
     try:
         with _redis_turn():
-            for argument in arguments:
-                app.send_task(task, (argument,))
+            in_time(lambda: [app.send_task(task, (argument,)) for argument in arguments])
     except OperationalError as error:
         raise OSError(*error.args) from error
 

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from historyapp import disk
 from historyapp.lag import oldest_message_age, oldest_queued_run_age, open_redis
 from historyapp.models import QueuedMessage, Worker
+from historyapp.redis_values import in_time
 from historyapp.services.faults import current_fault, record_fault
 from historyapp.wire.problems import DatabaseUnreachable
 
@@ -152,9 +153,12 @@ def _lag(database: str) -> str:
 def _redis() -> str:
     from redis import RedisError  # loaded only if Redis is used
 
-    try:
+    def ping() -> None:
         with open_redis() as redis:
             redis.ping()
+
+    try:
+        in_time(ping)
     except (RedisError, OSError) as error:
         log.error("The broker does not respond: %s", type(error).__name__)
         return "unavailable"

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from historyapp.models import CompressionRun, QueuedMessage
 from historyapp.models.sql import WAITING_MESSAGE, fetch_all
-from historyapp.redis_values import TIME_LIMITS
+from historyapp.redis_values import TIME_LIMITS, in_time
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -31,9 +31,12 @@ def waiting_messages() -> int | None:
         return QueuedMessage.objects.waiting(QUEUE).count()
     from redis import RedisError
 
-    try:
+    def length() -> int:
         with open_redis() as redis:
             return cast(int, redis.llen(QUEUE))
+
+    try:
+        return in_time(length)
     except (RedisError, OSError) as error:
         log.error("The broker does not respond: %s", type(error).__name__)
         return None

@@ -3,7 +3,13 @@
 Redis is often less protected than the database, so its values are not trusted: nothing is unpickled.
 """
 
-from typing import Any
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import BoundedSemaphore, Thread
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 RESPONSE_SECONDS = 2
 """The time limit for each response of Redis, in seconds. Without it, a Redis that hangs would block threads
@@ -12,6 +18,49 @@ TIME_LIMITS: dict[str, Any] = {
     "socket_connect_timeout": RESPONSE_SECONDS,
     "socket_timeout": RESPONSE_SECONDS,
 }
+
+
+MAX_THREADS = 4
+"""The maximum number of threads that wait for Redis within :func:`in_time`."""
+RETRY_SECONDS = 5.0
+"""Nothing is called within :func:`in_time` for this many seconds after a call took too long."""
+_free = BoundedSemaphore(MAX_THREADS)
+
+
+class _Slow:
+    until = 0.0
+    """The monotonic time until which Redis counts as unavailable, because it has just responded too late."""
+
+
+def in_time(function: Callable[[], Result]) -> Result:
+    """Calls a function that waits for Redis, for at most ``RESPONSE_SECONDS``.
+
+    ``socket_timeout`` is a limit for each part of a response: a server that sends a byte now and then could
+    take any time. The function has a thread of its own, which may wait longer.
+
+    Raises:
+        TimeoutError: when the time is over, and at once while Redis counts as unavailable.
+    """
+    free = _free
+    if time.monotonic() < _Slow.until or not free.acquire(blocking=False):
+        raise TimeoutError("Redis does not respond.")
+    result: Future[Result] = Future()
+
+    def call() -> None:
+        try:
+            result.set_result(function())
+        except BaseException as error:  # noqa: BLE001 raised again in the thread that waits
+            result.set_exception(error)
+        finally:
+            free.release()
+
+    Thread(target=call, name="redis", daemon=True).start()
+    try:
+        return result.result(RESPONSE_SECONDS)
+    except TimeoutError as error:
+        if not result.done():
+            _Slow.until = time.monotonic() + RETRY_SECONDS
+        raise TimeoutError("Redis does not respond.") from error
 
 
 class NumberSerializer:

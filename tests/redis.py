@@ -2,8 +2,9 @@
 
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
@@ -79,3 +80,30 @@ def silent_server() -> Iterator[str]:
     """The URL of a server that accepts connections and never answers, as a Redis that hangs."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
         yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
+
+
+@contextmanager
+def dripping_server(seconds: float = 0.1) -> Iterator[str]:
+    """The URL of a server that answers with an endless line, one byte in each ``seconds``."""
+    ended = threading.Event()
+
+    def answer(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.sendall(b"+")
+            while not ended.wait(seconds):
+                client.sendall(b"P")
+
+    def accept(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                threading.Thread(target=answer, args=(client,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        threading.Thread(target=accept, args=(listening,), daemon=True).start()
+        try:
+            yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
+        finally:
+            ended.set()
+            with suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)

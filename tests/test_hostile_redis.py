@@ -1,11 +1,13 @@
 """Redis is full, hangs, or holds what an attacker has written: nothing runs, waits or is forgotten."""
 
+import bz2
 import os
 import pickle
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,15 @@ from django.contrib.auth.models import User
 from django.core.cache.backends.redis import RedisCache
 from django.test import Client
 from kombu import Connection
+from kombu.message import Message
 from pytest_django import Settings
 
 from dashboard.forms.password import PER_NAME, reset_failures, shared_limiter
-from historyapp import enqueue
+from historyapp import enqueue, health, lag, redis_values
+from historyapp.celery import app
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression import summarise
-from tests.redis import Redis, redis_server, silent_server
+from tests.redis import Redis, dripping_server, redis_server, silent_server
 
 OPTIONS = {"serializer": "historyapp.redis_values.NumberSerializer", **TIME_LIMITS}
 
@@ -46,6 +50,7 @@ def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     shared_limiter.cache_clear()
     summarise.provider_limiter.cache_clear()
+    monkeypatch.setattr(redis_values._Slow, "until", 0.0)
     yield use
     settings.REDIS_URL = ""
     shared_limiter.cache_clear()
@@ -155,3 +160,67 @@ def test_a_redis_that_hangs_blocks_one_thread_at_a_time(
     assert sum(seconds > 1.5 for seconds in times) == 1, times
     assert times[-1] < 0.1, "Redis is left alone for a while"
     assert caplog.text.count("within a second") == 7
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("question", ["ping", "length", "message", "password"])
+def test_a_redis_that_answers_byte_by_byte_takes_a_bounded_time(
+    question: str, use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_values, "RESPONSE_SECONDS", 0.5)
+    monkeypatch.setattr(enqueue._Redis, "next_attempt", 0.0)
+    User.objects.create_user("alice", password="correct horse battery")
+    with dripping_server() as url:
+        use(url)
+        connection = Connection(url, transport_options={"socket_timeout": 2})
+        monkeypatch.setattr(
+            "historyapp.celery.app.send_task",
+            lambda *arguments: connection.SimpleQueue("playhead").put(arguments, retry=False),
+        )
+        questions: dict[str, Callable[[], object]] = {
+            "ping": health._redis,
+            "length": lag.waiting_messages,
+            "message": lambda: enqueue.wake(uuid4()),
+            "password": lambda: _attempt("wrong"),
+        }
+        expected = {"ping": "unavailable", "length": None, "message": None, "password": 422}
+        started = time.monotonic()
+        assert questions[question]() == expected[question]
+        assert time.monotonic() - started < 5
+        started = time.monotonic()
+        for _ in range(3):
+            assert questions[question]() == expected[question]
+        assert time.monotonic() - started < 3, "Redis is left alone for a while"
+    if question == "password":
+        assert [_attempt("wrong") for _ in range(PER_NAME)][-1] == 429, "this process has counted them"
+
+
+def test_few_threads_wait_for_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_values, "RESPONSE_SECONDS", 0.05)
+    monkeypatch.setattr(redis_values, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(redis_values, "_free", threading.BoundedSemaphore(redis_values.MAX_THREADS))
+    release = threading.Event()
+    begun = list[int]()
+
+    def hang() -> None:
+        begun.append(1)
+        release.wait(20)
+
+    try:
+        for _ in range(redis_values.MAX_THREADS + 3):
+            with pytest.raises(TimeoutError):
+                redis_values.in_time(hang)
+        assert len(begun) == redis_values.MAX_THREADS
+    finally:
+        release.set()
+
+
+@pytest.mark.parametrize("method", ["application/x-gzip", "application/x-bz2", "zlib", "bzip2"])
+def test_a_compressed_message_is_not_unpacked(method: str) -> None:
+    assert app.main == "playhead"
+    packed = zlib.compress(b" " * 1_000_000) if "b" not in method else bz2.compress(b" " * 1_000_000)
+    body: Any = packed
+    message: Any = Message(body, headers={"compression": method}, content_type="application/json")
+    assert message.body == packed
+    ((_, error, _),) = message.errors
+    assert "not compressed" in str(error)

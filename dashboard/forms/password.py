@@ -4,7 +4,8 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -12,10 +13,11 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 
 from historyapp.network import network_of
-from historyapp.redis_values import TIME_LIMITS
+from historyapp.redis_values import TIME_LIMITS, Result, in_time
 from historyapp.services.keys import hash_secret
 
 if TYPE_CHECKING:
+    from limits import RateLimitItem
     from limits.strategies import FixedWindowRateLimiter
 
 log = logging.getLogger(__name__)
@@ -70,12 +72,22 @@ def _seconds_left(limit: int, key: Sequence[str]) -> int:
     seconds = 0
     for limiter in (_own_limiter(), shared_limiter()):
         try:
-            if not limiter.test(item, *key):
-                seconds_left = limiter.get_window_stats(item, *key).reset_time - time.time()
-                seconds = max(seconds, 1, math.ceil(seconds_left))
-        except StorageError as error:
+            reset_time = _ask(limiter, partial(_reset_time, limiter, item, key))
+            if reset_time is not None:
+                seconds = max(seconds, 1, math.ceil(reset_time - time.time()))
+        except (StorageError, TimeoutError) as error:
             log.warning("Redis cannot be used; only this process counts failed sign-ins: %s", error)
     return seconds
+
+
+def _ask(limiter: "FixedWindowRateLimiter", question: Callable[[], Result]) -> Result:
+    """The answer of a limiter. One in Redis has a time limit."""
+    return question() if limiter is _own_limiter() else in_time(question)
+
+
+def _reset_time(limiter: "FixedWindowRateLimiter", item: "RateLimitItem", key: Sequence[str]) -> float | None:
+    """When attempts are possible again, in seconds since 1970; None if they are now."""
+    return None if limiter.test(item, *key) else limiter.get_window_stats(item, *key).reset_time
 
 
 def _count_failure(limit: int, key: Sequence[str]) -> None:
@@ -84,8 +96,8 @@ def _count_failure(limit: int, key: Sequence[str]) -> None:
 
     item = RateLimitItemPerSecond(limit, SECONDS, namespace="sign-in")
     try:
-        shared_limiter().hit(item, *key)
-    except StorageError as error:
+        _ask(shared_limiter(), partial(shared_limiter().hit, item, *key))
+    except (StorageError, TimeoutError) as error:
         log.warning("Redis cannot be used; only this process counts this failed sign-in: %s", error)
         _own_limiter().hit(item, *key)
 

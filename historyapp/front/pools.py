@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 60
 """An idle thread ends after this time and closes its database connection, which holds up to 10 MB."""
 MAX_WAITING = 2000
-"""The maximum length of a pool's queue. One address may have fewer open requests, so it cannot fill it."""
+"""The maximum length of a pool's queue. When it is full, a job of the owner with the most waiting jobs is
+refused."""
 
 
 class Client(NamedTuple):
@@ -126,10 +127,8 @@ class Pool:
 
         The argument of ``run`` is the seconds that the job waited for a thread.
         """
-        if self._pending >= self._max_threads + MAX_WAITING:
-            refuse(
-                self._busy_error(f"{MAX_WAITING} requests are already waiting for a thread for {self.name}.")
-            )
+        if self._pending >= self._max_threads + MAX_WAITING and not self._refuse_one(client.owner):
+            refuse(self._full_error())
             return
         job = PoolJob(client, run, refuse, asyncio.get_running_loop())
         with self._lock:
@@ -139,6 +138,30 @@ class Pool:
             if client.id in self._jobs.get(client.owner, {}):  # the job waits
                 job.waiting_since = time.monotonic()
                 job.expiry = job.loop.call_later(self._max_wait, self._expire, job)
+
+    def _refuse_one(self, owner: bytes) -> bool:
+        """Refuses the newest waiting job of the owner with the most of them.
+
+        Returns False if this owner has as many.
+        """
+        with self._lock:
+            counts = {key: sum(map(len, by_client.values())) for key, by_client in self._jobs.items()}
+            greatest = max(counts, key=counts.__getitem__, default=owner)
+            if counts.get(owner, 0) >= counts.get(greatest, 0):
+                return False
+            by_client = self._jobs[greatest]
+            client = max(by_client, key=lambda id: len(by_client[id]))
+            job = by_client[client].pop()
+            if not by_client[client]:
+                del by_client[client]
+            if not by_client:
+                del self._jobs[greatest]
+            self._pending -= 1
+        if job.expiry is not None:
+            job.expiry.cancel()
+        if job.claim.acquire(blocking=False):
+            job.refuse(self._full_error())
+        return True
 
     @contextmanager
     def waiting_for_client(self) -> Iterator[None]:
@@ -280,6 +303,9 @@ class Pool:
         if job.claim.acquire(blocking=False):
             limit = f"{self._max_wait:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
             job.refuse(self._busy_error(f"All threads for {self.name} were busy for {limit}."))
+
+    def _full_error(self) -> ServerUnavailable:
+        return self._busy_error(f"{MAX_WAITING} requests are already waiting for a thread for {self.name}.")
 
     def _busy_error(self, reason: str) -> ServerUnavailable:
         return ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)

@@ -98,6 +98,30 @@ def test_a_job_is_refused_when_the_queue_is_full() -> None:
     assert asyncio.run(run()) == 3
 
 
+def test_who_fills_the_queue_is_refused_and_others_are_not() -> None:
+    owner = b"two addresses of one project"
+    attackers = Client(b"first", owner), Client(b"second", owner)
+
+    async def run() -> tuple[int, list[str]]:
+        pool = Pool("reads", 1, max_wait=5, keeps_thread=False)
+        release, refused, ran = threading.Event(), list[ServerUnavailable](), list[str]()
+        pool.submit(ANN, lambda waited: release.wait(5), _never)
+        for number in range(MAX_WAITING):
+            pool.submit(attackers[number % 2], partial(_note, ran, "attacker"), refused.append)
+        pool.submit(BOB, partial(_note, ran, "Bob"), _never)
+        pool.submit(attackers[0], partial(_note, ran, "attacker"), refused.append)
+        at_once = len(refused)
+        release.set()
+        while pool.is_busy:
+            await asyncio.sleep(0.01)
+        return at_once, ran
+
+    at_once, ran = asyncio.run(asyncio.wait_for(run(), 20))
+    assert at_once == 2, "one for Bob's, and the last one"
+    assert "Bob" in ran[:3], "owners take turns"
+    assert len(ran) == MAX_WAITING
+
+
 def test_clients_that_wait_get_a_thread_in_turn() -> None:
     async def run() -> list[str]:
         pool = Pool("writes", 1, max_wait=5, keeps_thread=False)
