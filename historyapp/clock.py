@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from uuid import UUID
 
 from django.conf import settings
@@ -22,11 +22,14 @@ from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.search.index import projects_to_index
+from historyapp.services.transactions import waiting_briefly
 from historyapp.services.workers import record_worker, remove_worker
 from historyapp.wire.problems import StorageFailed
 
 LOOK_SECONDS = 1.0
 """Seconds between two checks for work."""
+ROW_LOCK_SECONDS = 0.3
+"""The clock's writes wait at most this many seconds for each locked row, and are tried again later."""
 BUSY_SHARE = 0.1
 """A process that uses less of a core than this is idle."""
 COUNT_SECONDS = 15.0
@@ -49,8 +52,10 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
             next_beat = time.monotonic() + BEAT_SECONDS
 
     while not stopping.is_set():
-        duties.attempt("register the worker", beat)
-        duties.attempt("look for work", look)
+        # On PostgreSQL a lock concerns a few rows, for which the other work must not wait.
+        with waiting_briefly(ROW_LOCK_SECONDS) if connection.vendor == "postgresql" else nullcontext():
+            duties.attempt("register the worker", beat)
+            duties.attempt("look for work", look)
         stopping.wait(LOOK_SECONDS)
     # If this fails, the registration expires after a minute.
     with suppress(DatabaseError, InterfaceError, StorageFailed):

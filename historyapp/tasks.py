@@ -38,7 +38,7 @@ from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions, postpone_compression
 from historyapp.services.deletions import INTERRUPTED_AFTER, delete_hidden_sessions, hidden_sessions
 from historyapp.services.evaluations.start import prune_evaluations
-from historyapp.services.faults import concerns_data
+from historyapp.services.faults import concerns_data, is_row_lock
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
 from historyapp.services.reservations import short_connection
 from historyapp.services.webhooks.endpoints import prune_deliveries
@@ -284,6 +284,8 @@ def start_due_runs() -> None:
         try:
             run = compress_if_due(session)
         except Exception as error:  # continue with the other sessions
+            if is_row_lock(error):
+                continue  # it stays due
             if not concerns_data(error):
                 raise
             log.exception("The automatic run of session %s cannot be started.", session)

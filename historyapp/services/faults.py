@@ -172,6 +172,11 @@ def concerns_data(error: BaseException) -> bool:
     return is_of_values and not _is_missing_in_schema(error)
 
 
+def is_row_lock(error: BaseException) -> bool:
+    """Whether PostgreSQL refused to wait longer for a locked row. On SQLite a lock concerns all rows."""
+    return connection.vendor == "postgresql" and isinstance(fault_of(error), DatabaseLocked)
+
+
 def record_fault(error: BaseException | None) -> StorageFailed | None:
     """As :func:`fault_of`; also records the fault and logs its cause."""
     fault = fault_of(error)

@@ -298,9 +298,10 @@ def _unclaimed() -> RunQuerySet:
 
 
 def compress_if_due(session_id: UUID) -> CompressionRun | None:
-    """Starts the automatic run of a session, if one is due."""
+    """Starts the automatic run of a session, if one is due and no other transaction has locked its row."""
     with writing():
-        sessions = Session.objects.select_for_update(of=("self",)).select_related("project")
+        sessions = Session.objects.select_for_update(skip_locked=True, of=("self",))
+        sessions = sessions.select_related("project")
         session = sessions.filter(pk=session_id).first()
         if session is None or not session.compression_due:
             return None
