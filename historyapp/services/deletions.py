@@ -185,7 +185,8 @@ def _rows_of(session: UUID) -> Iterator[tuple["QuerySet[Model]", str]]:
     yield SearchStep.objects.filter(**own), "id"
     yield TextBlock.objects.filter(**own), "first_position"
     yield WebhookDelivery.objects.filter(session=session), "id"
-    for run in CompressionRun.objects.filter(**own).values_list("pk", flat=True):
+    runs = CompressionRun.objects.filter(**own)
+    for run in runs.filter(total__gt=0).values_list("pk", flat=True):
         yield CompressionItem.objects.filter(run=run), "id"
     for index in NameIndex.objects.filter(**own).values_list("pk", flat=True):
         for name_run in NameRun.objects.filter(index=index).values_list("pk", flat=True):
@@ -193,6 +194,7 @@ def _rows_of(session: UUID) -> Iterator[tuple["QuerySet[Model]", str]]:
         yield StepNames.objects.filter(index=index), "position"
     yield Summary.objects.filter(made_in=session), "id"
     yield Summary.objects.filter(**own), "id"
+    yield runs, "id"
     yield Snapshot.objects.filter(**own), "id"
     yield StepNote.objects.filter(**own), "position"
     yield FiguresCheckpoint.objects.filter(**own), "position"

@@ -1,6 +1,7 @@
 """A purge deletes a session in short transactions. It may be killed between two of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from historyapp import tasks
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
-from historyapp.models import AuditRecord, Entry, Project, SearchStep, Session
+from historyapp.models import AuditRecord, CompressionRun, Entry, Project, SearchStep, Session
 from historyapp.models.projects import PURGED
 from historyapp.models.search_text_index import stored_tokens, words_of_session
 from historyapp.services import deletions
@@ -193,6 +194,25 @@ def test_an_erasure_does_not_wait_for_the_deletion_of_another_session(project: P
     assert erase(erased) == Purged(1, 31)
     assert Session.objects.get() == session
     assert Entry.objects.count() == 31
+
+
+def test_runs_are_deleted_in_parts(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, deleted = long_session(project, 1), list[int]()
+    fields = {"strategy": "structured", "state": "succeeded", "head": 2, "from_step": 1, "to_step": 0}
+    CompressionRun.objects.bulk_create(
+        CompressionRun(project=project, session=session, **fields) for _ in range(5)
+    )
+
+    @contextmanager
+    def counted() -> Iterator[None]:
+        with writing():
+            before = CompressionRun.objects.count()
+            yield
+            deleted.append(before - CompressionRun.objects.count())
+
+    monkeypatch.setattr(deletions, "writing", counted)
+    purge(project, [session.pk], timezone.now())
+    assert (sum(deleted), max(deleted)) == (5, 1)
 
 
 @pytest.mark.parametrize("error", [ValueError("unexpected"), DataError("out of range")])
