@@ -60,6 +60,8 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
         notes = StepNote.objects.live(session.lineage(filter.as_of))
         rows = [note for note in notes if note.number > after][: filter.limit + 1]
         page, cursor = cut_page(_LIST, rows, filter.limit, lambda note: (note.number,))
-        return NotePage(items=[fill(NoteOut, note) for note in page], next=cursor)
+        found = StepNote.objects.in_bulk([note.pk for note in page])
+        items = [fill(NoteOut, found[note.pk]) for note in page if note.pk in found]
+        return NotePage(items=items, next=cursor)
 
     return response_or_304(request, session, make_content)

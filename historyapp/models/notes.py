@@ -26,9 +26,12 @@ MAX_START = 200
 
 class StepNoteQuerySet(models.QuerySet["StepNote"]):
     def live(self, lineage: Lineage) -> list["StepNote"]:
-        """The notes on the live steps of a lineage, in the order of the steps."""
+        """The notes on the live steps of a lineage, in the order of the steps, without their texts.
+
+        The sessions from which a fork was made have further notes, on steps that it does not share.
+        """
         owners = [UUID(owner) for owner in lineage.owners]
-        notes = list(self.filter(session_id__in=owners).order_by("number"))
+        notes = list(self.filter(session_id__in=owners).order_by("number").defer("text"))
         spans = spans_at(lineage, (note.position for note in notes))
         return [note for note in notes if _is_in(spans, note.position, note.session_id)]
 

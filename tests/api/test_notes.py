@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import StepNote
 from historyapp.services import notes
@@ -132,3 +134,15 @@ def test_a_note_changes_nothing_in_the_log(three: Agent) -> None:
     before = three.get("/entries").body, three.get("/episodes").body
     note(three, 2, "x")
     assert (three.get("/entries").body, three.get("/episodes").body) == before
+
+
+def test_a_page_reads_only_the_texts_of_its_notes(three: Agent) -> None:
+    """A fork of many forks has thousands of long notes."""
+    for number in (1, 2, 3):
+        note(three, number, f"note {number}")
+    with CaptureQueriesContext(connection) as captured:
+        assert noted(three, "?limit=2") == [(1, "note 1"), (2, "note 2")]
+        assert len(three.get("/episodes?noted=true")["items"]) == 3
+    queries = [query["sql"] for query in captured if "historyapp_stepnote" in query["sql"]]
+    # The notes of both requests, and between them the texts of the two on the page.
+    assert ['"historyapp_stepnote"."text"' in sql for sql in queries] == [False, True, False]
