@@ -168,6 +168,7 @@ def test_keys_can_be_pressed_quickly_and_turned_off_in_their_list(page: Page, se
     expect_the_list_at_its_beginning(page)
     page.get_by_label("Use single-key shortcuts on this page").uncheck()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     page.keyboard.press("j")
     page.reload()
     expect_speed(page, "×2")  # choices stay
@@ -224,8 +225,10 @@ def test_the_keys_of_the_overview_move_between_its_lines_and_open_the_run(
     page.goto(overview)
     page.keyboard.press("?")
     helps(page)
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).not_to_contain_text("play or pause")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog).not_to_contain_text("play or pause")
     page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
     lines = page.locator(".findings > li")
     page.keyboard.press("k")  # there is no previous line yet
     expect(lines.first.locator("a").first).to_be_focused()
@@ -249,5 +252,6 @@ def test_the_keys_of_the_overview_can_be_switched_off(page: Page, session: Sessi
     page.get_by_role("button", name="Keyboard shortcuts").click()
     page.get_by_label("Use single-key shortcuts on this page").uncheck()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.closest('.findings')") is None
