@@ -66,14 +66,18 @@ def prune_changes(older_than: timedelta) -> int:
     """Deletes old changes in batches. Returns how many.
 
     In each project, the newest old change stays as a marker, so that readers can tell that changes were
-    deleted.
+    deleted. Changes before it are deleted too, whatever their time, so that no reader misses some of them.
     """
-    cutoff, deleted = timezone.now() - older_than, 0
-    kept = Change.objects.exclude(kind=ChangeKind.PRUNED)
+    now, deleted = timezone.now(), 0
+    cutoff = now - older_than
+    # A change with a time in the future was recorded while the clock was wrong.
+    kept = Change.objects.exclude(kind=ChangeKind.PRUNED).filter(at__lte=now)
     while (oldest := kept.order_by("id").first()) is not None and oldest.at < cutoff:
         ordered = Change.objects.filter(project=oldest.project_id).order_by("transaction_id", "id")
-        old = [change for change in ordered[:PRUNED_AT_ONCE] if change.at < cutoff]
-        if not old:
+        old = list(ordered[:PRUNED_AT_ONCE])
+        while old and old[-1].at >= cutoff:
+            old.pop()
+        if all(change.kind == ChangeKind.PRUNED for change in old):
             break  # an older change of a long transaction is deleted the next time
         with writing():
             Change.objects.filter(pk=old[-1].pk).update(kind=ChangeKind.PRUNED)

@@ -176,6 +176,22 @@ def test_a_transaction_in_another_database_delays_nothing() -> None:
         assert kinds(project) == ["session_created", "entries"]
 
 
+def test_a_change_of_a_clock_that_was_ahead_does_not_keep_others(project: Project, session: Session) -> None:
+    early, now = newest_cursor(project.pk), timezone.now()
+    change_session(project, session.pk, {"title": "ahead"})
+    ahead = Change.objects.latest("pk").pk
+    other = create_session(Project.objects.create(name="other"))
+    change_session(project, session.pk, {"title": "a"})
+    Change.objects.update(at=now - timedelta(days=40))
+    Change.objects.filter(pk=ahead).update(at=now + timedelta(days=400))
+    change_session(project, session.pk, {"title": "new"})
+    changes.prune_changes(timedelta(days=30))
+    assert kinds(project) == ["session_changed"]
+    assert kinds(other.project) == []
+    with pytest.raises(CursorExpired):
+        changes_since(project.pk, early)
+
+
 def test_old_changes_are_deleted_and_their_reader_gets_an_error(project: Project, session: Session) -> None:
     early = newest_cursor(project.pk)
     for title in "abc":
