@@ -12,7 +12,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from historyapp.core.episodes import Episode
-from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.needed_names import MAX_CHARACTERS, NeededName, kept_names, needed_names
 from historyapp.core.results import returned_text
@@ -29,6 +29,8 @@ from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 _ITEMS_AT_ONCE = 10
+MAX_RUNNING = 100
+"""The maximum number of trial runs of one project that run or wait at the same time."""
 MAX_COMPARED = 500
 """The maximum number of steps of a comparison."""
 LATER_STEPS = 50
@@ -198,13 +200,19 @@ def start_comparison(
     Raises:
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`, and for more than ``MAX_COMPARED`` steps.
-        Conflict: when the session is archived.
+        Conflict: when the session is archived, or too many trial runs of the project are running.
         ModelNotAllowed: when the project does not allow a side's model.
         SpendForbidden: when a side calls a provider's model and the spender may not spend.
     """
     with writing():
         session = lock_session(project, session_id)
         check_open(session)
+        active = CompressionRun.objects.active().filter(trial=True, session__project=project).count()
+        if active + len(requests) > MAX_RUNNING:
+            raise Conflict(
+                f"{active} runs of comparisons of this project are running or waiting, and it may have "
+                f"{MAX_RUNNING}. Wait until some have ended, or cancel some."
+            )
         comparison = uuid7()
         runs = []
         for request in requests:

@@ -27,6 +27,8 @@ from historyapp.services.transactions import writing
 _KINDS = ("model_output", "tool_results")
 _MAX_GAP = 10
 """The maximum number of positions between two steps that are read together."""
+_LINKED_AT_ONCE = 100
+"""Sub-agents that one transaction links."""
 _FIRST_INPUTS = 5
 """The task of a sub-agent is among its first inputs. This many are searched."""
 
@@ -48,12 +50,13 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
         if not tool_calls:
             continue
         positions = {id: position_of_call(child, tool_calls) for id, child in traits.items()}
-        with writing():
-            for id, position in positions.items():
-                if position is not None:
+        found = [(id, position) for id, position in positions.items() if position is not None]
+        for start in range(0, len(found), _LINKED_AT_ONCE):
+            with writing():
+                for id, position in found[start : start + _LINKED_AT_ONCE]:
                     Session.objects.filter(pk=id).update(spawned_position=position)
                     increase_revisions(id)
-                    increase_revisions(parent)
+                increase_revisions(parent)
 
 
 def _traits(child: Session) -> SubagentTraits:

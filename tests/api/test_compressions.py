@@ -193,6 +193,19 @@ def test_runs_are_listed_newest_first_without_trials(six: Agent) -> None:
     assert len(six.get("/compressions?trial=true")["items"]) == 4
 
 
+def test_a_project_has_a_limited_number_of_running_comparisons(
+    six: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.strategy_comparisons.MAX_RUNNING", 5)
+    body = {"from_step": 1, "to_step": 1, "sides": [LOCAL, LOCAL]}
+    for _ in range(2):
+        assert six.post("/comparisons", body).status == 202
+    assert_problem(six.post("/comparisons", body), 409, "4 runs of comparisons of this project", "Wait")
+    running = CompressionRun.objects.active().filter(trial=True)
+    carry_out(str(running.order_by("pk")[0].pk))
+    assert six.post("/comparisons", body).status == 202
+
+
 def test_a_run_is_not_listed_as_of_an_earlier_position(six: Agent) -> None:
     id = compress(six)["id"]
     assert six.get("/compressions?as_of=11")["items"] == []

@@ -5,11 +5,14 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.importers.base import Source
-from historyapp.models import Episode, Project, Session, StaleOutcomes
+from historyapp.models import Episode, ImportSource, Project, Session, StaleOutcomes
 from historyapp.services.imports.files import import_file
 from historyapp.services.outcomes import compute_outcomes
+from historyapp.services.sessions import create_session
 from tests.core.importers import codex_lines as codex
 from tests.core.importers.claude_lines import S, answer, assistant, says, tool_call, user
 from tests.shared import SHARED, needs
@@ -111,3 +114,21 @@ def test_sub_agents_of_a_real_run_are_found(project: Project) -> None:
     steps = Episode.objects.filter(kind="agent").order_by("number")
     assert [child.spawned_position for child in children] == [step.first_position for step in steps]
     assert len(children) == 2
+
+
+def test_a_parent_that_is_imported_after_many_sub_agents_is_linked_in_few_statements(
+    project: Project,
+) -> None:
+    children = [create_session(project) for _ in range(12)]
+    for number, child in enumerate(children):
+        ImportSource.objects.create(
+            project=project, format="claude_code", source_id=f"c{number}", session=child, spawned_by=S
+        )
+    before = {child.pk: child.revision for child in children}
+    name, lines = main()
+    with CaptureQueriesContext(connection) as captured:
+        imported(project, name, *lines)
+    linked = Session.objects.filter(spawned_by__isnull=False)
+    assert {row.pk: row.revision for row in linked} == {id: revision + 1 for id, revision in before.items()}
+    updates = [query for query in captured if 'SET "spawned_by_id"' in query["sql"]]
+    assert len(updates) == 1

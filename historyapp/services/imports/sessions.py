@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
@@ -40,6 +40,9 @@ from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.subagents import link_subagents
 from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
+
+_LINKED_AT_ONCE = 500
+"""Sub-agents of one statement."""
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
@@ -276,11 +279,15 @@ class ImportJob:
         The parent may be a session that was exported from this server. Then its source id is its own id.
         """
         others = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
-        children = set(others.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
-        if children:
-            Session.objects.filter(pk__in=children, project=self.project).update(spawned_by=source.session)
-            for child in sorted(children):
-                increase_revisions(child)
+        children = sorted(
+            set(others.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
+        )
+        for start in range(0, len(children), _LINKED_AT_ONCE):
+            rows = Session.objects.filter(
+                pk__in=children[start : start + _LINKED_AT_ONCE], project=self.project
+            )
+            list(rows.select_for_update().order_by("pk").values_list("pk"))  # in the order of every writer
+            rows.update(spawned_by=source.session, revision=F("revision") + 1)
         if not source.spawned_by:
             return
         imported = others.filter(source_id=source.spawned_by).order_by("variant").first()
