@@ -88,6 +88,12 @@ def helps(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
+def close_help(page: Page) -> None:
+    """The dialog keeps the focus, and so the keys, for some milliseconds after it is hidden."""
+    page.keyboard.press("Escape")
+    page.wait_for_function("!document.activeElement.closest('dialog')")
+
+
 DOES: dict[str, Callable[[Page], None]] = {
     "play": play,
     "slower": lambda page: expect_speed(page, "×1"),
@@ -167,8 +173,7 @@ def test_keys_can_be_pressed_quickly_and_turned_off_in_their_list(page: Page, se
     page.get_by_label("Pace", exact=True).select_option("turn by turn")
     expect_the_list_at_its_beginning(page)
     page.get_by_label("Use single-key shortcuts on this page").uncheck()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
+    close_help(page)
     page.keyboard.press("j")
     page.reload()
     expect_speed(page, "×2")  # choices stay
@@ -225,10 +230,8 @@ def test_the_keys_of_the_overview_move_between_its_lines_and_open_the_run(
     page.goto(overview)
     page.keyboard.press("?")
     helps(page)
-    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    expect(dialog).not_to_contain_text("play or pause")
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).not_to_contain_text("play or pause")
+    close_help(page)
     lines = page.locator(".findings > li")
     page.keyboard.press("k")  # there is no previous line yet
     expect(lines.first.locator("a").first).to_be_focused()
@@ -251,7 +254,6 @@ def test_the_keys_of_the_overview_can_be_switched_off(page: Page, session: Sessi
     page.goto(page_of(session, "/overview"))
     page.get_by_role("button", name="Keyboard shortcuts").click()
     page.get_by_label("Use single-key shortcuts on this page").uncheck()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
+    close_help(page)
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.closest('.findings')") is None
