@@ -78,6 +78,12 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// Typing after a form was opened goes into the form: with the focus outside of it, single keys are shortcuts.
+document.addEventListener("toggle", (event) => {
+  if (!event.target.matches("[data-menu][open], .note-form[open]")) return;
+  event.target.querySelector("input[name]:not([type]), textarea")?.focus();
+}, true);
+
 document.addEventListener("submit", (event) => {
   const button = event.target.matches("[data-busy]") && event.target.querySelector("button");
   if (button) {
