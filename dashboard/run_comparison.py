@@ -91,28 +91,32 @@ def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
 
 
 def candidates(session: Session) -> list[Candidate]:
-    """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs."""
+    """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs.
+
+    The parent and the takes are run A, because they were recorded first; the others are run B.
+    """
     session_id = session.pk
     runs: list[Candidate] = []
     if session.forked_from is not None:
-        runs.append(_session("Parent", session_id, session.forked_from))
+        address = comparison_address(session.forked_from_id, session_id)
+        runs.append(_session("Parent", session.forked_from, address))
     for take in takes(History(session))[::-1][:CANDIDATES]:
         reference = RunReference(session_id, None, take.rewind.position)
         steps = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off after step {take.after_step:,}"
         runs.append(Candidate("Take", steps, "", comparison_address(reference, session_id)))
     forks = session.forks.only(*_SHOWN).order_by("-pk")[:CANDIDATES]
-    runs += [_session("Fork", session_id, fork) for fork in forks]
+    runs += [_session("Fork", fork, comparison_address(session_id, fork.pk)) for fork in forks]
     shown = [session_id, *(fork.pk for fork in forks)]
     shown += [session.forked_from_id] if session.forked_from_id else []
     newest = Session.objects.filter(project_id=session.project_id).exclude(pk__in=shown)
     newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first().only(*_SHOWN)[:CANDIDATES]
-    return runs + [_session("Session", session_id, other) for other in newest]
+    return runs + [_session("Session", other, comparison_address(session_id, other.pk)) for other in newest]
 
 
-def _session(kind: str, session_id: object, other: Session) -> Candidate:
+def _session(kind: str, other: Session, address: str) -> Candidate:
     detail = f"{other.steps:,} step{'s' * (other.steps != 1)}"
     detail = f"{other.agent} · {detail}" if other.agent else detail
-    return Candidate(kind, str(other), detail, comparison_address(other.pk, session_id))
+    return Candidate(kind, str(other), detail, address)
 
 
 def read_place(text: str) -> PairPlace | None:

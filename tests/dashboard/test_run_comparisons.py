@@ -87,11 +87,16 @@ def test_the_form_suggests_sessions_to_compare_with(
 ) -> None:
     other = forked(project, session)
     position = rewind(project, session.pk, Target(to_step=4)).position
+    newer = recorded_run(project, "a")
     page = html(alice.get(f"{reverse('compare-runs')}?a={session.pk}"))
     for kind in ("Take: ", "Fork: "):
         assert kind in page
-    assert f"takes%2F{position}" in page
-    assert "Parent: " in html(alice.get(f"{reverse('compare-runs')}?a={other.pk}"))
+    assert f"takes%2F{position}&amp;b={session.pk}" in page, "the take came first"
+    for later in (other, newer):
+        assert page_of(session.pk, later.pk).replace("&", "&amp;") in page, "run A stays run A"
+    page = html(alice.get(f"{reverse('compare-runs')}?a={other.pk}"))
+    assert "Parent: " in page
+    assert page_of(session.pk, other.pk).replace("&", "&amp;") in page
 
 
 def test_the_page_without_a_run_has_a_form(alice: Client, project: Project) -> None:
@@ -138,6 +143,8 @@ def test_several_pages_link_to_the_comparison(alice: Client, project: Project, s
     assert page_of(session.pk, other.pk).replace("&", "&amp;") in html(
         alice.get(reverse("session", args=[other.pk]))
     )
+    head = html(alice.get(reverse("session", args=[session.pk])))
+    assert page_of(session.pk, other.pk).replace("&", "&amp;") in head, "the menu of its forks"
     position = rewind(project, session.pk, Target(to_step=2)).position
     page = html(alice.get(reverse("session", args=[session.pk])))
     assert page.count(f"{session.pk}/takes/{position}&amp;b={session.pk}") == 2, "the take and the notice"
