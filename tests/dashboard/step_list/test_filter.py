@@ -50,6 +50,11 @@ def test_the_list_has_only_matching_steps(
     assert listed(alice.get(f"/sessions/{session.pk}?{query}")) == steps
 
 
+def test_the_number_of_errors_in_the_head_links_to_them(alice: Client, session: Session) -> None:
+    head = html(alice.get(f"/sessions/{session.pk}?step=2")).partition('id="rows"')[0]
+    assert '?step=2&amp;status=error"><b>1</b> error</a>' in " ".join(head.split())
+
+
 def test_likely_failures_are_listed_separately_and_marked_with_their_line(
     alice: Client, project: Project
 ) -> None:
@@ -60,6 +65,7 @@ def test_likely_failures_are_listed_separately_and_marked_with_their_line(
     page = alice.get(f"/sessions/{session.pk}?status=likely_failed&step=3")
     head = html(page).partition('id="rows"')[0]
     assert '?step=3&amp;status=likely_failed"><b>1</b> likely failed</a>' in head, "counted apart from errors"
+    assert '&amp;status=error"' not in head, "without errors there is no link to them"
     assert listed(page) == [3]
     assert '<option value="likely_failed" selected>likely failed</option>' in html(page)
     assert html(page).count('class="outcome outcome-likely_failed"') == 2, "the row and the step"
