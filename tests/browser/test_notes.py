@@ -38,6 +38,15 @@ def test_a_key_bookmarks_a_step_and_its_note_stays_when_the_playhead_comes_back(
     assert StepNote.objects.get().text == "Why b\nhere?"
 
 
+def test_letters_go_into_the_form_after_tags_are_edited(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    page.get_by_title("Edit tags, note and score").click()
+    expect(page.get_by_label("Add tags")).to_be_focused()
+    page.keyboard.type("gently")
+    expect(page.get_by_label("Add tags")).to_have_value("gently")
+    expect(page.locator(".step-head h2")).to_contain_text("1")
+
+
 @pytest.mark.thorough
 def test_without_scripts_a_note_is_a_form(plain: Page, server: str) -> None:
     session = record_session(sign_in(plain.context, server))
