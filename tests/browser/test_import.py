@@ -20,6 +20,7 @@ DROP = """(files) => {
 def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_reported(
     page: Page, project: Project
 ) -> None:
+    page.set_viewport_size({"width": 1366, "height": 640})
     page.goto("/imports")
     content = json.dumps(MESSAGES)
     chat = FilePayload(name="chat.json", mimeType="application/json", buffer=content.encode())
@@ -27,6 +28,7 @@ def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_repor
     page.get_by_role("button", name="Import").click()
     uploads = page.locator("#uploads li")
     expect(uploads).to_have_text(["chat.json" + "done"])
+    expect(page.get_by_role("link", name="Hello?")).to_be_in_viewport()  # on the screen of a laptop
     page.evaluate(DROP, [["noise.json", '{"no": "transcript"}'], ["again.json", content]])
     expect(uploads).to_have_text(["chat.json" + "done", "noise.json" + "done", "again.json" + "done"])
     expect(page.locator(".report h2 bdi")).to_have_text(["chat.json", "noise.json", "again.json"])
