@@ -25,6 +25,8 @@ from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
 
 _KINDS = ("model_output", "tool_results")
+MAX_UNLINKED = 1_000
+"""The maximum number of sub-agents of one session whose tool call is searched for, the newest ones."""
 _MAX_GAP = 10
 """The maximum number of positions between two steps that are read together."""
 _LINKED_AT_ONCE = 100
@@ -38,13 +40,15 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
     ids = set(sessions)
     started = Session.objects.filter(pk__in=ids, spawned_by__isnull=False)
     parents = ids.union(started.values_list("spawned_by_id", flat=True))
-    unlinked = Session.objects.filter(spawned_by__in=parents, spawned_position=None)
-    by_parent: dict[UUID, list[Session]] = {}
-    for child in unlinked.defer("settings", "tail", "search_text", "strip"):
-        if child.spawned_by_id is not None:
-            by_parent.setdefault(child.spawned_by_id, []).append(child)
+    unlinked = Session.objects.filter(spawned_by__in=parents, spawned_position=None).order_by("-pk")
+    by_parent: dict[UUID, list[UUID]] = {}
+    for child_id, parent_id in unlinked.values_list("pk", "spawned_by_id"):
+        if parent_id is not None:
+            by_parent.setdefault(parent_id, []).append(child_id)
+    sessions_with_metadata = Session.objects.defer("settings", "tail", "search_text", "strip")
     for parent, children in by_parent.items():
-        traits = {child.pk: _traits(child) for child in children}
+        newest = sessions_with_metadata.filter(pk__in=children[:MAX_UNLINKED])
+        traits = {child.pk: _traits(child) for child in newest.order_by("pk")}
         agents = {id for child in traits.values() for id in child.ids}
         tool_calls = list(_starting_calls(parent, agents))
         if not tool_calls:

@@ -8,11 +8,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.core.importers.base import Source
 from historyapp.models import Episode, ImportSource, Project, Session, StaleOutcomes
+from historyapp.services import subagents
+from historyapp.services.append import append
 from historyapp.services.imports.files import import_file
 from historyapp.services.outcomes import compute_outcomes
-from historyapp.services.sessions import create_session
+from historyapp.services.sessions import StartingToolCall, create_session
 from tests.core.importers import codex_lines as codex
 from tests.core.importers.claude_lines import S, answer, assistant, says, tool_call, user
 from tests.shared import SHARED, needs
@@ -132,3 +135,21 @@ def test_a_parent_that_is_imported_after_many_sub_agents_is_linked_in_few_statem
     assert {row.pk: row.revision for row in linked} == {id: revision + 1 for id, revision in before.items()}
     updates = [query for query in captured if 'SET "spawned_by_id"' in query["sql"]]
     assert len(updates) == 1
+
+
+def test_only_the_newest_sub_agents_without_a_call_are_searched(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session may have thousands, and each import of one of them would search all."""
+    name, lines = main()
+    imported(project, name, *lines)
+    parent = Session.objects.get()
+    for _ in range(4):
+        child = create_session(project, starter=StartingToolCall(parent))
+        append(project, child.pk, [EntryDraft(ModelInput(content="find it"))])
+    monkeypatch.setattr(subagents, "MAX_UNLINKED", 3)
+    subagents.link_subagents([parent.pk])
+    children = Session.objects.filter(spawned_by=parent).order_by("-pk")
+    assert [child.spawned_position is not None for child in children] == [True, True, True, False]
+    subagents.link_subagents([parent.pk])
+    assert not children.filter(spawned_position=None).exists()
