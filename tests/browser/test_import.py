@@ -41,3 +41,7 @@ def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_repor
     report = page.locator(".report").first
     expect(report).to_contain_text("Hello?")
     expect(report.get_by_role("link")).to_have_attribute("href", re.compile("^/sessions/"))
+    page.set_viewport_size({"width": 360, "height": 740})
+    cell = report.get_by_role("rowheader").bounding_box()
+    assert cell is not None
+    assert cell["width"] > 140, "a title on a narrow screen has more than one letter in a line"
