@@ -75,14 +75,19 @@ def prune_changes(older_than: timedelta) -> int:
     while (oldest := kept.order_by("id").first()) is not None and oldest.at < cutoff:
         ordered = Change.objects.filter(project=oldest.project_id).order_by("transaction_id", "id")
         old = list(ordered[:PRUNED_AT_ONCE])
-        while old and old[-1].at >= cutoff:
+        while old and old[-1].at >= cutoff and _place(old[-1]) > _place(oldest):
             old.pop()
-        if all(change.kind == ChangeKind.PRUNED for change in old):
-            break  # an older change of a long transaction is deleted the next time
+        if not old:
+            continue  # another process has deleted them
         with writing():
             Change.objects.filter(pk=old[-1].pk).update(kind=ChangeKind.PRUNED)
             deleted += Change.objects.filter(pk__in=[change.pk for change in old[:-1]]).delete()[0]
     return deleted
+
+
+def _place(change: Change) -> tuple[int, int]:
+    """The place of a change in the order of readers."""
+    return change.transaction_id, change.pk
 
 
 def reset_transaction_ids() -> int:

@@ -192,6 +192,22 @@ def test_a_change_of_a_clock_that_was_ahead_does_not_keep_others(project: Projec
         changes_since(project.pk, early)
 
 
+def test_more_changes_of_a_clock_that_was_ahead_than_one_batch_do_not_keep_others(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "PRUNED_AT_ONCE", 2)
+    now, first = timezone.now(), Change.objects.latest("pk").pk
+    for title in "abc":
+        change_session(project, session.pk, {"title": title})
+    ahead = list(Change.objects.filter(pk__gt=first).values_list("pk", flat=True))
+    change_session(project, session.pk, {"title": "old"})
+    Change.objects.update(at=now - timedelta(days=40))
+    Change.objects.filter(pk__in=ahead).update(at=now + timedelta(days=400))
+    assert len(ahead) == 3
+    changes.prune_changes(timedelta(days=30))
+    assert [change.kind for change in Change.objects.all()] == [ChangeKind.PRUNED]
+
+
 def test_old_changes_are_deleted_and_their_reader_gets_an_error(project: Project, session: Session) -> None:
     early = newest_cursor(project.pk)
     for title in "abc":
