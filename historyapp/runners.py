@@ -58,7 +58,7 @@ def work_for_one_turn(run: UUID) -> bool:
         gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and TURNS.has_too_many(run))
         must_stop = gives_thread or stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
         if must_stop:
-            TURNS.is_ending(run)
+            TURNS.mark_ending(run)
         return must_stop
 
     # Imported here: only workers load the model SDKs.

@@ -83,7 +83,7 @@ class Turns(ABC):
                 self._put_back[id] = timezone.now() + wait
                 self._held_until[id] = time.monotonic() + wait.total_seconds()
 
-    def is_ending(self, id: UUID) -> None:
+    def mark_ending(self, id: UUID) -> None:
         """Counts this work as ending until :meth:`end`."""
         with self._lock:
             if id in self.projects:

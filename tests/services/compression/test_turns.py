@@ -81,11 +81,11 @@ def test_a_project_without_a_thread_gets_the_place_of_a_run_that_waits_for_its_l
     assert turns.take() is None, "all four work"
     turns.without_thread = frozenset(CompressionRun.objects.values_list("project_id", flat=True))
     assert all(turns.has_too_many(run) for run in ours[:4])
-    turns.is_ending(ours[0])
+    turns.mark_ending(ours[0])
     assert turns.take() == theirs[0]
     assert turns.take() is None, "three of ours and one of theirs work"
     for run in ours[1:3]:
-        turns.is_ending(run)
+        turns.mark_ending(run)
     assert not turns.has_too_many(ours[3]), "each project keeps one thread"
     assert turns.take() == third[0]
     assert turns.take() is None, "only projects without a thread get more than four"
