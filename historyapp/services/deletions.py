@@ -60,6 +60,7 @@ _ACTION = "purge"
 """The action of the audit record of a deletion. It also names the session's former project."""
 _RESPONSES_AT_ONCE, _RECORDS_AT_ONCE = 10, 500
 """The maximum numbers of stored responses, of up to a MB each, and of audit records in one transaction."""
+_SUBAGENTS_AT_ONCE = 500
 _FIRST_ROWS, _MAX_ROWS = 20, 5_000
 _MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
@@ -91,7 +92,6 @@ def hide(session: Session, actor: str) -> None:
     runs = CompressionRun.objects.filter(session=session)
     runs.active().update(state=CompressionRun.State.CANCELLED)
     runs.update(project=PURGED)
-    Session.objects.filter(spawned_by=session).update(spawned_by=None)
     Session.objects.filter(pk=session.pk).update(
         **_EMPTY,
         project=PURGED,
@@ -142,6 +142,7 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
     Args:
         responses: of the sessions that are deleted together.
     """
+    _detach_subagents(session)
     _empty_texts(session, responses)
     if on_sqlite():  # before the entries, from which the tokens are computed
         delete_search_steps(session)
@@ -157,6 +158,15 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
         retention_pass = RetentionPass.objects.create()
         Session.objects.get(pk=session).delete()
         retention_pass.delete()
+
+
+def _detach_subagents(session: UUID) -> None:
+    """Removes the session from its sub-agents. There may be many."""
+    subagents = Session.objects.filter(spawned_by=session).order_by("pk")
+    while ids := list(subagents.values_list("pk", flat=True)[:_SUBAGENTS_AT_ONCE]):
+        with _part():
+            _lock(subagents.filter(pk__in=ids))
+            subagents.filter(pk__in=ids).update(spawned_by=None)
 
 
 def _empty_texts(session: UUID, responses: PurgedResponses | None) -> None:

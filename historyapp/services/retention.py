@@ -34,7 +34,6 @@ MAX_ERASED = 100_000
 """The maximum number of entries that :func:`erase` deletes, because its request waits for the end."""
 _MAX_FORKS = 10
 """The maximum number of forks that an error names."""
-_SUBAGENTS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +111,11 @@ def _delete(project: Project, sessions: Collection[UUID], archived_before: datet
     responses = PurgedResponses(project.pk, candidates)
     count = entries = 0
     for id in candidates:
-        _detach_subagents(id)
         hidden = _hide(project, id, archived_before, actor)
         if hidden is not None:
             delete_hidden(id, responses)
             count, entries = count + 1, entries + own_entries(hidden)
     return Purged(count, entries)
-
-
-def _detach_subagents(session: UUID) -> None:
-    """Makes the sub-agents of a session forget it, in short transactions: there may be many."""
-    children = Session.objects.filter(spawned_by=session)
-    while ids := list(children.values_list("pk", flat=True)[:_SUBAGENTS_AT_ONCE]):
-        with writing():
-            Session.objects.filter(pk__in=ids, spawned_by=session).update(spawned_by=None)
 
 
 def _hide(project: Project, id: UUID, archived_before: datetime, actor: str) -> Session | None:

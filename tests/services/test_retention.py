@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Episode, Project, RetentionPass, Session, Summary
-from historyapp.services import retention
+from historyapp.services import deletions, retention
 from historyapp.services.append import append
 from historyapp.services.idempotency import StoredResponse, carry_out_once
 from historyapp.services.projections import parents_first, rebuild
@@ -221,8 +222,25 @@ def test_the_sub_agents_of_a_session_forget_it_in_short_transactions(
             yield
         changed.append(before - Session.objects.filter(spawned_by=parent).count())
 
-    monkeypatch.setattr(retention, "_SUBAGENTS_AT_ONCE", 2)
-    monkeypatch.setattr(retention, "writing", counted)
+    monkeypatch.setattr(deletions, "_SUBAGENTS_AT_ONCE", 2)
+    monkeypatch.setattr(deletions, "writing", counted)
     erase(parent)
     assert [count for count in changed if count] == [2, 2, 1]
     assert Session.objects.filter(project=project).count() == 5
+
+
+def test_a_session_that_is_unarchived_before_it_is_hidden_keeps_its_sub_agents(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = session_of(project)
+    create_session(project, starter=StartingToolCall(parent))
+    archive(parent)
+    hide = retention._hide
+
+    def hide_too_late(project: Project, id: UUID, *arguments: Any) -> Session | None:
+        change_session(project, id, {"status": "finished"})
+        return hide(project, id, *arguments)
+
+    monkeypatch.setattr(retention, "_hide", hide_too_late)
+    assert purge_all(project, 9).sessions == 0
+    assert Session.objects.filter(spawned_by=parent).count() == 1
