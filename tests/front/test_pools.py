@@ -98,7 +98,7 @@ def test_a_job_is_refused_when_the_queue_is_full() -> None:
     assert asyncio.run(run()) == 3
 
 
-def test_who_fills_the_queue_is_refused_and_others_are_not() -> None:
+def test_a_full_queue_refuses_the_owner_with_the_most_waiting_jobs() -> None:
     owner = b"two addresses of one project"
     attackers = Client(b"first", owner), Client(b"second", owner)
 

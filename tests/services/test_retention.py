@@ -205,7 +205,7 @@ def test_the_log_is_protected_again_after_a_purge(project: Project) -> None:
     assert Entry.objects.count() == 2
 
 
-def test_the_sub_agents_of_a_session_forget_it_in_short_transactions(
+def test_sub_agents_of_a_deleted_session_are_detached_in_short_transactions(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = session_of(project)

@@ -35,7 +35,7 @@ def largest(session: Session, as_of: int | None = None) -> int:
     return largest_input(History(session, as_of))
 
 
-def test_it_is_that_of_all_live_steps(project: Project) -> None:
+def test_the_largest_input_is_that_of_all_live_steps(project: Project) -> None:
     session = recorded(project, 5, 900, 0, 30)
     assert largest(session) == 900
     assert largest(session, as_of=1) == 5
@@ -44,13 +44,13 @@ def test_it_is_that_of_all_live_steps(project: Project) -> None:
     assert largest(session) == 5
 
 
-def test_without_usage_it_is_zero(project: Project) -> None:
+def test_the_largest_input_is_zero_without_usage(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [act(), ok()])
     assert largest(session) == 0
 
 
-def test_it_counts_steps_before_and_after_the_newest_checkpoint(project: Project) -> None:
+def test_steps_before_and_after_the_newest_checkpoint_count(project: Project) -> None:
     session = recorded(project, 700, *[5] * INTERVAL, 20)
     count_run(History(session))
     assert FiguresCheckpoint.objects.filter(session=session).exists()
@@ -59,9 +59,7 @@ def test_it_counts_steps_before_and_after_the_newest_checkpoint(project: Project
     assert largest(session) == 800
 
 
-def test_its_queries_and_rows_do_not_grow_with_the_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_and_rows_do_not_grow_with_the_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def queries(session: Session) -> list[dict[str, Any]]:
         history = History(session)
         with CaptureQueriesContext(connection) as captured:

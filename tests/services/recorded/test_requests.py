@@ -257,7 +257,7 @@ def test_another_model_begins_a_window(session: Session) -> None:
     [({}, "A new process of the agent built the request; its system prompt and tools may differ."),
      ({"model": "claude-opus-5"}, "The model has changed, and each model has a cache of its own.")],
 )  # fmt: skip
-def test_a_window_s_beginning_explains_an_unread_cache(
+def test_the_beginning_of_a_window_explains_an_unread_cache(
     session: Session, facts: dict[str, Any], reason: str
 ) -> None:
     before = (ask("go"), step(1, 50_000, read=49_000))
