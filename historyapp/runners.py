@@ -50,13 +50,15 @@ def work_on_runs() -> None:
 def work_for_one_turn(run: UUID) -> bool:
     """Works on a run until it or its turn ends. Returns False if it gives its thread to another project."""
     started = time.monotonic()
-    gives_thread = False
+    gives_thread = must_stop = False
 
     def should_stop() -> bool:
-        nonlocal gives_thread
+        nonlocal gives_thread, must_stop
         seconds = time.monotonic() - started
         gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and TURNS.has_too_many(run))
-        must_stop = gives_thread or stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
+        has_ended = stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
+        # A turn that must end never continues: another thread may already have its place.
+        must_stop = must_stop or gives_thread or has_ended
         if must_stop:
             TURNS.mark_ending(run)
         return must_stop

@@ -76,6 +76,21 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
     assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
 
 
+def test_a_turn_that_must_end_does_not_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, answers = _run(Project.objects.create(name="ours")), list[bool]()
+
+    def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
+        answers.append(should_stop())
+        runners.runs_waiting.clear()
+        answers.append(should_stop())
+
+    monkeypatch.setattr(run_module, "process_run", process)
+    monkeypatch.setattr(runners, "TURN_SECONDS", 0)
+    runners.runs_waiting.set()
+    runners.work_for_one_turn(run.pk)
+    assert answers == [True, True]
+
+
 def test_a_run_gives_its_thread_early_to_a_project_that_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
     runs = [_run(ours) for _ in range(3)]
