@@ -137,6 +137,13 @@ def test_an_index_stops_if_the_session_is_deleted_meanwhile(
     assert index_session(UUID(int=7))
 
 
+def test_an_index_is_complete_after_the_last_session_even_if_the_time_is_over(
+    session: Session, settled: None
+) -> None:
+    record(session, act(), ok())
+    assert catch_up(session.project_id, lambda: True)
+
+
 @pytest.mark.parametrize("is_behind", [False, True])
 def test_indexing_stops_at_sessions_without_steps_and_continues_after_them(
     session: Session, monkeypatch: pytest.MonkeyPatch, settled: None, *, is_behind: bool

@@ -37,6 +37,7 @@ MAX_READ_BY_SEARCH = 1 << 22
 """The maximum number of characters of entries that a search reads for this. A worker adds the other steps."""
 MAX_MISSING_ENTRIES = 300
 """If more entries of a project are missing, a worker adds them."""
+_SESSIONS_AT_ONCE = 50
 _FIELDS = ("last_position", "anchor", "step", "at", "status", "tools", "checksum", "is_capped", "open_tokens")
 
 
@@ -128,19 +129,19 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool], coun
     sessions = Session.objects.filter(project=progress.project_id).order_by("pk")
     while True:
         missing = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
-        batch = list(missing.values_list("pk", flat=True)[:50])
-        if not batch:
-            break
+        batch = list(missing.values_list("pk", flat=True)[:_SESSIONS_AT_ONCE])
         for session in batch:
             if not index_session(session, should_stop, count):
                 progress.save(update_fields=["done_to"])
                 return False
             progress.done_to = session
+        if len(batch) < _SESSIONS_AT_ONCE:
+            break  # these were the last ones
         progress.save(update_fields=["done_to"])
         if should_stop():
             return False
     progress.is_behind = False
-    progress.save(update_fields=["is_behind"])
+    progress.save(update_fields=["done_to", "is_behind"])
     return True
 
 
