@@ -18,14 +18,16 @@ from django.db.utils import ConnectionHandler
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from pytest_django import DjangoDbBlocker
-from uuid_utils.compat import uuid7
 
 from dashboard.errors import ErrorPages
 from historyapp.api.problems import problem_response
 from historyapp.celery import app
-from historyapp.models import Entry
+from historyapp.models import Entry, Project
 from historyapp.services import faults
+from historyapp.services.append import append
+from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
+from historyapp.services.compression.start import start_run
 from historyapp.services.faults import (
     check_at_start,
     check_database,
@@ -33,6 +35,7 @@ from historyapp.services.faults import (
     current_fault,
     record_fault,
 )
+from historyapp.services.sessions import create_session
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import DatabaseCorrupt, StorageFailed, problem_type
 from tests.api.agent import Agent, ask
@@ -43,6 +46,7 @@ from tests.api.conftest import session_id as session_id
 from tests.api.test_problems import assert_problem
 from tests.commands.test_up import refused
 from tests.installation import copy_migrated
+from tests.services.drafts import act, ok
 
 PAGE = 4096
 
@@ -378,10 +382,15 @@ def test_a_start_on_a_full_disk_says_so(
         call_command("up", "--port", "0", "--no-demo")
 
 
-def test_a_worker_waits_while_the_database_is_damaged(db: None, marker: Path) -> None:
+def test_a_worker_waits_while_the_database_is_damaged(project: Project, marker: Path) -> None:
+    session = create_session(project)
+    append(project, session.pk, [act("ls"), ok()] * 12)
+    run = start_run(project, session.pk, RunRequest(strategy="simple_extract")).run
     marker.write_text("page 8")
     with pytest.raises(DatabaseCorrupt):
-        process_run(uuid7())
+        process_run(run.pk)
+    run.refresh_from_db()
+    assert run.active
     with app.connection_for_read() as waiting:
         channel: Any = waiting.default_channel
         with pytest.raises(Empty):
