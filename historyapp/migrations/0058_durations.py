@@ -1,6 +1,7 @@
-"""Lets workers compute the durations of all sessions again, see ``historyapp.services.list_columns``.
+"""Lets workers compute the durations of sessions again, see ``historyapp.services.list_columns``.
 
-They counted from the creation of a session, and included entries that a rewind had cut off.
+They counted from the creation of a session, and included entries that a rewind had cut off. Those of forks
+are 0, as before.
 """
 
 from django.db import migrations
@@ -10,5 +11,8 @@ class Migration(migrations.Migration):
     dependencies = [("historyapp", "0057_figures_in_parts")]
 
     operations = [
-        migrations.RunSQL("UPDATE historyapp_session SET is_listed = false", migrations.RunSQL.noop),
+        migrations.RunSQL(
+            "UPDATE historyapp_session SET is_listed = false WHERE is_listed AND forked_from_id IS NULL",
+            migrations.RunSQL.noop,
+        ),
     ]
