@@ -12,7 +12,6 @@ from historyapp.models.fields import uuid_value
 from historyapp.models.history import History
 from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
-from historyapp.models.sql import fetch_all
 
 MAX_STARTED = 20
 """The maximum number of sub-agents of one page of the step list. The overview has more."""
@@ -28,13 +27,13 @@ _RELATIVES = " UNION ALL ".join(
     for relation, column in (("fork", "forked_from_id"), ("subagent", "spawned_by_id"))
 )
 
-_STARTED_BY = """
+_STARTERS = """
 WITH RECURSIVE chain (id) AS (
     SELECT id FROM historyapp_session WHERE id = %s
     UNION
     SELECT session.spawned_by_id FROM chain JOIN historyapp_session AS session ON session.id = chain.id
 )
-SELECT 1 FROM chain WHERE id = %s
+SELECT id FROM chain WHERE id IS NOT NULL
 """
 
 
@@ -55,9 +54,9 @@ def relatives_of(session: Session) -> Relatives:
     return Relatives(relatives.forks[::-1], relatives.subagents[::-1])
 
 
-def is_started_by(session: UUID, ancestor: UUID) -> bool:
-    """Whether a session is the other one, or was started by it as a sub-agent, directly or through others."""
-    return bool(fetch_all(_STARTED_BY, [uuid_value(session), uuid_value(ancestor)]))
+def starters(session: UUID) -> set[UUID]:
+    """A session and those that started it as a sub-agent, directly or through others."""
+    return {row.pk for row in Session.objects.raw(_STARTERS, [uuid_value(session)])}
 
 
 def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]) -> dict[int, list[Session]]:

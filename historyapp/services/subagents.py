@@ -1,12 +1,13 @@
 """Finds the tool calls that started sub-agents. Sessions may be imported in any order."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from historyapp.core.call_subjects import AGENTS
 from historyapp.core.entries import text_of
@@ -22,7 +23,7 @@ from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.summaries import increase_revisions
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import write_in_parts
 
 _KINDS = ("model_output", "tool_results")
 MAX_UNLINKED = 1_000
@@ -55,12 +56,20 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
             continue
         positions = {id: position_of_call(child, tool_calls) for id, child in traits.items()}
         found = [(id, position) for id, position in positions.items() if position is not None]
-        for start in range(0, len(found), _LINKED_AT_ONCE):
-            with writing():
-                for id, position in found[start : start + _LINKED_AT_ONCE]:
-                    Session.objects.filter(pk=id).update(spawned_position=position)
-                    increase_revisions(id)
-                increase_revisions(parent)
+        write_in_parts(found, _LINKED_AT_ONCE, partial(_store_positions, parent))
+
+
+def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
+    """Stores the positions of the calls that started some sub-agents of a session."""
+    by_position: dict[int, list[UUID]] = {}
+    for id, position in found:
+        by_position.setdefault(position, []).append(id)
+    rows = Session.objects.filter(pk__in=[id for id, _ in found])
+    list(rows.select_for_update().order_by("pk").values_list("pk"))  # in the order of every writer
+    for position, ids in by_position.items():
+        same = Session.objects.filter(pk__in=ids)
+        same.update(spawned_position=position, revision=F("revision") + 1)
+    increase_revisions(parent)
 
 
 def _traits(child: Session) -> SubagentTraits:

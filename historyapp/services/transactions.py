@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
@@ -22,6 +23,11 @@ waits for at most one of them."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
+
+_MAX_PAUSE = 0.5
+"""Seconds between two parts of :func:`write_in_parts`, at most."""
+
+_T = TypeVar("_T")
 
 _sqlite_writer = threading.RLock()
 _long_writer = threading.RLock()
@@ -50,6 +56,22 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
         joined.open()
     with _write_transaction(max_wait):
         yield
+
+
+def write_in_parts(items: Sequence[_T], size: int, write: Callable[[Sequence[_T]], object]) -> None:
+    """Calls ``write`` with parts of the items, each in a transaction of its own.
+
+    Others can write between two parts, because it pauses for as long as a part took.
+
+    Args:
+        size: the number of items of a part.
+    """
+    for start in range(0, len(items), size):
+        started = time.monotonic()
+        with writing():
+            write(items[start : start + size])
+        if start + size < len(items):
+            time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
 
 
 @contextmanager

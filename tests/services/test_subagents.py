@@ -13,6 +13,7 @@ from historyapp.core.importers.base import Source
 from historyapp.models import Episode, ImportSource, Project, Session, StaleOutcomes
 from historyapp.services import subagents
 from historyapp.services.append import append
+from historyapp.services.imports import sessions
 from historyapp.services.imports.files import import_file
 from historyapp.services.outcomes import compute_outcomes
 from historyapp.services.sessions import StartingToolCall, create_session
@@ -119,22 +120,74 @@ def test_sub_agents_of_a_real_run_are_found(project: Project) -> None:
     assert len(children) == 2
 
 
-def test_a_parent_that_is_imported_after_many_sub_agents_is_linked_in_few_statements(
-    project: Project,
-) -> None:
-    children = [create_session(project) for _ in range(12)]
-    for number, child in enumerate(children):
+def updates_by_transaction(captured: CaptureQueriesContext, column: str) -> list[int]:
+    """The numbers of statements that set a column of sessions, for each outermost transaction."""
+    counts = [0]
+    depth = 0
+    for query in captured:
+        sql = query["sql"]
+        depth += sql.startswith("SAVEPOINT")
+        depth -= sql.startswith("RELEASE SAVEPOINT")
+        if sql.startswith("RELEASE SAVEPOINT") and depth == 0:
+            counts.append(0)
+        counts[-1] += f'SET "{column}"' in sql
+    return [count for count in counts if count]
+
+
+def add_unlinked(project: Project, number: int) -> list[Session]:
+    """Imported sub-agents of a session that is not imported yet."""
+    children = [create_session(project) for _ in range(number)]
+    for index, child in enumerate(children):
         ImportSource.objects.create(
-            project=project, format="claude_code", source_id=f"c{number}", session=child, spawned_by=S
+            project=project, format="claude_code", source_id=f"c{index}", session=child, spawned_by=S
         )
-    before = {child.pk: child.revision for child in children}
+    return children
+
+
+def test_a_parent_that_is_imported_after_many_sub_agents_is_linked_in_small_transactions(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_LINKED_AT_ONCE", 5)
+    before = {child.pk: child.revision for child in add_unlinked(project, 12)}
     name, lines = main()
     with CaptureQueriesContext(connection) as captured:
         imported(project, name, *lines)
     linked = Session.objects.filter(spawned_by__isnull=False)
     assert {row.pk: row.revision for row in linked} == {id: revision + 1 for id, revision in before.items()}
-    updates = [query for query in captured if 'SET "spawned_by_id"' in query["sql"]]
-    assert len(updates) == 1
+    assert updates_by_transaction(captured, "spawned_by_id") == [1, 1, 1]
+
+
+def test_an_import_links_the_sub_agents_that_an_interrupted_one_did_not_reach(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children = add_unlinked(project, 4)
+    name, lines = main()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(sessions, "_link_children", lambda source, ids: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            imported(project, name, *lines)
+    assert not Session.objects.filter(spawned_by__isnull=False).exists()
+    imported(project, name, *lines)
+    assert set(Session.objects.filter(spawned_by__isnull=False)) == set(children)
+
+
+def test_sub_agents_of_one_call_are_linked_in_few_statements(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On PostgreSQL, each statement of a transaction that changes the same row takes longer."""
+    name, lines = main()
+    imported(project, name, *lines)
+    parent = Session.objects.get()
+    for _ in range(7):
+        child = create_session(project, starter=StartingToolCall(parent))
+        append(project, child.pk, [EntryDraft(ModelInput(content="find it"))])
+    known = Session.objects.get(pk=parent.pk).revision
+    monkeypatch.setattr(subagents, "_LINKED_AT_ONCE", 3)
+    with CaptureQueriesContext(connection) as captured:
+        subagents.link_subagents([parent.pk])
+    assert updates_by_transaction(captured, "spawned_position") == [1, 1, 1]
+    assert Session.objects.get(pk=parent.pk).revision == known + 3
+    assert not Session.objects.filter(spawned_by=parent, spawned_position=None).exists()
 
 
 def test_only_the_newest_sub_agents_without_a_call_are_searched(

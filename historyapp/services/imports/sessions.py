@@ -1,9 +1,10 @@
 """Finds or creates the sessions of one transcript during its import."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.text import clean
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
-from historyapp.models.relatives import is_started_by
+from historyapp.models.relatives import starters
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.compression.start import set_thresholds
@@ -39,10 +40,10 @@ from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.subagents import link_subagents
 from historyapp.services.summaries import increase_revisions
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import write_in_parts, writing
 
-_LINKED_AT_ONCE = 500
-"""Sub-agents of one statement."""
+_LINKED_AT_ONCE = 100
+"""Sub-agents that one transaction links."""
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
@@ -153,6 +154,7 @@ class ImportJob:
             except IntegrityError as error:
                 detail = f"Another import of {start.session} is under way. Import it again later."
                 raise Conflict(detail) from error
+            self._link(source)
             self.writers[start.session] = SessionWriter(start, source, self._long_steps)
         return self.writers[id]
 
@@ -219,7 +221,7 @@ class ImportJob:
         else:
             session.save(force_insert=True)
         import_annotation(session, start.annotation)
-        source = ImportSource.objects.create(
+        return ImportSource.objects.create(
             project=self.project,
             format=self.format,
             source_id=_stored_id(start.session),
@@ -230,8 +232,6 @@ class ImportJob:
             shifts=shifts,
             spawned_by=_stored_id(start.spawned_by or ""),
         )
-        self._link(source)
-        return source
 
     def _new_session(self, start: SessionStart) -> Session:
         own_id = _uuid(start.session)
@@ -276,27 +276,36 @@ class ImportJob:
     def _link(self, source: ImportSource) -> None:
         """Links the sessions of sub-agents to the session that started them, whichever is imported first.
 
+        A session may have started thousands, so it links them in transactions of their own. The next import
+        of any of these sessions links those that an interrupted import did not reach.
+
         The parent may be a session that was exported from this server. Then its source id is its own id.
         """
         others = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
-        children = sorted(
-            set(others.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
-        )
-        for start in range(0, len(children), _LINKED_AT_ONCE):
-            rows = Session.objects.filter(
-                pk__in=children[start : start + _LINKED_AT_ONCE], project=self.project
-            )
-            list(rows.select_for_update().order_by("pk").values_list("pk"))  # in the order of every writer
-            rows.update(spawned_by=source.session, revision=F("revision") + 1)
-        if not source.spawned_by:
-            return
-        imported = others.filter(source_id=source.spawned_by).order_by("variant").first()
+        children = others.filter(spawned_by=source.source_id)
+        if source.source_id not in self.new:
+            children = children.filter(session__spawned_by=None)
+        found = set(children.values_list("session_id", flat=True))
+        ids = sorted(found - starters(source.session_id)) if found else []
+        write_in_parts(ids, _LINKED_AT_ONCE, partial(_link_children, source))
+        session = Session.objects.filter(pk=source.session_id)
+        if source.spawned_by and session.filter(spawned_by=None).exists():
+            self._link_parent(source, others.filter(source_id=source.spawned_by).order_by("variant").first())
+
+    def _link_parent(self, source: ImportSource, imported: ImportSource | None) -> None:
         parent = imported.session_id if imported else _uuid(source.spawned_by)
-        if parent is None or is_started_by(parent, source.session_id):
+        if parent is None or source.session_id in starters(parent):
             return  # a file may name a session as its own ancestor
-        if imported or Session.objects.filter(pk=parent, project=self.project).exists():
-            Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
-            increase_revisions(parent)
+        with writing():
+            if Session.objects.filter(pk=parent, project=self.project).exists():
+                Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
+                increase_revisions(parent)
+
+
+def _link_children(source: ImportSource, ids: Sequence[UUID]) -> None:
+    rows = Session.objects.filter(pk__in=ids, project=source.project_id)
+    list(rows.select_for_update().order_by("pk").values_list("pk"))  # in the order of every writer
+    rows.update(spawned_by=source.session_id, revision=F("revision") + 1)
 
 
 @contextmanager
