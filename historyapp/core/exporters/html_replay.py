@@ -9,6 +9,7 @@ other script and loads nothing. Styles, script and icons are in ``static/export`
 import base64
 import hashlib
 import html
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +36,10 @@ MAX_IMAGE = 1_500_000
 """Characters of base64 of the largest image that the file keeps."""
 MAX_PARTS = 200
 """The maximum number of parts of an input or result, and of calls of a step, that the file keeps."""
+MAX_INPUTS = 1 << 25
+"""Bytes in memory of the inputs between two steps that the file keeps. Any number may come before a step."""
+_INPUT_SIZE = 1000
+"""Bytes that an input takes in memory without its texts."""
 _BATCH = 64 * 1024
 """Characters that are sent at once."""
 
@@ -52,7 +57,48 @@ class _PendingStep:
     """A step that is written once the next one is known, because that one ends it."""
 
     episode: Episode
-    before: list[Any]
+    before: "_Inputs"
+
+
+class _Inputs:
+    """The inputs between two steps, up to :data:`MAX_INPUTS`."""
+
+    def __init__(self) -> None:
+        self.begins_turn = False
+        """Whether one is from a person."""
+        self._kept = list[dict[str, Any]]()
+        self._size = self._left_out = 0
+
+    def add(self, item: dict[str, Any]) -> None:
+        self.begins_turn |= item["heading"] == PERSON
+        self._size += _INPUT_SIZE
+        kept = []
+        for part in item["parts"]:
+            self._size += _memory_of(part)
+            if self._size > MAX_INPUTS:
+                break
+            kept.append(part)
+        if not kept:
+            self._left_out += 1
+            return
+        if more := len(item["parts"]) - len(kept):
+            kept.append(f"[{more:,} more parts, which this file leaves out]")
+        self._kept.append({**item, "parts": kept})
+
+    def content(self) -> list[dict[str, Any]]:
+        """The inputs as the file has them."""
+        if not self._left_out:
+            return self._kept
+        text = (
+            f"[{self._left_out:,} more inputs are left out here, because those between two steps have more "
+            f"than {MAX_INPUTS:,} bytes. The export as Playhead JSONL contains them.]"
+        )
+        return [*self._kept, {"heading": "left out", "parts": [text]}]
+
+
+def _memory_of(part: Any) -> int:
+    """The bytes that a part takes in memory. One emoji makes each character of a text take four."""
+    return sum(map(sys.getsizeof, part.values())) if isinstance(part, dict) else sys.getsizeof(part)
 
 
 class _HtmlReplay:
@@ -124,30 +170,47 @@ def _steps(entries: Iterable[Entry]) -> Iterator[str]:
     """A data block for each step. Inputs after a step come before the next one, and the last ones at the
     end."""
     pending: _PendingStep | None = None
-    number, inputs = 0, list[Any]()
+    number, inputs = 0, _Inputs()
     for group in entry_groups(entries):
         in_step = isinstance(group[0].body, ModelOutput)
         if in_step:
             number += 1
             episode = episode_of(number, group)
             if pending is not None:
-                yield _block(
-                    _step(_PendingStep(abandon(pending.episode), pending.before), episode.started_at)
-                )
-            pending, inputs = _PendingStep(episode, inputs), []
+                ended = _PendingStep(abandon(pending.episode), pending.before)
+                yield from _block(_step(ended, episode.started_at))
+            pending, inputs = _PendingStep(episode, inputs), _Inputs()
         for entry in group:
-            inputs += _inputs(entry, in_step)
+            for item in _inputs(entry, in_step):
+                inputs.add(item)
+    after = inputs.content()
     if pending is not None:
-        yield _block(_step(pending, None, inputs))
-    elif inputs:
+        yield from _block(_step(pending, None, after))
+    elif after:
         row = ["other", "Before the first step", "", "", None, True]
-        yield _block(_Block(row, {"number": 0, "before": inputs}))
+        yield from _block(_Block(row, {"number": 0, "before": after}))
 
 
-def _block(block: _Block) -> str:
-    row = html.escape(dump_json(block.row))
-    content = dump_json(block.content).replace("<", "\\u003c")
-    return f'<script type="application/json" data-row="{row}">{content}</script>\n'
+def _block(block: _Block) -> Iterator[str]:
+    yield f'<script type="application/json" data-row="{html.escape(dump_json(block.row))}">'
+    yield from _json(block.content)
+    yield "</script>\n"
+
+
+def _json(value: Any) -> Iterator[str]:
+    """The JSON of a value, one text of it at a time: writing many megabytes at once stops all threads."""
+    if isinstance(value, dict):
+        for number, (name, item) in enumerate(value.items()):
+            yield f"{',' if number else '{'}{dump_json(name)}:"
+            yield from _json(item)
+        yield "}" if value else "{}"
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield "," if number else "["
+            yield from _json(item)
+        yield "]" if value else "[]"
+    else:
+        yield dump_json(value).replace("<", "\\u003c")
 
 
 def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
@@ -180,14 +243,13 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
     ended_at = _milliseconds(next_at)
     kind, title = _title(episode, calls, subjects)
     milliseconds = None if started_at is None or ended_at is None else max(0, ended_at - started_at)
-    is_turn = any(item["heading"] == PERSON for item in pending.before)
     row = [
         kind,
         title,
         _outcome(episode, likely),
         "likely" if likely else episode.status,
         milliseconds,
-        is_turn,
+        pending.before.begins_turn,
     ]
     answers: list[list[ToolResult]] = [[] for _ in calls]
     index_by_id = {tool_call.id: index for index, tool_call in reversed([*enumerate(calls)])}
@@ -198,7 +260,7 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
         "number": episode.number,
         "time": started_at,
         "finished": _milliseconds(episode.finished_at),
-        "before": pending.before,
+        "before": pending.before.content(),
         "thought": _parts(output.thoughts_text),
         "answer": _parts(output.text),
         "calls": [_call(*fields) for fields in islice(zip(calls, subjects, answers, strict=True), MAX_PARTS)],

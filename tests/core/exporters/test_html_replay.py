@@ -25,6 +25,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.exporters import html_replay
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.exporters.html_replay import HTML_REPLAY, MAX_HEAD, MAX_IMAGE, MAX_TAIL
 from tests.core.entries import LIVE, START, TEXT, calls, entry, result, session
@@ -232,6 +233,45 @@ def test_memory_does_not_grow_with_the_session() -> None:
     tracemalloc.stop()
     assert peak(1000) < few + 200_000
     tracemalloc.stop()
+
+
+def with_emoji() -> dict[str, str]:
+    """A part that takes 40,000 bytes in memory."""
+    return {"type": "text", "text": "\N{GRINNING FACE}" + "".join(["a"] * 9_999)}
+
+
+@pytest.mark.parametrize("first", [[], [shell("x"), result("a", "y")]])
+def test_inputs_between_steps_take_little_memory_and_the_file_says_how_many_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, first: list[Any]
+) -> None:
+    monkeypatch.setattr(html_replay, "MAX_INPUTS", 500_000)
+
+    def entries() -> Iterator[Entry]:
+        bodies = [*first, *[ModelInput(content=[]) for _ in range(40)]]
+        for place, body in enumerate(bodies, start=1):
+            is_input = isinstance(body, ModelInput)
+            parts = [with_emoji() for _ in range(5)]
+            yield entry(place, ModelInput(content=parts) if is_input else body)
+
+    content = Page("".join(HTML_REPLAY.write(ExportSession("0b1c", entries())))).blocks()[-1][1]
+    tracemalloc.start()
+    longest = max(len(text) for text in HTML_REPLAY.write(ExportSession("0b1c", entries())))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(first) * 10_000_000 + 3_000_000 > peak, "a step is limited by long_steps"
+    assert longest < 250_000, "JSON is written one text at a time"
+    shown = content["after" if first else "before"]
+    assert [len(item["parts"]) for item in shown] == [5, 5, 3, 1]
+    assert shown[2]["parts"][-1] == "[3 more parts, which this file leaves out]"
+    assert shown[-1]["parts"][0].startswith("[37 more inputs are left out here")
+
+
+def test_a_step_begins_a_turn_also_if_the_input_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_replay, "MAX_INPUTS", 5_000)
+    ((row, _),) = steps_of(
+        ModelInput(channel="cron", content="x" * 9_000), ModelInput(content="hi"), shell("x")
+    )
+    assert row[5] is True
 
 
 def test_unknown_times_are_left_out() -> None:
