@@ -6,6 +6,7 @@ depend on the length of a session.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from historyapp.core.usage import MICRO
 from historyapp.models import AuditRecord, CompressionRun, Episode, Session, SpendingCounter
 from historyapp.models.changes import ChangeKind, ReadChange
 from historyapp.models.history import History
+from historyapp.models.spending import CounterQuerySet, with_ancestors
 from historyapp.services.faults import concerns_data
 
 log = logging.getLogger(__name__)
@@ -41,11 +43,20 @@ class WebhookEvent(NamedTuple):
     data: dict[str, Any]
 
 
+@dataclass(slots=True)
+class _FeedPage:
+    """What is known about a page of the feed."""
+
+    has_shared_caps: bool = False
+    """Whether the events of caps of the project and of its keys have been found."""
+
+
 class _SessionChanges(NamedTuple):
     """Consecutive changes of one kind in one session."""
 
     session: Session
     changes: Sequence[ReadChange]
+    page: _FeedPage
 
     @property
     def at(self) -> datetime:
@@ -57,20 +68,21 @@ class _SessionChanges(NamedTuple):
 
 
 def find_events(project: UUID, changes: Sequence[ReadChange]) -> list[WebhookEvent]:
-    """The events of these changes, for each session in the order of the feed. Deleted sessions have no
-    events."""
+    """The events of these changes, each once, for each session in the order of the feed. Deleted sessions
+    have no events."""
     by_session: dict[UUID, list[ReadChange]] = {}
     for change in changes:
         if change.kind in _FINDERS:
             by_session.setdefault(change.session, []).append(change)
     sessions = Session.objects.filter(project=project).defer(*_NOT_NEEDED).in_bulk(list(by_session))
-    events: list[WebhookEvent] = []
+    page, events = _FeedPage(), dict[str, WebhookEvent]()
     for id, session_changes in by_session.items():
         if id not in sessions:
             continue
         for kind, grouped in groupby(session_changes, key=lambda change: change.kind):
-            events += _events_of(kind, _SessionChanges(sessions[id], list(grouped)))
-    return events
+            for event in _events_of(kind, _SessionChanges(sessions[id], list(grouped), page)):
+                events.setdefault(event.key, event)
+    return list(events.values())
 
 
 def _events_of(kind: str, group: _SessionChanges) -> list[WebhookEvent]:
@@ -162,8 +174,18 @@ def _compressed(group: _SessionChanges) -> Iterator[WebhookEvent]:
 
 
 def _refused(group: _SessionChanges) -> Iterator[WebhookEvent]:
-    counters = SpendingCounter.objects.capped().filter(project=group.session.project_id)
-    for counter in counters.exclude(refused_on=None).select_related("key").order_by("pk"):
+    """The caps that count for the session and have refused a call. A project may have thousands of caps, so
+    those of the project and its keys are read once for a page, and those of other sessions not at all."""
+    ids = with_ancestors(group.session.pk)
+    yield from _cap_events(group, SpendingCounter.objects.filter(session__in=ids))
+    if not group.page.has_shared_caps:
+        of_project = SpendingCounter.objects.filter(project=group.session.project_id, session=None)
+        yield from _cap_events(group, of_project)
+        group.page.has_shared_caps = True
+
+
+def _cap_events(group: _SessionChanges, counters: CounterQuerySet) -> Iterator[WebhookEvent]:
+    for counter in counters.capped().exclude(refused_on=None).select_related("key").order_by("pk"):
         cap = {
             "subject": counter.subject,
             "session": counter.session_id and str(counter.session_id),

@@ -1,6 +1,6 @@
 """Creates a webhook's deliveries from the changes since it last read the feed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,8 @@ from historyapp.wire.problems import CursorExpired
 
 PAGE_SIZE = 200
 """The number of changes that one transaction turns into deliveries."""
+STORED_AT_ONCE = 500
+"""Deliveries that one transaction stores. On PostgreSQL, no feed shows later changes before it ends."""
 MAX_PENDING = 10_000
 """While a webhook has this many waiting deliveries, no further changes are read for it."""
 _MISSED = "Events before {at:%Y-%m-%d %H:%M} UTC may be missing, because their changes were already deleted."
@@ -27,8 +29,8 @@ _MISSED = "Events before {at:%Y-%m-%d %H:%M} UTC may be missing, because their c
 def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
     """Reads one page of changes. Returns whether there are more.
 
-    The deliveries and the new cursor are stored together, so a killed worker loses no delivery and creates
-    none twice.
+    The last deliveries and the new cursor are stored together, so a killed worker loses no delivery. It
+    creates none twice, because events have keys.
     """
     if WebhookDelivery.objects.pending(webhook).count() >= MAX_PENDING:
         return False
@@ -53,13 +55,27 @@ def _store(
     values: dict[str, Any] = {"transaction_id": cursor.transaction_id, "change_id": cursor.id}
     if note:
         values["note"] = note
+    parts = [events[start : start + STORED_AT_ONCE] for start in range(0, len(events), STORED_AT_ONCE)]
+    *first, last = parts or [[]]
+    claimed = Webhook.objects.filter(pk=webhook.pk, claim=claim)
+    for part in first:
+        if not _store_part(webhook, part, lambda: claimed.update(claim=claim)):
+            return False
+    if not _store_part(webhook, last, lambda: claimed.update(**values)):
+        return False
+    webhook.transaction_id, webhook.change_id = cursor
+    return True
+
+
+def _store_part(webhook: Webhook, events: Sequence[WebhookEvent], update: Callable[[], int]) -> bool:
+    """Stores deliveries in one transaction, if ``update`` changes a row in it."""
+    rows = [_delivery(webhook, event) for event in events]
     with writing():
-        if not Webhook.objects.filter(pk=webhook.pk, claim=claim).update(**values):
+        if not update():
             return False
         existing = hold_sessions(webhook.project_id, {event.session for event in events})
-        rows = [_delivery(webhook, event) for event in events if event.session in existing]
-        WebhookDelivery.objects.bulk_create(rows, ignore_conflicts=True)
-    webhook.transaction_id, webhook.change_id = cursor
+        kept = [row for row in rows if row.session in existing]
+        WebhookDelivery.objects.bulk_create(kept, ignore_conflicts=True)
     return True
 
 

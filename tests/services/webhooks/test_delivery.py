@@ -1,7 +1,9 @@
 """Events reach a target in order, with the same id at every attempt, until the target accepts them."""
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -9,7 +11,7 @@ from django.utils import timezone
 from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
 from historyapp.models.changes import ChangeKind
 from historyapp.models.webhooks import MAX_RETRY
-from historyapp.services.append import append
+from historyapp.services.append import append, hold_sessions
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks import delivery as delivering
@@ -208,6 +210,28 @@ def test_a_worker_that_is_killed_while_it_reads_the_feed_loses_nothing(
             work()
     work()
     assert receiver.types() == RUN
+
+
+def test_many_deliveries_are_stored_in_parts_and_a_killed_worker_repeats_none(
+    project: Project, receiver: Receiver, webhook: Webhook, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_once(project)
+    parts = list[int]()
+
+    def hold_twice(project: UUID, ids: Collection[UUID]) -> set[UUID]:
+        parts.append(len(ids))
+        if len(parts) == 3:
+            raise KeyboardInterrupt
+        return hold_sessions(project, ids)
+
+    monkeypatch.setattr(fan_out, "STORED_AT_ONCE", 1)
+    monkeypatch.setattr(fan_out, "hold_sessions", hold_twice)
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert WebhookDelivery.objects.count() == 2
+    work()
+    assert receiver.types() == RUN
+    assert len(parts) == 3 + len(RUN)
 
 
 def _killed(*_: object, **__: object) -> bool:

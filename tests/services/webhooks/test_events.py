@@ -78,6 +78,32 @@ def test_a_cap_that_refuses_calls_is_one_event_a_period(project: Project, sessio
     assert events[0].key != later[0].key
 
 
+def test_a_cap_of_a_session_is_one_event_of_the_session_that_it_refused(project: Project) -> None:
+    capped = [create_session(project) for _ in range(3)]
+    child = create_session(project)
+    Session.objects.filter(pk=child.pk).update(spawned_by=capped[0])
+    for session in capped:
+        set_caps(project, {"day": 0}, session=session)
+    for session in (*capped[1:], child):
+        with pytest.raises(CapReached):
+            reserve(Payer(project.pk, session.pk, None), "gpt-5", 1000, 500)
+    events = [event for event in found_events(project) if event.event == "budget.reached"]
+    refused = [(event.session, event.data["cap"]["session"]) for event in events]
+    expected = [(capped[1], capped[1]), (capped[2], capped[2]), (child, capped[0])]
+    assert refused == [(session.pk, str(owner.pk)) for session, owner in expected]
+
+
+def test_caps_of_a_project_are_read_once_for_a_page(project: Project) -> None:
+    for limit in range(1, 4):
+        set_caps(project, {"day": limit})
+        with pytest.raises(CapReached):
+            reserve(Payer(project.pk, create_session(project).pk, None), "gpt-5", 1000, 500)
+    with CaptureQueriesContext(connection) as queries:
+        assert names(project).count("budget.reached") == 1
+    read = [query["sql"] for query in queries if 'session_id" IS NULL' in query["sql"]]
+    assert len(read) == 1
+
+
 def test_a_compression_is_an_event_when_it_has_ended(project: Project, session: Session) -> None:
     append(project, session.pk, [ask("go"), *[draft for _ in range(20) for draft in (act(), ok())]])
     run = start_run(project, session.pk, RunRequest("simple_extract"))
