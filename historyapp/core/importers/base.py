@@ -38,6 +38,8 @@ class SessionStart:
     """Note and score. Only Playhead's own export has these and the following fields."""
     created_at: datetime | None = None
     status: str = ""
+    left_out: tuple[str, ...] = ()
+    """What an import leaves out of the fields above because of its size, as texts for its report."""
 
 
 class Append(NamedTuple):

@@ -15,7 +15,8 @@ from historyapp.core.text import clean
 from historyapp.models import Project
 from historyapp.services.append import hold_sessions
 from historyapp.services.audit import add_audit_record
-from historyapp.services.imports.limits import check_number_of_sessions, report_left_out, within_limits
+from historyapp.services.imports.headers import limited_start
+from historyapp.services.imports.limits import check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParserProcess, open_parser
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
@@ -98,7 +99,7 @@ def inspect_file(
                     if id not in sessions:
                         check_number_of_sessions(len(sessions) + 1)
                         sessions[id] = SessionReport(uuid7(), id, title, True, Counts())
-                        report_left_out(report, within_limits(start)[1])
+                        report_left_out(report, limited_start(start))
                     stored_if_empty |= {id} if may_be_empty(start, importer.name) else set()
                 case Append() | RewindTo():
                     sessions[operation.session].counts.add(operation)

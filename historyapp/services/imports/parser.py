@@ -24,12 +24,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 from historyapp.child import Child, limit_processor_time
 from historyapp.core.entries import EntryDraft, load_body
-from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.errors import Invalid, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.json import load_dumped
 from historyapp.core.prepared import Prepared, prepare, with_texts
 from historyapp.services.imports import time_limit
+from historyapp.services.imports.headers import within_limits
 from historyapp.services.imports.time_limit import (
     detect_in_time,
     seconds_allowed,
@@ -77,7 +78,8 @@ class InlineParser:
 
     def __iter__(self) -> Iterator[ParsedOperation]:
         self._source.stream.seek(0)
-        return map(ParsedOperation, with_time_limit(self._importer.read(self._source), self._source))
+        operations = with_time_limit(self._importer.read(self._source), self._source)
+        return (ParsedOperation(within_limits(operation)) for operation in operations)
 
 
 class RemoteParser:
@@ -293,7 +295,7 @@ def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
     batch, size = list[Any](), 0
     try:
         for operation in operations:
-            dumped, length = _dump(operation)
+            dumped, length = _dump(within_limits(operation))
             batch.append(dumped)
             size += length
             if len(batch) == BATCH_OPERATIONS or size >= BATCH_BYTES:
@@ -306,12 +308,19 @@ def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
 
 
 def _dump(operation: Operation) -> tuple[Any, int]:
-    """An operation as plain values, because pickling models is slow, and its approximate size in bytes."""
+    """An operation as plain values, because pickling models is slow, and its approximate size in bytes.
+
+    Raises:
+        UnreadableTranscript: when an entry holds too many JSON values.
+    """
     if not isinstance(operation, Append):
         pickled = pickle.dumps(operation)
         return pickled, len(pickled)
     draft = operation.draft
     created_at = draft.created_at.isoformat() if draft.created_at else None
-    prepared = prepare(draft)
+    try:
+        prepared = prepare(draft)
+    except Invalid as error:
+        raise UnreadableTranscript(error.detail) from None
     entry = draft.body.kind, created_at, prepared.tokens, prepared.body, prepared.metadata
     return (operation.session, operation.provisional, *entry), prepared.size

@@ -1,7 +1,7 @@
 """Finds or creates the sessions of one transcript during its import."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,6 @@ from historyapp.services.imports.limits import (
     LongSteps,
     check_number_of_sessions,
     report_left_out,
-    within_limits,
 )
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
@@ -68,8 +67,6 @@ class ImportJob:
         """Sessions of which this file has a partial copy, and an imported transcript the complete one."""
         self.new: set[str] = set()
         self._long_steps = LongSteps()
-        self._left_out: dict[str, Mapping[str, int]] = {}
-        """See :func:`within_limits`. By source id, for the sessions whose metadata is too large."""
 
     def add(self, parsed: ParsedOperation) -> None:
         match parsed.operation:
@@ -88,8 +85,7 @@ class ImportJob:
                     self.ignored.add(id)
                 else:
                     check_number_of_sessions(len(self.starts) + 1)
-                    self.starts[id], left_out = within_limits(start)
-                    self._left_out |= {id: left_out} if left_out else {}
+                    self.starts[id] = start
 
     def compare(self, operations: Iterable[ParsedOperation]) -> set[str]:
         """The sessions of a file that begin differently from the imported ones. Stores nothing."""
@@ -180,7 +176,7 @@ class ImportJob:
             source = self._replace_partial_copy(start)
         if source is None:
             self.new.add(start.session)
-            report_left_out(self.report, self._left_out.get(start.session, {}))
+            report_left_out(self.report, start)
             source = self._create(start, variant, tail)
         return source
 

@@ -1,19 +1,27 @@
 """A file makes no session without an entry, whatever format is forced."""
 
+import json
+import pickle
+from pathlib import Path
+
 import pytest
 
+from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.importers.base import AddSummary, SessionStart, Source
+from historyapp.core.importers.base import AddSummary, RewindTo, SessionStart, Source
+from historyapp.core.json import MAX_VALUES
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.imports import limits
 from historyapp.services.imports.files import import_file, inspect_file
+from historyapp.services.imports.headers import within_limits
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES
 from tests.services.scripts import SOURCE, Script, read, texts
 
 CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
+LIMIT = "at most 65,536 characters of JSON are imported"
 SAMPLES = {**dict(FILES), "claude_code": CLAUDE}
 
 
@@ -114,8 +122,42 @@ def test_settings_with_many_unknown_names_make_one_error(project: Project, scrip
     unknown = dict.fromkeys(map(str, range(100_000)), 0)
     script.operations = [SessionStart("s", settings={"window_size": 3, **unknown}), *texts("a")]
     (skipped,) = import_file(project, SOURCE, format="script").skipped
-    assert skipped.reason == "the session's settings: has 100001 fields, most of them unknown"
+    assert skipped.reason == f"the session's settings: left out: {LIMIT}"
     assert Session.objects.get().settings == {}
+
+
+def test_large_fields_of_a_header_do_not_leave_the_parser(tmp_path: Path) -> None:
+    many: dict[str, list[list[int]]] = {"a": [[] for _ in range(100_000)]}
+    header = {"playhead": 1, "kind": "session", "id": "s", "tags": ["t"] * 100_000}
+    header |= dict.fromkeys(("settings", "metadata", "annotation"), many)
+    rewind = {"session": "s", "position": 1, "kind": "rewind", "to_position": 0, "spans": [[1, 1]] * 100_000}
+    summary = {"session": "s", "kind": "summary", "first_position": 1, "last_position": 1}
+    summary |= {"text": "x", "key_points": ["y"] * 100_000}
+    path = tmp_path / "large.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, rewind, summary)))
+    read = Source(path.name, path.open("rb"), str(tmp_path))
+    operations = IMPORTERS["playhead_jsonl"].read(read)
+    sizes = [len(pickle.dumps(within_limits(operation))) for operation in operations]
+    assert len(sizes) == 3
+    assert max(sizes) < 10_000
+
+
+def test_what_is_left_out_of_a_header_is_reported(project: Project, script: Script) -> None:
+    large = {"note": "x" * MAX_METADATA}
+    script.operations = [SessionStart("s", settings=large, annotation=large), *texts("a")]
+    for report in (inspect_file(SOURCE, format="script"), import_file(project, SOURCE, format="script")):
+        assert [skipped.reason for skipped in report.skipped] == [
+            f"the session's settings: left out: {LIMIT}",
+            f"the session's note and score: left out: {LIMIT}",
+        ]
+
+
+def test_a_rewind_with_too_many_values_ends_the_file(project: Project, script: Script) -> None:
+    draft = EntryDraft(Rewind(to_position=0, spans=()), metadata={"a": [[]] * MAX_VALUES})
+    script.operations = [SessionStart("s"), *texts("a"), RewindTo("s", 0, draft=draft)]
+    report = import_file(project, SOURCE, format="script")
+    assert report.error == "An entry contains more than 1,000,000 JSON values. Shorten it or split it."
+    assert [session.counts.added for session in report.sessions] == [1]
 
 
 def test_a_file_has_a_limited_number_of_sessions(

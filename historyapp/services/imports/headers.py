@@ -1,0 +1,88 @@
+"""Limits what the parser passes on about a session, a rewind or a summary.
+
+The storing process keeps the headers of all sessions of a file and serves requests meanwhile. Unpacking ten
+million values would stop all its threads for seconds, so the parser process applies these limits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+
+from historyapp.core.entries import Rewind
+from historyapp.core.errors import Invalid, UnreadableTranscript
+from historyapp.core.importers.base import AddSummary, Operation, RewindTo, SessionStart
+from historyapp.core.json import is_longer
+from historyapp.core.prepared import prepare
+from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata
+from historyapp.core.text import clean, preview
+
+MAX_TAGS = 50
+"""The API has the same limit, because lists show all tags of each session."""
+MAX_KEY_POINTS = 1_000
+"""Key points of one summary. The API accepts 100."""
+_MAX_INSTRUCTION = 1_000
+"""Characters of a ``summary_instruction``, which is not imported."""
+_MAX_NAMED = 5
+"""The maximum number of fields that a report names."""
+_MAX_NAME = 50
+"""The maximum number of characters of a name in a report."""
+_LIMIT = f"at most {MAX_METADATA:,} characters of JSON are imported"
+
+
+def within_limits(operation: Operation) -> Operation:
+    """The operation with texts that databases accept, and without values that are too large.
+
+    Raises:
+        UnreadableTranscript: if the metadata of a rewind holds too many JSON values.
+    """
+    match operation:
+        case SessionStart():
+            return limited_start(operation)
+        case RewindTo(draft=draft) if draft is not None:
+            # The spans are computed again from the stored session.
+            draft = draft._replace(body=Rewind(to_position=operation.to_position, spans=()))
+            try:
+                prepare(draft, tokens=0)
+            except Invalid as error:
+                raise UnreadableTranscript(error.detail) from None
+            return replace(operation, draft=draft)
+        case AddSummary(key_points=points) if len(points) > MAX_KEY_POINTS:
+            return replace(operation, key_points=points[:MAX_KEY_POINTS])
+    return operation
+
+
+def limited_start(start: SessionStart) -> SessionStart:
+    """The header within the limits. Its ``left_out`` names what is left out."""
+    metadata, sizes = fitting_metadata(start.metadata)
+    settings, annotation = dict(start.settings), dict(start.annotation)
+    if isinstance(instruction := settings.get("summary_instruction"), str):
+        settings["summary_instruction"] = instruction[:_MAX_INSTRUCTION]
+    tags = (preview(tag, 100) for tag in start.tags if tag.strip())
+    left_out = [_metadata_report(sizes)] if sizes else []
+    for name, values in (("settings", settings), ("note and score", annotation)):
+        if is_longer(values, MAX_METADATA):
+            values.clear()
+            left_out.append(f"the session's {name}: left out: {_LIMIT}")
+    return replace(
+        start,
+        title=clean(start.title[:300]),
+        agent=clean(start.agent[:200]),
+        model=clean(start.model[:200]),
+        tags=tuple(islice(tags, MAX_TAGS)),
+        settings=settings,
+        metadata=metadata,
+        annotation=annotation,
+        left_out=(*start.left_out, *left_out),
+    )
+
+
+def _metadata_report(sizes: Mapping[str, int]) -> str:
+    """Names the metadata that is left out, the largest first."""
+    first = islice(sizes.items(), _MAX_NAMED)
+    named = ", ".join([f"{name[:_MAX_NAME]!r} ({_size_text(size)})" for name, size in first])
+    more = f" and {len(sizes) - _MAX_NAMED:,} more" if len(sizes) > _MAX_NAMED else ""
+    return f"the session's metadata: {named}{more} left out: {_LIMIT}"
+
+
+def _size_text(size: int) -> str:
+    return f"{size:,} characters" if size <= MAX_METADATA else f"more than {MAX_METADATA:,} characters"
