@@ -51,9 +51,9 @@ def own_rows(
     return _rows([Span(str(session), first, last)] if first <= last else [], metadata)
 
 
-def live_rows(lineage: Lineage, after: int = 0) -> Iterator[OwnRow]:
-    """The live entries after a position, oldest first."""
-    return _rows(spans_between(lineage, after))
+def live_rows(lineage: Lineage, after: int = 0, metadata: tuple[str, ...] | None = None) -> Iterator[OwnRow]:
+    """The live entries after a position, oldest first. ``metadata``: as in :func:`own_rows`."""
+    return _rows(spans_between(lineage, after), metadata)
 
 
 def rows_at(lineage: Lineage, positions: Iterable[int]) -> Iterator[OwnRow]:

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from historyapp.core.entries import ModelOutput, ToolCall
+from historyapp.core.entries import DebugLog, ModelOutput, ToolCall
 from historyapp.core.exporters import EXPORTERS, html_replay, long_steps
 from historyapp.core.origins import VERSION
 from historyapp.models import NameIndex, Project, Session, StaleOutcomes, long_rows
@@ -16,6 +16,7 @@ from historyapp.services import outcomes
 from historyapp.services.append import append
 from historyapp.services.evaluations.measuring import read_session
 from historyapp.services.exports import export_session
+from historyapp.services.figures.run_figures import count_run
 from historyapp.services.names import index
 from historyapp.services.outcomes import compute_outcomes
 from historyapp.services.projections import rebuild
@@ -78,6 +79,27 @@ def inputs(project: Project) -> Session:
 
 
 @pytest.fixture
+def metadata(project: Project) -> Session:
+    """Steps and results with long metadata, which counts no tokens."""
+    session = create_session(project)
+    for number in range(ENTRIES // 2):
+        output, result = draft(ModelOutput(text="done")), ok("t")
+        long = {"x": noise(number)}
+        append(project, session.pk, [entry._replace(metadata=long) for entry in (output, result)])
+    return Session.objects.get(pk=session.pk)
+
+
+@pytest.fixture
+def logs(project: Project) -> Session:
+    """One step with long log entries."""
+    session = create_session(project)
+    append(project, session.pk, [draft(ModelOutput(text="done"))])
+    for number in range(ENTRIES):
+        append(project, session.pk, [draft(DebugLog(category="x", message=noise(number)))])
+    return Session.objects.get(pk=session.pk)
+
+
+@pytest.fixture
 def one_step(project: Project) -> Session:
     """One step that started a sub-agent, with long results that came late."""
     session = create_session(project)
@@ -95,6 +117,14 @@ def test_an_export_takes_memory_for_a_few_entries(
 ) -> None:
     session = request.getfixturevalue(recorded)
     assert peak_of(lambda: export(session, format)) < MOST
+
+
+@pytest.mark.parametrize("recorded", ["steps", "inputs", "one_step", "metadata", "logs"])
+def test_the_figures_of_a_run_take_memory_for_a_few_entries(
+    recorded: str, request: pytest.FixtureRequest
+) -> None:
+    session = request.getfixturevalue(recorded)
+    assert peak_of(lambda: count_run(History(session))) < MOST
 
 
 def test_a_rebuild_takes_memory_for_a_few_entries(steps: Session) -> None:

@@ -1,4 +1,4 @@
-"""Limits the memory that one step of an export takes.
+"""Limits the memory that one step of an export, or of the figures of a run, takes.
 
 Some formats need a step as a whole: its results are written in the order of its tool calls, and inputs that
 came during the step after them. A step may have any number of entries, so the longest ones are shortened.
@@ -23,18 +23,17 @@ MAX_STEP = 1 << 26
 """Bytes of a step that are written completely. No provider accepts a request of that length."""
 
 
-def shortened(sized: Iterable[tuple[Entry, int]]) -> Iterator[Entry]:
+def shortened(sized: Iterable[tuple[Entry, int]], *, logs: bool = False) -> Iterator[Entry]:
     """Live entries, oldest first. In a step, entries after the first :data:`MAX_STEP` bytes lose their texts.
-
-    Log entries are left out, because they belong to no step and no model reads them.
 
     Args:
         sized: entries with the bytes that each takes in memory.
+        logs: whether to keep log entries, which belong to no step and which no model reads.
     """
     output: ModelOutput | None = None
     size = 0
     for entry, length in sized:
-        if isinstance(entry.body, DebugLog):
+        if isinstance(entry.body, DebugLog) and not logs:
             continue
         if isinstance(entry.body, ModelOutput):
             output, size = entry.body, 0
@@ -57,6 +56,8 @@ def _without_texts(body: Body, length: int, output: ModelOutput) -> Body:
             return ToolResults(results=kept, overall=left_out if overall else None)
         case Review(score=score, passed=passed):
             return Review(analysis=left_out, score=score, passed=passed)
+        case DebugLog(category=category):
+            return DebugLog(category=category[:100], message=left_out)
         case SystemInstruction():
             return SystemInstruction(text=left_out)
         case MemoryNotebook():

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import accumulate
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -20,11 +19,13 @@ from django.utils import timezone
 from historyapp.core.entries import Entry as CoreEntry
 from historyapp.core.entries import ModelOutput
 from historyapp.core.episodes import entry_groups
+from historyapp.core.exporters.long_steps import shortened
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
-from historyapp.models import Entry, FiguresCheckpoint, Project, Session
+from historyapp.models import FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
-from historyapp.models.sql import live_entries
+from historyapp.models.own_rows import live_rows
+from historyapp.models.sql import WINDOW_KEYS
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
@@ -42,9 +43,6 @@ itself."""
 RECENT, MAX_RECENT = timedelta(minutes=10), 50
 """Workers consider only sessions that were created or got an entry within this time, at most this many."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
-MAX_ENTRIES, MAX_TOKENS = 256, 200_000
-"""The maximum number of entries whose bodies are in memory at the same time, and of their tokens. A single
-entry may have more tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +161,9 @@ def _count(history: History, seconds: float | None) -> _CountState:
 
 
 def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
-    """The live entries after a position. Bodies are read a few at a time, because some are large."""
-    sizes = Entry.objects.only("session", "position", "tokens")
-    while window := list(sizes.live(lineage, after=after, limit=MAX_ENTRIES)):
-        tokens = accumulate(row.tokens for row in window)
-        count = sum(total <= MAX_TOKENS for total in tokens)
-        last = window[max(0, count - 1)].position
-        yield from live_entries(lineage, KINDS, after=after, before=last + 1)
-        after = last
+    """The live entries after a position. They are read one at a time, because any number may be large."""
+    rows = live_rows(lineage, after, WINDOW_KEYS)
+    return shortened(((row.core(), row.size) for row in rows if row.kind in KINDS), logs=True)
 
 
 def recount(session: Session) -> list[str]:

@@ -23,7 +23,6 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def _short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_figures, "INTERVAL", 5)
-    monkeypatch.setattr(run_figures, "MAX_ENTRIES", 4)
 
 
 def work(project: Project, session: Session, steps: int, name: str = "bash") -> Session:
