@@ -33,10 +33,8 @@ from historyapp.core.result_facts import call_figures
 from historyapp.core.result_previews import result_preview
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
-from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, usage_of
+from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, names_fit, usage_of
 
-MAX_MODELS = 20
-"""The maximum number of models with totals of their own; further models are added up under the empty name."""
 MAX_CHECKED = 50
 """At most this many calls of a step are checked for likely failures. The facts of each are stored with the
 session until its result arrives."""
@@ -94,7 +92,7 @@ class Totals(NamedTuple):
             return Totals(steps, self.errors, tokens, *known, orphans)
         model = entry.metadata.get("model")
         name = preview(model, 100) if isinstance(model, str) else ""
-        if name not in self.models and len(self.models) >= MAX_MODELS:
+        if name not in self.models and not names_fit([*self.models, name]):
             name = ""
         totals = self.models.get(name, NO_CALLS).plus(usage, cost, entry.metadata)
         return Totals(

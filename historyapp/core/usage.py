@@ -4,9 +4,11 @@ Conventions differ. Input includes cached tokens in those of OpenAI and OpenTele
 Gemini's output does not include reasoning.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from historyapp.core.json import dump_plain
 
 MICRO = 1_000_000
 MAX_CALL_TOKENS = 10**10
@@ -14,6 +16,10 @@ MAX_CALL_TOKENS = 10**10
 the totals of a project would not fit into its columns."""
 MAX_CALL_COST = 100_000
 """The same for the cost of one model call, in US dollars."""
+MAX_MODELS = 20
+"""The maximum number of models with totals of their own; further models are added up under the empty name."""
+MAX_MODEL_NAMES = 1_000
+"""The maximum number of characters of their names together, as JSON. Each entry stores all of them."""
 
 
 class Usage(NamedTuple):
@@ -70,6 +76,11 @@ class ModelTotals(NamedTuple):
     @property
     def usage(self) -> Usage:
         return Usage(self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
+
+
+def names_fit(models: Collection[str]) -> bool:
+    """Whether totals can list these models by name."""
+    return len(models) <= MAX_MODELS and sum(map(len, map(dump_plain, models))) <= MAX_MODEL_NAMES
 
 
 NO_CALLS = ModelTotals()

@@ -9,6 +9,7 @@ from django.db.models import Max
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.usage import names_fit
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.own_rows import OwnRow, own_rows
@@ -138,8 +139,8 @@ def _apply_entry(session: Session, tail: Tail, entry: OwnRow, rows: "_EpisodeWri
 def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport) -> bool:
     """Whether an entry's totals match the log.
 
-    Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the
-    stored fields are compared.
+    Earlier versions stored no totals by model, or fewer fields of them, or longer names. Entries are never
+    edited, so only the stored fields are compared, and totals with longer names are not.
     """
     stored = dict(entry.totals)
     stored_models, models = stored.pop("models", {}), computed.pop("models", {})
@@ -147,7 +148,7 @@ def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport)
         return False
     if models and not stored_models and report.without_models is None:
         report.without_models = entry.position
-    if report.without_models is not None:
+    if report.without_models is not None or not names_fit([*filter(None, stored_models)]):
         return True
     return stored_models.keys() == models.keys() and all(
         figures == models[name][: len(figures)] for name, figures in stored_models.items()

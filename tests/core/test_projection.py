@@ -15,7 +15,8 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.failures import Check
-from historyapp.core.projection import MAX_CHECKED, Step, Tail, advance
+from historyapp.core.json import dump_json
+from historyapp.core.projection import MAX_CHECKED, Step, Tail, Totals, advance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -170,3 +171,16 @@ def test_steps_after_a_compaction_are_counted_once_for_its_note_and_its_summary(
     condensed = DebugLog(category="condensation", message="x")
     assert newest(step, other, ModelInput(content="compaction"), step).compactions == 0
     assert newest(note, summary, step, step, note, step, condensed, step).compactions == 3
+
+
+def test_the_names_of_models_that_each_entry_stores_are_limited() -> None:
+    totals = Totals()
+    for number in range(30):
+        names = ("\N{GRINNING FACE}" * 90 + str(number), f"model-{number}-{'x' * 80}", f"m{number}")
+        for name in names:
+            usage = {"model": name, "usage": {"input_tokens": 10**9, "output_tokens": 1}}
+            totals = totals.with_entry(Entry(1, ModelOutput(text="x"), NOW, usage))
+    assert len(dump_json(totals.dump())) < 3_000
+    assert {"m0", "m1", ""} < totals.models.keys()
+    assert sum(model.calls for model in totals.models.values()) == 90
+    assert sum(model.output for model in totals.models.values()) == totals.output_tokens == 90

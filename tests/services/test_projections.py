@@ -2,6 +2,7 @@
 
 import pytest
 
+from historyapp.core import usage
 from historyapp.core.entries import ModelOutput
 from historyapp.core.projection import Totals
 from historyapp.models import Episode, Project, Session
@@ -53,6 +54,22 @@ def test_totals_by_model_are_compared_as_far_as_they_are_stored(
         append(project, session.pk, [draft(ModelOutput(text="done"), model="gpt-5", usage=used)])
     assert rebuild(session).differences == differences
     assert rebuild(session).differences == differences[:-1]
+
+
+def test_totals_of_earlier_versions_may_have_longer_names_of_models(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = {"input_tokens": 7, "output_tokens": 2}
+    with monkeypatch.context() as then:
+        then.setattr(usage, "MAX_MODEL_NAMES", 10_000)
+        for number in range(5):
+            model = f"{number}" + "\N{GRINNING FACE}" * 90
+            append(project, session.pk, [draft(ModelOutput(text="done"), model=model, usage=used)])
+    assert rebuild(session).differences == ["session differed in tail"]
+    append(project, session.pk, [ask("go")])
+    assert rebuild(session).differences == []
+    tail = Session.objects.get(pk=session.pk).tail
+    assert [*Totals.load(tail["totals"]).models] == [""]
 
 
 def test_rows_of_earlier_versions_get_their_outcomes_and_differ_in_nothing(
