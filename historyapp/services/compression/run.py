@@ -7,12 +7,11 @@ So only the running model calls are paid for twice.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
-from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -20,15 +19,13 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
-from historyapp.core.strategies.base import Material
-from historyapp.core.strategies.digests import numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.jobs import TOO_LONG, Job, read_jobs
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
@@ -52,15 +49,8 @@ STORE_SECONDS, STORE_PAUSE = 120.0, 1.0
 PAGE_SIZE = 500
 """The number of steps that one transaction plans."""
 MAX_CLAIMED_TOKENS = 200_000
-"""The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more."""
-MAX_TASK_CHARACTERS = 2000
-"""Each prompt repeats at most this many characters of the session's first input."""
-
-
-class Job(NamedTuple):
-    item: CompressionItem
-    source: Material | list[str]
-    """Steps; for a digest, the texts of its summaries, oldest first."""
+"""The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more.
+See also :data:`historyapp.services.compression.jobs.MAX_BYTES`."""
 
 
 def process_run(
@@ -134,6 +124,8 @@ class _RunWorker:
                     self._start_jobs()
                 if self._running:
                     self._wait()
+                elif self._results:
+                    continue  # items that are too long
                 elif not finish_run(self._run.pk) or self._should_stop():
                     return
         finally:
@@ -167,7 +159,11 @@ class _RunWorker:
         if few_left and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
-            self._claimed += read_jobs(self._run, items)
+            read = read_jobs(self._run, items)
+            self._claimed += read.jobs
+            self._results += [ItemResult(item.pk, error=TOO_LONG) for item in read.too_long]
+            if read.unread:
+                release(self._owner, [item.pk for item in read.unread])
             self._all_claimed = len(items) < missing
             self._ended = self._ended and not items  # a cancelled run may have been retried
         if started >= self._next_renewal:
@@ -323,47 +319,3 @@ def release(owner: UUID, items: Collection[int] | None = None) -> None:
         if items is not None:
             claimed = claimed.filter(pk__in=items)
         claimed.update(state=CompressionItem.State.WAITING, claim=None, claimed_until=None)
-
-
-def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job]:
-    """The items with the texts to summarise. Items of adjacent steps are read together."""
-    history = History(run.session, run.head)
-    first = next(iter(history.entries(kinds=("model_input",), limit=1)), None)
-    body = first.core().body if first else None
-    task = text_of(body.content)[:MAX_TASK_CHARACTERS] if isinstance(body, ModelInput) else ""
-    adjacent: list[list[CompressionItem]] = []
-    digests: list[Job] = []
-    for item in items:
-        if item.parts:
-            parts = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
-            # The summary of a single step gets the step's number, as in contexts.
-            texts = [
-                numbered(part.text, part.first_step) if part.first_step == part.last_step else part.text
-                for part in parts
-            ]
-            digests.append(Job(item, texts))
-        elif adjacent and item.first_step == adjacent[-1][-1].last_step + 1:
-            adjacent[-1].append(item)
-        else:
-            adjacent.append([item])
-    return [job for group in adjacent for job in _read_adjacent(history, group, task)] + digests
-
-
-def _read_adjacent(history: History, items: Sequence[CompressionItem], task: str) -> Iterator[Job]:
-    first, last = items[0].first_step, items[-1].last_step
-    episodes = {episode.number: episode for episode in history.episodes(first, last)}
-    before = history.row(first - 1).last_position if first > 1 else 0
-    entries = history.entries(after=before, before=episodes[last].last_position + 1, kinds=("model_input",))
-    bodies = [(entry.position, entry.core().body) for entry in entries]
-    inputs = [
-        (position, text)
-        for position, body in bodies
-        if isinstance(body, ModelInput) and body.channel == "user" and (text := text_of(body.content)).strip()
-    ]
-    after = 0
-    for item in items:
-        steps = tuple(episodes[number] for number in range(item.first_step, item.last_step + 1))
-        end = steps[-1].last_position
-        texts = tuple(text for position, text in inputs if after < position <= end)
-        yield Job(item, Material(steps, texts, task))
-        after = end
