@@ -95,14 +95,16 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
 def sessions_to_count() -> list[UUID]:
     """Sessions that were imported or have grown recently and have many steps after their newest checkpoint.
 
-    Reads no entries. Session ids begin with the time at which the session was created.
+    Reads no entries. Session ids begin with the time at which the session was created, unless a client chose
+    another one: most such ids begin with a time in the future.
     """
-    since = timezone.now() - RECENT
-    first = UUID(int=int(since.timestamp() * 1000) << 80)
+    now = timezone.now()
+    since = now - RECENT
+    first, last = (UUID(int=int(at.timestamp() * 1000) << 80) for at in (since, now + RECENT))
     long = Session.objects.filter(steps__gte=COUNT_AHEAD_FROM).order_by()
     # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
-    recent = [*long.filter(pk__gte=first)[:MAX_RECENT], *grown[:MAX_RECENT]]
+    recent = [*long.filter(pk__gte=first, pk__lt=last)[:MAX_RECENT], *grown[:MAX_RECENT]]
     behind: dict[UUID, None] = {}
     for session in recent:
         history = History(session)

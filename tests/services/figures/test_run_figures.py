@@ -1,7 +1,7 @@
 """Figures are computed from checkpoints, and equal those computed without them."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import DatabaseError, connection
@@ -15,6 +15,7 @@ from historyapp.services.figures import run_figures
 from historyapp.services.figures.run_figures import count_run
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import create_session
 from tests.services.drafts import act, answer, ask, failed, ok
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -229,6 +230,17 @@ def test_a_session_that_was_imported_or_has_grown_is_counted_ahead(
     assert run_figures.sessions_to_count() == []
     work(project, session, 10)
     assert run_figures.sessions_to_count() == [session.pk]
+
+
+def test_an_id_of_a_client_does_not_make_a_session_recent_for_ever(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 10)
+    chosen = create_session(project, id=UUID("9c5b94b1-35ad-49bb-b118-8e8fc24abf80"))
+    work(project, chosen, 12)
+    assert run_figures.sessions_to_count() == [chosen.pk], "it has grown just now"
+    Session.objects.update(last_entry_at=LONG_AGO)
+    assert run_figures.sessions_to_count() == []
 
 
 def test_a_fork_is_counted_from_the_checkpoints_that_it_shares(
