@@ -20,7 +20,15 @@ from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import as_uuid, read_fields, read_json, read_text, session_value, size_in_memory
+from historyapp.models.fields import (
+    as_uuid,
+    read_fields,
+    read_json,
+    read_text,
+    scanned_size,
+    session_value,
+    size_in_memory,
+)
 from historyapp.models.keys import ApiKey
 from historyapp.models.long_rows import long_rows
 from historyapp.models.projects import Project
@@ -165,7 +173,7 @@ def _log_row(row: tuple[int, str, datetime, int, str, str | bytes | None]) -> tu
     body = read_text(packed) if packed else "{}"
     kept = read_fields(metadata, WINDOW_KEYS)  # a window has many rows, and other metadata can be long
     log_row = LogRow(position, kind, as_aware(at), tokens, kept, load_dumped(body))
-    return log_row, size_in_memory(metadata) + size_in_memory(body)
+    return log_row, scanned_size(metadata) + size_in_memory(body)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:

@@ -1,6 +1,7 @@
 """Long bodies are stored compressed in SQLite; reading gives the same values."""
 
 import hashlib
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zstandard import ZstdCompressor
 
+from historyapp.core.json import dump_json, load_dumped
 from historyapp.models import Entry, Episode, fields
-from historyapp.models.fields import pack, pack_all, unpack
+from historyapp.models.fields import pack, pack_all, size_in_memory, unpack
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.outcomes import OUTCOME_COLUMNS as WORKED_OUT
@@ -135,3 +137,33 @@ def test_a_database_of_an_older_version_reads_the_same_before_and_after(history:
 def test_a_long_result_is_read_as_it_was_written(history: History) -> None:
     results = [entry.body for entry in history.entries() if entry.kind == "tool_results"]
     assert [body["results"][0]["outputs"] for body in results] == [LONG] * 3
+
+
+@pytest.mark.parametrize(
+    ("value", "at_most"),
+    [
+        ([], 1.5),
+        ({}, 1.5),
+        ([1], 1.5),
+        ("ab", 1.5),
+        ({"a": 1}, 1.5),
+        ({"a": [], "b": []}, 1.5),
+        ("abcdefgh", 5),
+        ({"abcdefghijklmnopqrst": 1}, 7),
+        (300, 4),
+        (1.5, 4),
+    ],
+)
+def test_many_short_values_count_with_the_memory_that_they_take(value: Any, at_most: float) -> None:
+    stored = dump_json([value] * 20_000)
+    tracemalloc.start()
+    loaded = load_dumped(stored)
+    taken = tracemalloc.get_traced_memory()[0] + len(stored)
+    tracemalloc.stop()
+    assert len(loaded) == 20_000
+    assert taken < at_most * size_in_memory(stored)
+
+
+def test_texts_count_with_their_length() -> None:
+    code = dump_json(["for item in items[1:]:\n    print(item, rows[item])\n" * 1_000])
+    assert size_in_memory(code) < 1.3 * len(code)
