@@ -16,6 +16,8 @@ from historyapp.core.text import clean
 from historyapp.models import Entry, Session, Summary
 from historyapp.services.summaries import increase_revisions
 
+AT_ONCE = 100
+"""Summaries that one transaction stores. With many rewinds, each takes milliseconds to locate."""
 _EntryKey = tuple[str, int]
 """A session and the position of one of its own entries."""
 
@@ -76,7 +78,7 @@ def with_positions(summary: AddSummary, first: int, last: int, made_at: int | No
 def write_summaries(
     session: Session, summaries: Sequence[AddSummary], tokens: Mapping[str, int], stored: StoredSummaries
 ) -> None:
-    """Stores up to about a thousand summaries of a session that the caller has locked.
+    """Stores up to :data:`AT_ONCE` summaries of a session that the caller has locked.
 
     Skips summaries that already exist, and those of ranges that are not in the session.
 

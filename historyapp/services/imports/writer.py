@@ -28,7 +28,7 @@ from historyapp.services.imports.limits import LongSteps
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
-from historyapp.services.imports.summaries import StoredSummaries, with_positions, write_summaries
+from historyapp.services.imports.summaries import AT_ONCE, StoredSummaries, with_positions, write_summaries
 from historyapp.services.list_columns import set_duration
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
@@ -223,8 +223,8 @@ class SessionWriter:
         if self._waiting:
             self.flush()
         waiting, self._summaries, self._summaries_size = self._summaries, [], 0
-        for start in range(0, len(waiting), BATCH_ENTRIES):
-            batch = [self._with_session_positions(row) for row in waiting[start : start + BATCH_ENTRIES]]
+        for start in range(0, len(waiting), AT_ONCE):
+            batch = [self._with_session_positions(row) for row in waiting[start : start + AT_ONCE]]
             tokens = {summary.text: count_tokens(summary.text) for summary in batch}
             stored = StoredSummaries(read_session(self.source.project, self.source.session_id), batch)
             with writing():

@@ -1,7 +1,8 @@
 """Summaries of a transcript: their steps, their age, and the cost of many."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -12,6 +13,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.imports import writer
 from historyapp.services.imports.files import import_file
+from historyapp.services.imports.summaries import write_summaries
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, answer, ask, ok
 from tests.services.scripts import SOURCE, Script, read, texts
@@ -109,6 +111,22 @@ def test_many_summaries_are_written_while_the_file_is_read(
         assert there == expected
     assert Summary.objects.count() == 8
     assert Entry.objects.count() == 2
+
+
+def test_a_transaction_stores_few_summaries(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = list[int]()
+
+    def noting(session: Session, batch: Sequence[AddSummary], *more: Any) -> None:
+        sizes.append(len(batch))
+        write_summaries(session, batch, *more)
+
+    monkeypatch.setattr(writer, "write_summaries", noting)
+    summaries = [AddSummary("s", 1, 2, f"summary {number}") for number in range(250)]
+    read(project, script, Append("s", act()), Append("s", ok()), *summaries)
+    assert sizes == [100, 100, 50]
+    assert Summary.objects.count() == 250
 
 
 def test_a_summary_made_later_is_added_to_an_imported_session(project: Project, script: Script) -> None:
