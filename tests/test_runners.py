@@ -124,7 +124,7 @@ def test_runs_that_wait_for_a_slow_model_delay_no_other_project(monkeypatch: pyt
             process_run(run, should_stop)
             return
         entered.release()
-        while not should_stop():
+        while not should_stop() and not release.is_set():
             time.sleep(0.01)
         release.wait(30)
 

@@ -4,11 +4,10 @@ Conventions differ. Input includes cached tokens in those of OpenAI and OpenTele
 Gemini's output does not include reasoning.
 """
 
+import json
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
-
-from historyapp.core.json import dump_plain
 
 MICRO = 1_000_000
 MAX_CALL_TOKENS = 10**10
@@ -80,7 +79,7 @@ class ModelTotals(NamedTuple):
 
 def names_fit(models: Collection[str]) -> bool:
     """Whether totals can list these models by name."""
-    return len(models) <= MAX_MODELS and sum(map(len, map(dump_plain, models))) <= MAX_MODEL_NAMES
+    return len(models) <= MAX_MODELS and sum(map(len, map(json.dumps, models))) <= MAX_MODEL_NAMES
 
 
 NO_CALLS = ModelTotals()
