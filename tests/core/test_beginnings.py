@@ -29,6 +29,8 @@ from historyapp.core.text import preview
 from tests.examples import examples
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
+FIELD_NAMES = st.text()
+"""Without lone surrogates: thoughts with such a name are refused."""
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
@@ -65,7 +67,7 @@ def test_the_beginning_of_calls_is_that_of_the_whole(calls: list[tuple[str, Any]
 
 
 @settings(max_examples=examples(300))
-@given(st.dictionaries(ANY_TEXT, VALUES, max_size=4))
+@given(st.dictionaries(FIELD_NAMES, VALUES, max_size=4))
 @example({"summary": "short", "plan": "long"})
 @example({"summary": " ", "plan": ["a"], "none": None})
 def test_the_beginning_of_thoughts_is_that_of_the_whole(fields: dict[str, Any]) -> None:
