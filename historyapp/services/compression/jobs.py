@@ -36,7 +36,7 @@ class ReadItems(NamedTuple):
     too_long: list[CompressionItem]
     """Items with more than :data:`MAX_BYTES`."""
     unread: list[CompressionItem]
-    """Items that were not read, because the others have so many bytes."""
+    """Items for a later call: those before them reached :data:`MAX_BYTES`."""
 
 
 class _Source(NamedTuple):
