@@ -10,7 +10,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.request_tokens import Part
 from historyapp.core.shell_output import shell_output
 from historyapp.core.text import preview
-from historyapp.core.usage import dollar_text
+from historyapp.core.usage import Usage, dollar_text
 from historyapp.models.takes import Take, takes
 from historyapp.services.recorded.changes import RequestChanges
 from historyapp.services.recorded.notes import (
@@ -55,6 +55,9 @@ class RecordedPanel:
     parts: list[BarPart]
     read: str
     """The share of the input that was read from a cache, as a percentage; empty if unknown."""
+    read_class: str
+    """``is-missed`` if the cache should have been read and was not, ``is-good`` if at least half of the input
+    was read from it, otherwise empty."""
     cache_facts: str
     cache_note: str
     cost_note: str
@@ -82,6 +85,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         size_note=_size_note(request),
         parts=_bar(request),
         read=f"{100 * reported.cache_read // reported.input} %" if reported else "",
+        read_class=_read_class(reported, changes),
         cache_facts=_cache_facts(request),
         cache_note=cache_note(request, changes),
         cost_note=cost_note(request, changes),
@@ -115,6 +119,12 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     if difference:
         parts.append(BarPart("difference", "difference from the bill", difference, "", "0", "0"))
     return parts
+
+
+def _read_class(usage: Usage | None, changes: RequestChanges | None) -> str:
+    if changes is not None and changes.is_missed:
+        return "is-missed"
+    return "is-good" if usage and 0 < usage.input <= 2 * usage.cache_read else ""
 
 
 def _cache_facts(request: RecordedRequest) -> str:

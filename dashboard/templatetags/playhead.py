@@ -12,7 +12,7 @@ from django.template import Context
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from dashboard.location import Location
@@ -77,6 +77,13 @@ def absolute(context: Context, address: str) -> str:
     """An address of this server as other programs need it."""
     request = context["request"]
     return f"{settings.PLAYHEAD_BASE_URL or f'{request.scheme}://{request.get_host()}'}{address}"
+
+
+@register.simple_tag
+def search_link(query: str) -> SafeString:
+    """A query as a link to its results in all sessions."""
+    address = reverse("search", query={"q": query})
+    return format_html('<a href="{}"><code>{}</code></a>', address, escape(query))
 
 
 @register.simple_tag

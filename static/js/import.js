@@ -4,6 +4,8 @@
 const form = document.querySelector("[data-import]");
 const reports = document.getElementById("reports");
 const list = document.getElementById("uploads");
+const ignoredNote = document.getElementById("ignored");
+const MAX_NAMED = 5; // of the files that are not imported
 const waiting = [];
 let busy = false;
 
@@ -24,7 +26,26 @@ async function dropped(transfer) {
   if (!entries.length) return [...transfer.files];
   const found = [];
   for (const entry of entries) found.push(...(await filesOf(entry)));
-  return found.filter((file) => /\.(jsonl|json|traj)$/i.test(file.name));
+  return found;
+}
+
+/** Imports the files whose names have an accepted end, and names the others. */
+function addDropped(files) {
+  const ends = form.elements.files.accept.split(",");
+  const isAccepted = (file) => ends.some((end) => file.name.toLowerCase().endsWith(end));
+  const ignored = files.filter((file) => !isAccepted(file)).map((file) => file.name);
+  showIgnored(ignored, ends);
+  add(files.filter(isAccepted));
+}
+
+function showIgnored(names, ends) {
+  ignoredNote.hidden = !names.length;
+  const shown = names.slice(0, MAX_NAMED).join(", ");
+  const others = names.length - MAX_NAMED;
+  const more = others > 0 ? ` and ${others.toLocaleString("en")} more` : "";
+  const accepted = `${ends.slice(0, -1).join(", ")} or ${ends.at(-1)}`;
+  const count = `${names.length.toLocaleString("en")} file${names.length === 1 ? "" : "s"}`;
+  ignoredNote.querySelector("span").textContent = `Not imported: ${count} whose names do not end in ${accepted}: ${shown}${more}.`;
 }
 
 function show(file) {
@@ -96,7 +117,7 @@ if (form) {
     document.addEventListener(name, (event) => {
       event.preventDefault();
       form.toggleAttribute("data-over", name === "dragover");
-      if (name === "drop") dropped(event.dataTransfer).then(add);
+      if (name === "drop") dropped(event.dataTransfer).then(addDropped);
     });
   }
 }

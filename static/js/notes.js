@@ -1,4 +1,4 @@
-// Bookmarks: the key B, and discarding steps that the page fetched before a note was saved.
+// Bookmarks: the key B, the mark in the step list, and discarding steps that the page fetched before a note was saved.
 
 const root = document.querySelector("[data-playhead]");
 
@@ -10,5 +10,15 @@ document.addEventListener("playhead:do", (event) => {
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.target.id !== "note" || !root) return;
   const answer = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
-  root.dataset.revision = answer.getElementById("note")?.dataset.revision ?? root.dataset.revision;
+  const note = answer.getElementById("note");
+  if (!note) return;
+  root.dataset.revision = note.dataset.revision;
+  markRow(note.dataset.noteStep, answer.querySelector("[data-note-mark]"));
 });
+
+/** Shows the mark at the step's row, if the list shows that step. Without a template, removes it. */
+function markRow(step, template) {
+  const number = document.querySelector(`#rows [data-step="${step}"] .n`);
+  number?.querySelector(".bookmark")?.remove();
+  if (template) number?.append(document.importNode(template.content, true));
+}

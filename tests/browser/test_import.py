@@ -34,10 +34,20 @@ def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_repor
     expect(page.locator(".report h2 bdi")).to_have_text(["chat.json", "noise.json", "again.json"])
     expect(page.locator(".report [role=alert]")).to_be_visible()
     assert [session.steps for session in Session.objects.all()] == [1, 1]
+    page.evaluate(
+        DROP, [["photo.PNG", "no text"], ["third.JSON", content], *([f"{n}.md", ""] for n in range(6))]
+    )
+    expect(page.locator("#ignored")).to_have_text(
+        "Not imported: 7 files whose names do not end in .jsonl, .json or .traj: "
+        "photo.PNG, 0.md, 1.md, 2.md, 3.md and 2 more."
+    )
+    expect(uploads).to_have_count(4)
+    expect(uploads.last).to_have_text("third.JSON" + "done")
     page.route("**/imports", lambda route: route.fulfill(status=413, body="too large"))
     page.evaluate(DROP, [["large.json", content]])
     expect(uploads.last).to_contain_text("not imported: the server answered with an error (413)")
-    assert Session.objects.count() == 2
+    expect(page.locator("#ignored")).to_be_hidden()
+    assert Session.objects.count() == 3
     report = page.locator(".report").first
     expect(report).to_contain_text("Hello?")
     expect(report.get_by_role("link")).to_have_attribute("href", re.compile("^/sessions/"))

@@ -15,12 +15,17 @@ def session(page: Page, server: str) -> Session:
 def test_a_key_bookmarks_a_step_and_its_note_stays_when_the_playhead_comes_back(
     page: Page, session: Session
 ) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.goto(page_of(session, "?step=3"))
+    assert _is_filled(page) is False
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".step-head h2")).to_contain_text("2")
     page.keyboard.press("b")
     expect(page.locator("#rows .bookmark-2")).to_be_visible()
     expect(page.locator("#note")).to_contain_text("Bookmarked by alice")
+    expect(page.locator("#note [data-note-mark]")).to_have_count(0)
+    assert _is_filled(page) is True
     page.keyboard.press("b")
     expect(page.locator("#rows .bookmark-2")).to_have_count(0)
     expect(page.locator("#note")).not_to_contain_text("Bookmarked")
@@ -36,6 +41,24 @@ def test_a_key_bookmarks_a_step_and_its_note_stays_when_the_playhead_comes_back(
     expect(page.locator(".note-text")).to_have_text("Why b\nhere?")
     expect(page.locator("#rows .bookmark-2")).to_have_attribute("title", "Why b\nhere?")
     assert StepNote.objects.get().text == "Why b\nhere?"
+    assert complaints == []
+
+
+def _is_filled(page: Page) -> bool:
+    """Whether the first icon of the step's note is the one of a step that has a bookmark."""
+    return (page.locator("#note use").first.get_attribute("href") or "").endswith("#bookmarked")
+
+
+def test_a_step_that_a_filtered_list_does_not_show_is_bookmarked_without_an_error(
+    page: Page, session: Session
+) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(page_of(session, "?step=2&status=error"))
+    page.keyboard.press("b")
+    expect(page.locator("#note")).to_contain_text("Bookmarked by alice")
+    expect(page.locator("#rows .bookmark")).to_have_count(0)
+    assert complaints == []
 
 
 def test_letters_go_into_the_form_after_tags_are_edited(page: Page, session: Session) -> None:

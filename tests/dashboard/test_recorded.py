@@ -109,6 +109,20 @@ def test_an_unknown_window_has_no_size_without_usage(alice: Client, project: Pro
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 
+@pytest.mark.parametrize(
+    ("read", "marked"),
+    [(0, "0 %"), (20_000, "22 %"), (60_000, '<span class="saw-read is-good">68 %')],
+)
+def test_a_cache_is_green_only_if_most_of_the_input_was_read_from_it(
+    alice: Client, project: Project, read: int, marked: str
+) -> None:
+    session = create_session(project, names={"model": MODEL})
+    append(project, session.pk, [ask("Repair the totals."), billed(87_605, read)])
+    shown = html(fragment(alice, address(session, "?step=1")))
+    assert marked in shown
+    assert ("is-good" in shown) == ("is-good" in marked)
+
+
 def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
     assert re.search(r"system, tools \(unseen\) 86,99\d 99 % user input \d 0 % assistant 9 0 %", shown)

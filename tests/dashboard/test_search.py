@@ -144,3 +144,13 @@ def test_suggestions_are_escaped(alice: Client, searched_session: Session) -> No
     shown = html(alice.get("/search/suggestions?q=title:"))
     assert 'data-text="title:&quot;Mend the hooks&quot;"' in shown
     assert "<b>" not in html(alice.get("/search/suggestions?q=zebr"))
+
+
+def test_examples_of_the_help_are_links_to_their_results(alice: Client, searched_session: Session) -> None:
+    page = alice.get("/search").content.decode()
+    examples = re.findall(r'<dt><a href="([^"]+)"><code>([^<]+)</code></a></dt>', page)
+    assert len(examples) == 9
+    for address, query in examples:
+        results = alice.get(address.replace("&amp;", "&"))
+        assert results.status_code == 200
+        assert f'value="{query}"' in results.content.decode()
