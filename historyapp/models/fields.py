@@ -18,7 +18,7 @@ from zstandard import (
     frame_content_size,
 )
 
-from historyapp.core.json import dump_json, load_dumped, load_fields
+from historyapp.core.json import dump_json, dumped_fields, load_dumped, load_fields
 from historyapp.core.text import fold
 from historyapp.models.long_rows import count_read
 
@@ -62,8 +62,10 @@ _VALUE = 8
 """Bytes counted for each comma: many short values take more memory than one long text."""
 _SPARSE = 32
 """A text with fewer commas than one in this many characters holds few values."""
-_DENSE, _OBJECT, _EACH = 6, 3, 64
-"""A list or string for each six characters takes 64 bytes more than its text; an object as much as three."""
+_EACH, _OBJECT = 64, 3
+"""Bytes that a list or a string takes in addition to its text. An object takes as much as three of them."""
+_DENSE = 6
+"""These bytes count for a text with a list or a string in fewer than this many characters."""
 _SHORT = 200
 """The minimum length of a text to compress: shorter texts hardly get smaller."""
 _MANY = 8
@@ -175,23 +177,34 @@ def unpacked_size(stored: str | bytes) -> int:
     return len(stored) if isinstance(stored, str) else max(frame_content_size(stored), len(stored))
 
 
-def scanned_size(text: str) -> int:
-    """The bytes that count for a stored text of which only some fields are loaded."""
-    return len(text) + _VALUE * text.count(",")
-
-
 def size_in_memory(text: str) -> int:
     """About the number of bytes that a stored text takes in memory, as text and as values.
 
-    Values take at most four to seven times as much. Commas and brackets within strings count too: a scan that
-    leaves them out takes too long.
+    Values may take up to seven times as much. JSON within a string, such as a tool's output, is one value:
+    its quotes are escaped, so its strings and objects do not count. Its commas and square brackets do,
+    because a scan that leaves them out takes too long.
     """
     commas = text.count(",")
+    return len(text) + _VALUE * commas + _size_of_short_values(text, commas)
+
+
+def size_of_fields(text: str, names: tuple[str, ...]) -> int:
+    """As :func:`size_in_memory`, for a stored object of which only some fields are loaded."""
+    commas = text.count(",")
     size = len(text) + _VALUE * commas
-    if commas * _SPARSE < len(text):
+    if not names or not _size_of_short_values(text, commas):
         return size
-    values = text.count("[") + text.count('"') // 2 + _OBJECT * text.count("{")
-    return size + _EACH * values if values * _DENSE > len(text) else size
+    return size + sum(_size_of_short_values(field, field.count(",")) for field in dumped_fields(text, names))
+
+
+def _size_of_short_values(text: str, commas: int) -> int:
+    """The bytes that count for lists, objects and strings in addition to their text, if there are many."""
+    if commas * _SPARSE < len(text):
+        return 0
+    strings = (text.count('"') - text.count('\\"')) // 2
+    objects = text.count('{"') + text.count("{}")
+    values = text.count("[") + strings + _OBJECT * objects
+    return _EACH * values if values * _DENSE > len(text) else 0
 
 
 def read_text(stored: str | bytes) -> str:
@@ -209,7 +222,7 @@ def read_json(stored: str) -> Any:
 
 def read_fields(stored: str, names: tuple[str, ...]) -> dict[str, Any]:
     """As :func:`read_json`, but loads only some fields of an object."""
-    count_read(scanned_size(stored))
+    count_read(size_of_fields(stored, names))
     return load_fields(stored, names)
 
 

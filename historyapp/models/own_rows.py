@@ -9,7 +9,7 @@ from historyapp.core import entries as core
 from historyapp.core.json import load_dumped, load_fields
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import spans_between
-from historyapp.models.fields import scanned_size, session_value, size_in_memory, unpack
+from historyapp.models.fields import session_value, size_in_memory, size_of_fields, unpack
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sql import as_aware
 
@@ -78,7 +78,8 @@ def _own_row(row: tuple[Any, ...], keys: tuple[str, ...] | None) -> OwnRow:
     """Not in the generator, which would hold the texts of the row while it reads the next one."""
     position, kind, created_at, packed, tokens, totals, metadata = row
     text = unpack(packed)
-    size = size_in_memory(text) + (size_in_memory(metadata) if keys is None else scanned_size(metadata))
+    size = size_in_memory(metadata) if keys is None else size_of_fields(metadata, keys)
+    size += size_in_memory(text)
     body = load_dumped(text)
     loaded = load_dumped(metadata) if keys is None else load_fields(metadata, keys)
     return OwnRow(position, kind, as_aware(created_at), body, tokens, load_dumped(totals), loaded, size)

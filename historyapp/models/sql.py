@@ -16,21 +16,21 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 
 from historyapp.core.entries import Entry, load_body
-from historyapp.core.json import load_dumped
+from historyapp.core.json import load_dumped, load_fields
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
 from historyapp.models.fields import (
     as_uuid,
-    read_fields,
     read_json,
     read_text,
-    scanned_size,
     session_value,
     size_in_memory,
+    size_of_fields,
+    unpack,
 )
 from historyapp.models.keys import ApiKey
-from historyapp.models.long_rows import long_rows
+from historyapp.models.long_rows import count_read, long_rows
 from historyapp.models.projects import Project
 from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import RARE_KINDS, Session
@@ -170,10 +170,11 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, in
 
 def _log_row(row: tuple[int, str, datetime, int, str, str | bytes | None]) -> tuple[LogRow, int]:
     position, kind, at, tokens, metadata, packed = row
-    body = read_text(packed) if packed else "{}"
-    kept = read_fields(metadata, WINDOW_KEYS)  # a window has many rows, and other metadata can be long
-    log_row = LogRow(position, kind, as_aware(at), tokens, kept, load_dumped(body))
-    return log_row, scanned_size(metadata) + size_in_memory(body)
+    body = unpack(packed) if packed else "{}"
+    size = size_of_fields(metadata, WINDOW_KEYS) + size_in_memory(body)
+    count_read(size)
+    kept = load_fields(metadata, WINDOW_KEYS)  # a window has many rows, and other metadata can be long
+    return LogRow(position, kind, as_aware(at), tokens, kept, load_dumped(body)), size
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:

@@ -24,6 +24,7 @@ from historyapp.core.json import (
     depth_exceeds,
     dump_json,
     dump_plain,
+    dumped_fields,
     holds_more_values,
     is_longer,
     json_text,
@@ -273,7 +274,9 @@ def test_a_limit_is_checked_without_writing_a_large_value(value: object) -> None
 )
 def test_some_fields_of_an_object_are_read(value: dict[str, Any]) -> None:
     names = ("model", "source")
-    assert load_fields(dump_json(value), names) == {name: value[name] for name in names if name in value}
+    expected = {name: value[name] for name in names if name in value}
+    assert load_fields(dump_json(value), names) == expected
+    assert dumped_fields(dump_json(value), names) == [*map(dump_json, expected.values())]
 
 
 def test_a_text_that_is_not_json_has_no_fields() -> None:

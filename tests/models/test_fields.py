@@ -19,7 +19,7 @@ from zstandard import ZstdCompressor
 
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.models import Entry, Episode, fields
-from historyapp.models.fields import pack, pack_all, size_in_memory, unpack
+from historyapp.models.fields import pack, pack_all, size_in_memory, size_of_fields, unpack
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.outcomes import OUTCOME_COLUMNS as WORKED_OUT
@@ -167,3 +167,16 @@ def test_many_short_values_count_with_the_memory_that_they_take(value: Any, at_m
 def test_texts_count_with_their_length() -> None:
     code = dump_json(["for item in items[1:]:\n    print(item, rows[item])\n" * 1_000])
     assert size_in_memory(code) < 1.3 * len(code)
+
+
+def test_json_within_a_text_counts_as_a_text() -> None:
+    points = dump_json([{"x": number % 10, "y": 1} for number in range(10_000)])
+    assert size_in_memory(dump_json({"outputs": points})) < 2.5 * len(points)
+
+
+def test_short_values_count_in_the_fields_that_are_loaded() -> None:
+    lists: dict[str, Any] = {"usage": [[]] * 10_000, "other": 1}
+    stored = dump_json(lists)
+    assert size_of_fields(stored, ("usage",)) > 64 * 10_000
+    assert size_of_fields(stored, ("other",)) == size_of_fields(stored, ()) < 12 * 10_000
+    assert size_of_fields(dump_json({"other": "\ud800", **lists}), ("usage",)) > 64 * 10_000
