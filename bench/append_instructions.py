@@ -23,6 +23,7 @@ django.setup()
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
+from historyapp import wsgi  # sets the limits of a web process
 from historyapp.models import Project
 from historyapp.services.keys import create_key
 

@@ -20,7 +20,7 @@ from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
 
 from historyapp.services import queue as table
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Channel(virtual.Channel):
             raise Empty
         try:
             message = self._next(queue)
-        except (DatabaseError, InterfaceError, StorageFailed) as error:
+        except (DatabaseError, InterfaceError, ServerUnavailable) as error:
             self._note_outage(error)
             raise Empty from error
         if self._outage:
@@ -113,7 +113,7 @@ class Channel(virtual.Channel):
         """Puts back a message that the worker has taken but not started when it stops."""
         try:
             super()._restore(message)
-        except (DatabaseError, InterfaceError, StorageFailed) as error:
+        except (DatabaseError, InterfaceError, ServerUnavailable) as error:
             log.warning("A message could not be put back; the sweep finds its run: %s", error)
 
     def _purge(self, queue: str) -> int:
@@ -129,4 +129,9 @@ class Transport(virtual.Transport):
     default_port = 0
     driver_type = "sql"  # Celery sends no events over SQL transports
     driver_name = "playhead"
-    connection_errors = (*virtual.Transport.connection_errors, DatabaseError, InterfaceError, StorageFailed)
+    connection_errors = (
+        *virtual.Transport.connection_errors,
+        DatabaseError,
+        InterfaceError,
+        ServerUnavailable,
+    )

@@ -24,7 +24,7 @@ from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.search.index import projects_to_index
 from historyapp.services.transactions import waiting_briefly
 from historyapp.services.workers import record_worker, remove_worker
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import ServerUnavailable
 
 LOOK_SECONDS = 1.0
 """Seconds between two checks for work."""
@@ -58,7 +58,7 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
             duties.attempt("look for work", look)
         stopping.wait(LOOK_SECONDS)
     # If this fails, the registration expires after a minute.
-    with suppress(DatabaseError, InterfaceError, StorageFailed):
+    with suppress(DatabaseError, InterfaceError, ServerUnavailable):
         remove_worker(worker_id)
     connection.close()
 

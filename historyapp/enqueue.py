@@ -23,7 +23,7 @@ from historyapp.services.names.index import catch_up, indexed_up_to
 from historyapp.services.queue import put
 from historyapp.services.transactions import waiting_briefly
 from historyapp.task_message import task_message
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def send(task: str, ids: Iterable[UUID], consequence: str) -> None:
             _send_to_redis(task, arguments)
         else:
             put(QUEUE, *[task_message(task, argument, QUEUE) for argument in arguments])
-    except (OSError, Error, StorageFailed) as error:
+    except (OSError, Error, ServerUnavailable) as error:
         log.warning("The broker cannot be reached; %s: %s", consequence, error)
 
 
@@ -150,7 +150,7 @@ def index_names_of(history: History) -> bool:
     try:
         with waiting_briefly(READ_WAIT_SECONDS):
             is_complete = catch_up(history.lineage)
-    except (Error, StorageFailed) as error:
+    except (Error, ServerUnavailable) as error:
         log.warning("The index of names cannot be stored: %s", error)
         return False
     if not is_complete:

@@ -14,6 +14,8 @@ ProcessCollector("playhead", registry=registry)
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
 """Upper bounds of the latency buckets: from an append to a model call."""
+WRITE_SECONDS = (0.01, 0.1, 1, 5)
+"""Upper bounds of the buckets of write transactions."""
 _METHODS = frozenset(("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"))
 UNKNOWN_ROUTE = "unknown"
 """The route of requests to addresses that do not exist, and of static files."""
@@ -29,6 +31,12 @@ _latency = Histogram(
     "Seconds until the response was ready; for streams, until it started.",
     ("method", "route"),
     buckets=SECONDS,
+    registry=registry,
+)
+_writes = Histogram(
+    "playhead_write_transaction_seconds",
+    "Seconds that write transactions took. On SQLite, others could not write meanwhile.",
+    buckets=WRITE_SECONDS,
     registry=registry,
 )
 _entries = Counter("playhead_entries_appended", "Entries appended to the log.", registry=registry)
@@ -60,3 +68,8 @@ def _series(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
 def count_entries(number: int) -> None:
     """Counts entries whose transaction has been committed."""
     _entries.inc(number)
+
+
+def count_write(seconds: float) -> None:
+    """Counts a write transaction that took this long."""
+    _writes.observe(seconds)

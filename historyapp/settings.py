@@ -74,6 +74,14 @@ if PLAYHEAD_BASE_URL:
 
 DATABASES = {"default": database(PLAYHEAD_HOME)}
 PLAYHEAD_WRITE_SECONDS = env.number("PLAYHEAD_WRITE_SECONDS", default=20, maximum=3600)
+PLAYHEAD_TRANSACTION_SECONDS = env.number(
+    "PLAYHEAD_TRANSACTION_SECONDS", default=max(1, min(5, PLAYHEAD_WRITE_SECONDS // 2)), maximum=3600
+)
+if env.text("PLAYHEAD_TRANSACTION_SECONDS") and PLAYHEAD_TRANSACTION_SECONDS >= PLAYHEAD_WRITE_SECONDS:
+    raise ImproperlyConfigured(
+        f"PLAYHEAD_TRANSACTION_SECONDS is {PLAYHEAD_TRANSACTION_SECONDS}. It must be less than "
+        f"PLAYHEAD_WRITE_SECONDS, which is {PLAYHEAD_WRITE_SECONDS}: a write waits no longer for another one."
+    )
 PLAYHEAD_STATEMENT_SECONDS = env.number("PLAYHEAD_STATEMENT_SECONDS", default=60, maximum=3600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # The cache stores until when providers asked to wait. Workers share it.

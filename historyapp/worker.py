@@ -25,6 +25,7 @@ from historyapp.evaluators import EVALUATORS
 from historyapp.indexers import INDEXERS, find_waiting_indexes
 from historyapp.runners import RUNNERS, find_waiting_runs
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
+from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.search.index import projects_to_index
 from historyapp.tasks import is_busy, send_due_webhooks, start_due_runs, sweep
 from historyapp.work_threads import stopping
@@ -59,6 +60,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
     """Works until :func:`stop_worker` is called, or until there was no work for ``idle_seconds``."""
     os.nice(NICENESS)  # on Linux, it applies to this thread and the threads that it starts
     os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # URL checks load the API and the pages
+    limit_transactions()
     _remove_file_queue()
     announce_changes()
     look = _look(idle_seconds)

@@ -57,9 +57,11 @@ def _known_match(path: str) -> ResolverMatch:
 
 def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
+    from historyapp.services.long_transactions import limit_transactions
     from historyapp.services.statement_limits import limit_run_time
 
     connection_created.connect(limit_run_time)
+    limit_transactions()
     pages, api = WSGIHandler(), ApiHandler()
     # The next request sets its own URLconf, and neither kind of cache has anything to close.
     request_finished.disconnect(reset_urlconf)

@@ -12,6 +12,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core import language
 from historyapp.models import changes
+from historyapp.services import long_transactions
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
 from tests.installation import light_processes, migrated
@@ -94,6 +95,12 @@ def _the_log_can_be_emptied_after_a_test(request: pytest.FixtureRequest) -> Iter
         cursor.execute("INSERT INTO historyapp_retentionpass (opened_at) VALUES (CURRENT_TIMESTAMP)")
         cursor.execute("DELETE FROM historyapp_entry")
         cursor.execute("DELETE FROM historyapp_retentionpass")
+
+
+@pytest.fixture(autouse=True)
+def _transactions_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing ``historyapp.wsgi`` sets one, which a test on a busy machine could reach."""
+    monkeypatch.setattr(long_transactions._Process, "seconds", None)
 
 
 @pytest.fixture(scope="module")

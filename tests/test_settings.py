@@ -86,3 +86,15 @@ def test_no_page_may_run_inline_scripts_or_be_framed() -> None:
     directives = settings()["CONTENT_SECURITY_POLICY"]["DIRECTIVES"]
     assert not any("unsafe" in str(source) for sources in directives.values() for source in sources)
     assert directives["default-src"] == directives["frame-ancestors"] == ["'none'"]
+
+
+def test_a_transaction_may_take_less_time_than_writes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings()["PLAYHEAD_TRANSACTION_SECONDS"] == 5
+    monkeypatch.setenv("PLAYHEAD_WRITE_SECONDS", "4")
+    assert settings()["PLAYHEAD_TRANSACTION_SECONDS"] == 2
+    monkeypatch.setenv("PLAYHEAD_TRANSACTION_SECONDS", "3")
+    assert settings()["PLAYHEAD_TRANSACTION_SECONDS"] == 3
+    for value in ("4", "9", "0", "soon"):
+        monkeypatch.setenv("PLAYHEAD_TRANSACTION_SECONDS", value)
+        with pytest.raises(ImproperlyConfigured, match="PLAYHEAD_TRANSACTION_SECONDS"):
+            settings()

@@ -14,7 +14,7 @@ from ninja.security.base import AuthBase
 from historyapp.api.fields import not_found
 from historyapp.models import ApiKey, Session
 from historyapp.services.keys import find_key, record_use
-from historyapp.wire.problems import Forbidden, StorageFailed, Unauthenticated
+from historyapp.wire.problems import Forbidden, ServerUnavailable, Unauthenticated
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class BearerKey(AuthBase):
             raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}. Use another one.")
         try:
             record_use(key, now)
-        except (DatabaseError, StorageFailed):
+        except (DatabaseError, ServerUnavailable):
             # The time of last use is not important enough to fail the request.
             log.warning("The time of a key's last use could not be stored", exc_info=True)
         check_scope(key, SCOPES[request.method or "GET"])

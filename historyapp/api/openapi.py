@@ -16,6 +16,7 @@ from ninja.operation import Operation
 
 from historyapp.api.problems import DECLARED
 from historyapp.core.errors import Invalid, NotFound, PlayheadError
+from historyapp.wire.problem_document import Problem
 from historyapp.wire.problems import (
     MEDIA_TYPE,
     PROBLEM_TYPES,
@@ -28,10 +29,10 @@ from historyapp.wire.problems import (
     LengthRequired,
     Malformed,
     NotValid,
-    Problem,
     ProblemType,
     ServerUnavailable,
     TooLarge,
+    TransactionTooLong,
     Unauthenticated,
     UnsupportedMediaType,
 )
@@ -132,6 +133,8 @@ def problem_types(operation: Operation) -> list[ProblemType]:
         errors.update(_WITH_SESSION)
     if "POST" in operation.methods:
         errors.add(Invalid)  # an Idempotency-Key that was used for another request
+    if not {"POST", "PATCH", "PUT", "DELETE"}.isdisjoint(operation.methods):
+        errors.add(TransactionTooLong)
     if not {"POST", "PATCH", "PUT"}.isdisjoint(operation.methods):
         errors.update(_WITH_BODY)
     return [type for type in PROBLEM_TYPES if type.error in errors]

@@ -27,6 +27,7 @@ from historyapp.wire.problems import (
     ServerUnavailable,
     StorageFailed,
     TooLarge,
+    TransactionTooLong,
     Unauthenticated,
     problem_type,
 )
@@ -77,7 +78,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     headers = {}
     if isinstance(expected, ServerUnavailable):
         headers = {"Retry-After": str(expected.retry_after or 1)}
-        if not isinstance(expected, StorageFailed):  # which is in the log already
+        if not isinstance(expected, (StorageFailed, TransactionTooLong)):  # which are in the log already
             log.warning("%s %s: the database is not available", request.method, request.path, exc_info=error)
     elif isinstance(expected, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, expected.detail)

@@ -4,6 +4,7 @@ On SQLite they use the driver's own connection. Django makes a cursor with two w
 and translates its placeholders again, which takes longer than SQLite takes to insert a short row.
 """
 
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from sqlite3 import Connection, register_adapter
@@ -12,6 +13,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from historyapp.models.fields import on_sqlite
+from historyapp.models.transaction_limits import TransactionLimit
 
 # The driver looks for an adapter of each value that is not a text, a number or a bytearray. Without one it
 # raises an exception and drops it, which takes longer than inserting a short value.
@@ -57,8 +59,13 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
 
 def _driver_connection(database: Any) -> Connection | None:
     """SQLite's connection. None on PostgreSQL, or if Django has to log or refuse statements."""
-    if not on_sqlite() or database.execute_wrappers or database.queries_logged or database.needs_rollback:
+    if not on_sqlite() or database.queries_logged or database.needs_rollback:
         return None
+    if wrappers := database.execute_wrappers:
+        if len(wrappers) > 1 or type(wrappers[0]) is not TransactionLimit:
+            return None
+        if time.monotonic() > wrappers[0].until:
+            wrappers[0].refuse()
     if database.connection is None:  # checked here: ensure_connection first looks for an event loop
         database.ensure_connection()
     direct: Connection = database.connection

@@ -33,7 +33,7 @@ from historyapp.services.changes import record_refusal
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CapReached, StorageFailed
+from historyapp.wire.problems import CapReached, ServerUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class Reservation:
                 if row is not None:  # otherwise it has expired
                     row.delete()
                     self._correct(row, 0 if cost is None else cost - self.attempt_cost)
-        except (OperationalError, InterfaceError, StorageFailed) as error:
+        except (OperationalError, InterfaceError, ServerUnavailable) as error:
             # The response is paid for and must not be lost with it.
             log.warning("The reserved maximum of a model call of %s counts: %s", self.payer.session_id, error)
         self.id = None

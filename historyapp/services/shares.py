@@ -25,7 +25,7 @@ from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import ServerUnavailable
 
 DEFAULT_DAYS = 30
 INVALID_LINK = "This link is not valid, has expired or was revoked. Ask the person who sent it for a new one."
@@ -137,7 +137,7 @@ def count_opening(share: ShareLink) -> None:
             if not share.opened:
                 session, detail = share.session, {"share": str(share.pk)}
                 add_audit_record(session.project_id, "share link", "open share", session.pk, detail)
-    except (DatabaseError, StorageFailed):
+    except (DatabaseError, ServerUnavailable):
         # The count is not important enough to fail the request.
         log.warning("The opening of a link could not be counted", exc_info=True)
 

@@ -12,6 +12,8 @@ from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
 from historyapp.services.faults import clear_fault, refuse_damaged
+from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
+from historyapp.wire.problems import TransactionTooLong
 
 queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 """The seconds that this request has waited for a thread. They reduce the time that it waits for other
@@ -49,6 +51,8 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
     Raises:
         OperationalError: when other writers take longer.
         DatabaseCorrupt: when the database is known to be damaged.
+        TransactionTooLong: when the outermost transaction of a server process takes longer than
+            ``PLAYHEAD_TRANSACTION_SECONDS``, unless only its commit is left. Nothing is stored.
     """
     max_wait = _max_wait.get() if max_wait is None else max_wait
     joined = _joined_writes.get()
@@ -113,8 +117,25 @@ _joined_writes: ContextVar[_JoinedWrites | None] = ContextVar("joined_writes", d
 @contextmanager
 def _write_transaction(max_wait: float | None) -> Iterator[None]:
     refuse_damaged()
-    with _sqlite_transaction(max_wait) if on_sqlite() else _postgres_transaction(max_wait):
-        yield
+    limit, is_ended = None, False
+    try:
+        with _sqlite_transaction(max_wait) if on_sqlite() else _postgres_transaction(max_wait):
+            limit = begin_limit()
+            try:
+                yield
+                if limit is not None and limit.is_lost():
+                    raise limit.error()
+            except Exception as error:
+                is_ended = limit is not None and limit.is_lost(error)
+                if limit is None or not is_ended or isinstance(error, TransactionTooLong):
+                    raise
+                raise limit.error() from error
+            finally:
+                if limit is not None:
+                    end_limit(limit)
+    finally:
+        if limit is not None:
+            record_transaction(limit, is_ended=is_ended)
     clear_fault()
 
 

@@ -5,18 +5,14 @@ Each is sent as a problem document (RFC 9457). docs/errors.md is generated from 
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
-
 from historyapp.core.errors import (
     AddressNotAllowed,
     Conflict,
-    FieldError,
     Invalid,
     NotFound,
     PlayheadError,
     UnreadableTranscript,
 )
-from historyapp.wire.base import with_example
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_PAGE = "/docs/errors"
@@ -169,6 +165,12 @@ class DatabaseLocked(StorageFailed):
 
 class DatabaseUnreachable(StorageFailed):
     code = "database-unreachable"
+
+
+class TransactionTooLong(ServerUnavailable):
+    """Storing the request took too long. Others cannot write meanwhile."""
+
+    code = "transaction-too-long"
 
 
 class TooManyRequests(ServerUnavailable):
@@ -354,6 +356,13 @@ PROBLEM_TYPES = (
         "again with the same `Idempotency-Key` after the number of seconds in `Retry-After`.",
     ),
     ProblemType(
+        TransactionTooLong, 503, "Transaction too long",
+        "Storing the request took longer than `PLAYHEAD_TRANSACTION_SECONDS`.",
+        "Nothing was stored, because other writes have to wait meanwhile. Send less at once, in several "
+        "requests. If the request is small already, the server is overloaded: send it again after the "
+        "number of seconds in `Retry-After`.",
+    ),
+    ProblemType(
         ServerFailed, 500, "Internal error", "The server failed to carry out the request.",
         "The server's log has the reason. Please report the error.",
     ),
@@ -374,26 +383,3 @@ def error_class(code: str, status: int) -> type[PlayheadError]:
         return ServerUnavailable
     by_status = {type.status: type.error for type in reversed(PROBLEM_TYPES)}
     return by_status.get(status, Malformed if 400 <= status < 500 else ServerFailed)
-
-
-class Problem(BaseModel):
-    """What went wrong (RFC 9457). Additional fields have values that a program can use."""
-
-    model_config = with_example({
-        "type": f"{ERRORS_PAGE}#conflict", "title": "Conflict", "status": 409,
-        "detail": "expected_position is 3, but the session's head is 5. "
-        "Read what has been appended since and try again.",
-        "head": 5,
-    })  # fmt: skip
-
-    type: str = Field(description="Identifies the kind of problem. Stable.")
-    title: str
-    status: int
-    detail: str = Field(description="What is wrong with this request, and what to do.")
-    errors: list[FieldError] = Field(
-        default=[],
-        description=f"Where parameters or fields are not valid: the first {MAX_FIELD_ERRORS}.",
-    )
-    request_id: str = Field(
-        default="", description="For status 500 and above: the request's id in the server's log."
-    )

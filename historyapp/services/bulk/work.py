@@ -20,7 +20,7 @@ from historyapp.services.faults import concerns_data
 from historyapp.services.sessions import change_session
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import StorageFailed, TransactionTooLong
 
 log = logging.getLogger(__name__)
 
@@ -39,21 +39,39 @@ def process_bulk_action(
         wake: wakes workers for a compression run that was started.
     """
     while not should_stop():
+        item = _carry_out_next(action_id)
+        if item is None:
+            return True
+        if item.run_id is not None and item.state == BulkItem.State.DONE:
+            wake(item.run_id)
+    return False
+
+
+def _carry_out_next(action_id: UUID) -> BulkItem | None:
+    """Changes the next waiting session. Returns None if none is waiting, and ends the action."""
+    item: BulkItem | None = None
+    try:
         with writing():
             action = BulkAction.objects.select_for_update().filter(pk=action_id).first()
             if action is None or action.state != BulkAction.State.RUNNING:
-                return True
+                return None
             item = action.items.filter(state=BulkItem.State.WAITING).order_by("number").first()
             if item is None:
                 action.state, action.finished_at = BulkAction.State.FINISHED, timezone.now()
                 action.save(update_fields=("state", "finished_at"))
-                return True
+                return None
             item.state, item.reason = _carry_out(action, item)
             item.reason = item.reason[:1000]
             item.save(update_fields=("state", "reason", "run_id"))
-        if item.run_id is not None and item.state == BulkItem.State.DONE:
-            wake(item.run_id)
-    return False
+    except TransactionTooLong as error:
+        if item is None:
+            raise
+        log.error("The action on session %s took too long.", item.session_id)
+        item.state = BulkItem.State.FAILED
+        with writing():
+            waiting = BulkItem.objects.filter(pk=item.pk, state=BulkItem.State.WAITING)
+            waiting.update(state=item.state, reason=error.detail[:1000])
+    return item
 
 
 def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:

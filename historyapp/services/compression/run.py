@@ -31,7 +31,7 @@ from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
 from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ class _RunWorker:
         while True:
             try:
                 return store_results(self._run.pk, self._owner, self._results)
-            except (OperationalError, InterfaceError, StorageFailed) as error:
+            except (OperationalError, InterfaceError, ServerUnavailable) as error:
                 if not self._summariser.calls_model or time.monotonic() >= until:
                     raise
                 log.warning("The results of the run %s wait for the database: %s", self._run.pk, error)

@@ -27,7 +27,7 @@ from historyapp.models.history import History
 from historyapp.models.own_rows import live_rows
 from historyapp.models.sql import WINDOW_KEYS
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import StorageFailed
+from historyapp.wire.problems import ServerUnavailable
 
 INTERVAL = 250
 """The number of steps between two checkpoints."""
@@ -87,7 +87,7 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
     """
     counted = _count(history, seconds)
     # Checkpoints only save time, so a full disk must not break the page.
-    with suppress(DatabaseError, StorageFailed):
+    with suppress(DatabaseError, ServerUnavailable):
         store_checkpoints(counted.checkpoints)
     return CountedRun(counted.figures, history.steps)
 

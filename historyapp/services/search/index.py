@@ -18,7 +18,7 @@ from historyapp.models.fields import on_sqlite
 from historyapp.models.search_steps import ReadCount, ReadingStopped, documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
 from historyapp.services.transactions import waiting_briefly, writing
-from historyapp.wire.problems import CursorExpired, StorageFailed
+from historyapp.wire.problems import CursorExpired, ServerUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def catch_up_for_search(project: UUID) -> bool:
     try:
         with waiting_briefly(READ_SECONDS):
             return catch_up(project, lambda: time.monotonic() > end, ReadCount(MAX_READ_BY_SEARCH))
-    except (DatabaseError, StorageFailed) as error:
+    except (DatabaseError, ServerUnavailable) as error:
         log.warning("The search index cannot be written: %s", error)
         return False
 

@@ -24,6 +24,7 @@ from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import add_deliveries
 from historyapp.services.webhooks.sending import Attempt, send
 from historyapp.services.webhooks.signing import headers_of
+from historyapp.wire.problems import TransactionTooLong
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
     webhook = _claim(webhook_id, claim)
     if webhook is None:
         return
-    end = time.monotonic() + TURN_SECONDS
+    end, is_too_long = time.monotonic() + TURN_SECONDS, False
     sent: int | None = 0
     try:
         while not should_stop() and time.monotonic() < end:
@@ -66,8 +67,12 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
                 sent = _send_due(webhook, claim, lambda: should_stop() or time.monotonic() >= end)
             if not sent and not has_more:
                 break
+    except TransactionTooLong:
+        is_too_long = True  # the webhook waits until its claim expires: others cannot write meanwhile
+        raise
     finally:
-        _release(webhook, claim)
+        if not is_too_long:
+            _release(webhook, claim)
 
 
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
