@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from historyapp.core.strategies.base import NOT_REPEATED
 from historyapp.models.fields import JSONText
 from historyapp.models.keys import ApiKey
 from historyapp.models.projects import Project
@@ -143,6 +144,10 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
         claimed = models.Q(state=CompressionItem.State.CLAIMED)
         expired = models.Q(claimed_until__lt=now) | models.Q(claimed_until__gt=now + MAX_CLAIM)
         return self.filter(waiting | (claimed & expired)).order_by("number")
+
+    def not_repeated(self) -> Self:
+        """Failed items whose steps would fail again."""
+        return self.filter(state=CompressionItem.State.FAILED, error__endswith=NOT_REPEATED)
 
 
 class CompressionItem(models.Model):

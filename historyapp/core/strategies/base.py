@@ -10,6 +10,9 @@ from historyapp.core.episodes import Episode
 from historyapp.core.errors import PlayheadError
 from historyapp.core.tokens import TokenCounter, count_tokens
 
+NOT_REPEATED = "Write a summary by hand, or leave the steps as they are."
+"""The end of errors that the same steps would cause again. Automatic runs do not repeat them."""
+
 
 class NotSummarised(PlayheadError):
     """The model returned no usable summary; ``detail`` says why in one sentence."""

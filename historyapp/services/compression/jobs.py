@@ -9,18 +9,24 @@ from uuid import UUID
 from historyapp.core import entries as core
 from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.episodes import abandon, group_episodes
-from historyapp.core.strategies.base import Material
+from historyapp.core.strategies.base import NOT_REPEATED, Material
 from historyapp.core.strategies.digests import numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.entries import spans_between
 from historyapp.models.episodes import Episode
+from historyapp.models.fields import size_in_memory
 from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
 
 MAX_BYTES = 1 << 26
-"""The maximum number of bytes of an item's steps and inputs with their metadata, and about that of the items
-that are read together. See :func:`historyapp.models.fields.size_in_memory`."""
-TOO_LONG = f"The steps have more than {MAX_BYTES:,} bytes, which is the maximum for one summary."
+"""The maximum number of bytes of an item's steps and inputs with their metadata, or of a digest's summaries,
+and about that of the items that are read together. See :func:`historyapp.models.fields.size_in_memory`."""
+TOO_LONG = (
+    f"The texts to summarise have more than {MAX_BYTES:,} bytes, which is the maximum for one summary. "
+    f"{NOT_REPEATED}"
+)
+MAX_RUNS = 100
+"""The number of a session's newest runs in which :func:`errors_not_repeated` looks for items."""
 MAX_TASK_CHARACTERS = 2000
 """Each prompt repeats at most this many characters of the session's first input."""
 
@@ -40,8 +46,8 @@ class ReadItems(NamedTuple):
 
 
 class _Source(NamedTuple):
-    material: Material | None
-    """None if the item is too long."""
+    material: Material | list[str] | None
+    """See :class:`Job`; None if the item is too long."""
     size: int
     """The bytes that were read."""
 
@@ -61,19 +67,37 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> ReadItem
         size += source.size
         if size > MAX_BYTES:
             break
-    else:
-        jobs += [Job(item, _parts(item)) for item in items if item.parts]
     read = {*too_long, *(job.item for job in jobs)}
     return ReadItems(jobs, too_long, [item for item in items if item not in read])
 
 
-def _parts(item: CompressionItem) -> list[str]:
-    parts = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
-    # The summary of a single step gets the step's number, as in contexts.
-    return [
-        numbered(part.text, part.first_step) if part.first_step == part.last_step else part.text
-        for part in parts
-    ]
+def errors_not_repeated(run: CompressionRun) -> dict[tuple[int, int, int], str]:
+    """The errors of items that an automatic run does not repeat, by level, first and last position.
+
+    Reading such an item takes long, and a session may get a new automatic run each second.
+    """
+    if not run.automatic:
+        return {}
+    others = CompressionRun.objects.filter(session=run.session_id).exclude(pk=run.pk)
+    newest = list(others.order_by("-pk").values_list("pk", flat=True)[:MAX_RUNS])
+    failed = CompressionItem.objects.not_repeated().filter(run__in=newest)
+    rows = failed.values_list("level", "first_position", "last_position", "error")
+    return {(level, first, last): error for level, first, last, error in rows}
+
+
+def read_parts(item: CompressionItem) -> _Source:
+    """The texts that a digest combines, read one at a time: an imported summary may have many MB."""
+    summaries = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
+    texts, size = list[str](), 0
+    for id in list(summaries.values_list("pk", flat=True)):
+        for part in Summary.objects.filter(pk=id).defer("key_points"):
+            size += size_in_memory(part.text)
+            if size > MAX_BYTES:
+                return _Source(None, size)
+            # The summary of a single step gets the step's number, as in contexts.
+            is_step = part.first_step == part.last_step
+            texts.append(numbered(part.text, part.first_step) if is_step else part.text)
+    return _Source(texts, size)
 
 
 def _sources(
@@ -89,6 +113,9 @@ def _sources(
             adjacent.append([item])
     for group in adjacent:
         yield from _read_adjacent(history, group, task)
+    for item in items:
+        if item.parts:
+            yield item, read_parts(item)
 
 
 def _read_adjacent(

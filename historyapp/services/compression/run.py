@@ -25,7 +25,7 @@ from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.jobs import TOO_LONG, Job, read_jobs
+from historyapp.services.compression.jobs import TOO_LONG, Job, errors_not_repeated, read_jobs
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser
 from historyapp.services.compression.writers import InlineWriter, Writer
@@ -225,7 +225,8 @@ def plan(run_id: UUID) -> bool:
                 continue  # another worker has planned this page
             CompressionItem.objects.bulk_create(items)
             locked.total, locked.planned = run.total + len(items), last >= run.to_step
-            locked.save(update_fields=("total", "planned"))
+            locked.failed += sum(item.state == item.State.FAILED for item in items)
+            locked.save(update_fields=("total", "failed", "planned"))
             if locked.planned:
                 return True
         after = last
@@ -250,19 +251,23 @@ def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[Comp
         groups[-1].append(row)
     if last < run.to_step and groups and len(groups[-1]) < size and groups[-1][-1].number == last:
         last = groups.pop()[0].number - 1  # the next page may contain more steps of this group
-    items = [
-        CompressionItem(
+    level, failed = 1 if size == 1 else 2, errors_not_repeated(run)
+    items = []
+    for item_number, group in enumerate(groups, start=number + 1):
+        error = failed.get((level, group[0].first_position, group[-1].last_position), "")
+        item = CompressionItem(
             run=run,
-            number=number + item_number,
-            level=1 if size == 1 else 2,
+            number=item_number,
+            level=level,
             first_step=group[0].number,
             last_step=group[-1].number,
             first_position=group[0].first_position,
             last_position=group[-1].last_position,
             tokens_before=group[-1].total_tokens - group[0].total_tokens + group[0].tokens,
+            state=CompressionItem.State.FAILED if error else CompressionItem.State.WAITING,
+            error=error,
         )
-        for item_number, group in enumerate(groups, start=1)
-    ]
+        items.append(item)
     return items, max(last, after + 1)
 
 

@@ -238,6 +238,7 @@ def _tokens_to(session: Session, step: int) -> int:
 def set_thresholds_after(session: Session, run: CompressionRun) -> None:
     """Computes and saves ``THRESHOLDS`` when a run has ended."""
     not_done = run.items.filter(level__lt=3).exclude(state=CompressionItem.State.DONE)
+    not_done = not_done.exclude(pk__in=run.items.not_repeated())
     first_not_done = not_done.order_by("number").first() if run.automatic else None
     if first_not_done is not None:
         session.compressed_to = min(session.compressed_to, first_not_done.first_step - 1)

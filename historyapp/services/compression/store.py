@@ -14,8 +14,10 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
+from historyapp.models.fields import size_in_memory
 from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
+from historyapp.services.compression.jobs import MAX_BYTES, errors_not_repeated
 from historyapp.services.compression.start import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items
@@ -43,6 +45,8 @@ class _DigestPart(NamedTuple):
     tokens_after: int
     length: int
     """Characters of its text."""
+    size: int
+    """Bytes of its text in memory."""
 
 
 class _Digested(NamedTuple):
@@ -230,20 +234,26 @@ def _summaries_to_digest(run_id: UUID) -> _Digested | None:
 
 
 def _add_digest(session: Session, run: CompressionRun, summaries: Sequence[_DigestPart]) -> bool:
-    """Adds an item that digests the oldest summaries if all summaries together are too long."""
+    """Adds an item that digests the oldest summaries if all summaries together are too long.
+
+    Returns whether it can be started. An automatic run does not repeat a digest that would fail again.
+    """
     max_length = load_settings(session.settings).max_summary_length
     length = sum(summary.length for summary in summaries)
     if length <= max_length or len(summaries) < 2:
         return False
-    parts: list[_DigestPart] = []
+    parts, size = list[_DigestPart](), 0
     # The digest takes up to half of the length. A quarter is left for later summaries, so that not every run
     # needs another digest.
     for summary in summaries:
-        if len(parts) >= 2 and length <= max_length // 4:
+        size += summary.size
+        if len(parts) >= 2 and (length <= max_length // 4 or size > MAX_BYTES):
             break
         parts.append(summary)
         length -= summary.length
     level = min(MAX_LEVEL, max(3, max(part.level for part in parts) + 1))
+    key = level, parts[0].first_position, parts[-1].last_position
+    error = errors_not_repeated(run).get(key, "")
     CompressionItem.objects.create(
         run=run,
         number=run.total + 1,
@@ -254,10 +264,12 @@ def _add_digest(session: Session, run: CompressionRun, summaries: Sequence[_Dige
         last_position=parts[-1].last_position,
         parts=[str(part.pk) for part in parts],
         tokens_before=sum(part.tokens_after for part in parts),
+        state=CompressionItem.State.FAILED if error else CompressionItem.State.WAITING,
+        error=error,
     )
-    run.total += 1
-    run.save(update_fields=("total",))
-    return True
+    run.total, run.failed = run.total + 1, run.failed + bool(error)
+    run.save(update_fields=("total", "failed"))
+    return not error
 
 
 def _visible_summaries(session: Session, run: CompressionRun) -> list[_DigestPart]:
@@ -287,4 +299,5 @@ def _part(summary: Summary) -> _DigestPart:
         summary.level,
         summary.tokens_after,
         len(summary.text),
+        size_in_memory(summary.text),
     )

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from historyapp.child import Child, limit_processor_time, pipe_to_parent
 from historyapp.core.errors import PlayheadError
 from historyapp.core.language import load_language
-from historyapp.core.strategies.base import Complete, NotSummarised, SummaryPrompt
+from historyapp.core.strategies.base import NOT_REPEATED, Complete, NotSummarised, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, write
 from historyapp.core.vocabularies import tokenizer
 
@@ -253,7 +253,7 @@ class ProcessWriter:
                 case _Reply("too long", allowed):
                     raise SummaryTookTooLong(
                         f"Writing the summary took more than {allowed:.0f} s of processor time and was "
-                        "stopped. Write a summary by hand, or leave the steps as they are."
+                        f"stopped. {NOT_REPEATED}"
                     )
                 case _Reply("killed"):
                     raise NotSummarised(

@@ -1,13 +1,19 @@
 """When a session is compressed automatically. An append only compares two numbers."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.run import process_run
-from historyapp.services.compression.start import compress_if_due, due_sessions
+from historyapp.services.compression import jobs
+from historyapp.services.compression import run as run_module
+from historyapp.services.compression.jobs import ReadItems, read_jobs, read_parts
+from historyapp.services.compression.run import plan, process_run
+from historyapp.services.compression.start import compress_if_due, due_sessions, retry_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.compression.conftest import Record
 from tests.services.drafts import act, ok
 
@@ -190,3 +196,86 @@ def test_failed_steps_are_retried_with_the_next_steps(
     again = carry_out(session)
     assert again is not None
     assert (again.from_step, again.to_step, again.state) == (1, 8, "succeeded")
+
+
+def test_steps_that_are_too_long_are_not_read_again_until_a_person_asks(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    session = create_session(project)
+    step(project, session, 1)
+    step(project, session, 1, outputs="long " * 10_000)
+    step(project, session, 6)
+    first = carry_out(session)
+    assert first is not None
+    assert (first.state, first.done, first.failed) == ("partly_failed", 3, 1)
+    assert jobs.TOO_LONG in first.note
+    step(project, session, 4)
+    second = carry_out(session)
+    assert second is not None
+    assert (second.from_step, second.to_step, second.state) == (5, 8, "succeeded")
+    monkeypatch.setattr(jobs, "MAX_BYTES", 1 << 20)
+    retry_run(first)
+    process_run(first.pk)
+    first.refresh_from_db()
+    assert (first.state, first.done) == ("succeeded", 4)
+
+
+def test_an_automatic_run_that_covers_such_steps_again_lists_them_without_reading_them(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    step(project, session, 8)
+    first = compress_if_due(session.pk)
+    assert first is not None
+    plan(first.pk)
+    failed = first.items.filter(number__in=(1, 2))
+    failed.update(state="failed", error=jobs.TOO_LONG)
+    first.items.filter(number=1).update(error="The provider did not respond.")
+    CompressionRun.objects.filter(pk=first.pk).update(failed=2)
+    process_run(first.pk)
+    step(project, session, 4)
+    second = compress_if_due(session.pk)
+    assert second is not None
+    assert (second.from_step, second.to_step) == (1, 8)
+    claimed = list[int]()
+
+    def read(run: CompressionRun, items: Sequence[CompressionItem]) -> ReadItems:
+        claimed.extend(item.first_step for item in items)
+        return read_jobs(run, items)
+
+    monkeypatch.setattr(run_module, "read_jobs", read)
+    process_run(second.pk)
+    second.refresh_from_db()
+    assert (second.state, second.total, second.done, second.failed) == ("partly_failed", 6, 5, 1)
+    assert sorted(set(claimed)) == [1, 5, 6, 7, 8]
+    assert [item.error for item in second.items.filter(state="failed")] == [jobs.TOO_LONG]
+    session.refresh_from_db()
+    assert session.compressed_to == 8
+
+
+def test_a_digest_that_is_too_long_is_not_read_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    session = create_session(project)
+    change_session(project, session.pk, {"settings": {"max_summary_length": 5_000}})
+    step(project, session, 8)
+    carry_out(session)
+    step(project, session, 4)
+    for number in (1, 2):
+        add_summary(project, session.pk, (number, number), SummaryText(f"long {number} " * 2_000))
+    read = list[str]()
+
+    def parts(item: CompressionItem) -> object:
+        read.append(item.error)
+        return read_parts(item)
+
+    monkeypatch.setattr(jobs, "read_parts", parts)
+    for _ in range(2):
+        run = carry_out(session)
+        assert run is not None
+        digest = run.items.get(level__gte=3)
+        assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", jobs.TOO_LONG)
+        step(project, session, 4)
+    assert len(read) == 1

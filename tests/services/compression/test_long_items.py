@@ -9,19 +9,20 @@ from historyapp.core.strategies.base import Material
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.compression import jobs
+from historyapp.services.compression import jobs, store
 from historyapp.services.compression.jobs import read_jobs
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import plan, process_run
 from historyapp.services.compression.start import start_run
+from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, ask, ok
 
 # A run's database work happens in a thread of its own, which sees only what has been committed.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def started(project: Project, session: Session, last: int) -> CompressionRun:
-    return start_run(project, session.pk, RunRequest("simple_extract", from_step=1, to_step=last)).run
+def started(project: Project, session: Session, last: int, first: int = 1) -> CompressionRun:
+    return start_run(project, session.pk, RunRequest("simple_extract", from_step=first, to_step=last)).run
 
 
 def test_a_step_that_is_too_long_fails_and_the_others_get_their_summaries(
@@ -99,3 +100,39 @@ def test_the_metadata_of_steps_is_not_loaded(project: Project, session: Session)
     tracemalloc.stop()
     assert len(read.jobs) == 8
     assert peak < 4_000_000, "the lists of one of these entries take as much"
+
+
+def test_a_digest_of_summaries_that_are_too_long_together_fails_unread(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [draft for _ in range(4) for draft in (act("ls"), ok())])
+    for step in range(1, 4):
+        add_summary(project, session.pk, (step, step), SummaryText(f"long {step} " * 2_000))
+    session.refresh_from_db()
+    session.settings = {"max_summary_length": 100}
+    session.save()
+    run = started(project, session, 4, first=4)
+    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    process_run(run.pk)
+    run.refresh_from_db()
+    digest = run.items.get(level__gte=3)
+    assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", jobs.TOO_LONG)
+
+
+def test_a_digest_combines_only_as_many_summaries_as_it_may_read(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [draft for _ in range(7) for draft in (act("ls"), ok())])
+    for step in range(1, 7):
+        add_summary(project, session.pk, (step, step), SummaryText(f"long {step} " * 1_000))
+    session.refresh_from_db()
+    session.settings = {"max_summary_length": 100}
+    session.save()
+    run = started(project, session, 7, first=7)
+    for module in (jobs, store):
+        monkeypatch.setattr(module, "MAX_BYTES", 20_000)
+    process_run(run.pk)
+    run.refresh_from_db()
+    assert run.state == "succeeded"
+    digests = run.items.filter(level__gte=3).order_by("number")
+    assert [len(item.parts) for item in digests][:2] == [2, 3], "with the digest of the first two"
