@@ -3,6 +3,9 @@
 Each takes one run after another, in the order of :mod:`historyapp.services.compression.turns`. Messages and
 the clock only start threads. So messages for many runs of one project delay neither other projects' runs nor
 other tasks.
+
+Runs that call a provider's model mostly wait for it. They have threads of their own, so however many projects
+have such runs, they delay no run without a model.
 """
 
 import threading
@@ -10,65 +13,95 @@ import time
 from itertools import islice
 from uuid import UUID
 
+from django.conf import settings
+
+from historyapp.llm.router import LOCAL, PROVIDERS
+from historyapp.models import CompressionRun
 from historyapp.services.compression.start import projects_with_unclaimed_runs
 from historyapp.services.compression.turns import RUNS_AT_ONCE, RunTurns
 from historyapp.work_threads import WorkThreads, stopping, work_in_turns
 
-runs_waiting = threading.Event()
-"""Set while an active run has no worker."""
-MAX_RUNNERS = 16
-"""The threads for runs, with those whose runs only wait for their last model calls."""
+MAX_LOCAL_RUNNERS = 8
+"""The threads for runs without a model, with those whose runs only end their last summary."""
+MAX_MODEL_RUNNERS = min(RUNS_AT_ONCE + settings.PLAYHEAD_CONCURRENCY * len(PROVIDERS), 64)
+"""The threads for runs that call a model, with those whose runs only wait for their last calls. Such a run
+has a running call, and a process has at most ``PLAYHEAD_CONCURRENCY`` of these for each provider."""
 TURN_SECONDS = 20.0
 """Seconds after which a thread yields to waiting runs. Otherwise long runs would delay all other runs."""
 SHORT_TURN_SECONDS = 2.0
 """The same for a project with several threads, while a run of a project without a thread waits."""
-TURNS = RunTurns()
 
 
-def start_runner() -> bool:
-    """Lets one more thread work on runs. Returns False if all threads do so already."""
-    return RUNNERS.start()
+class RunLane:
+    """The threads for runs that call a provider's model, or those for the other runs."""
+
+    def __init__(self, name: str, max_threads: int, *, calls_model: bool) -> None:
+        self.calls_model = calls_model
+        self.turns = RunTurns(calls_model=calls_model)
+        self.waiting = threading.Event()
+        """Set while an active run of this lane has no worker."""
+        self.threads = WorkThreads(name, max_threads, self.work)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether this process works on a run, or a run waits."""
+        return bool(self.turns.projects) or self.waiting.is_set()
+
+    def find_waiting_runs(self) -> None:
+        """Starts threads for runs that wait, also without a message. Finds out for whom others must yield."""
+        for _ in islice(self.turns.candidates(), RUNS_AT_ONCE):
+            self.threads.start()
+        waiting = projects_with_unclaimed_runs(calls_model=self.calls_model)
+        self.turns.without_thread = waiting - set(self.turns.projects.values())
+        if waiting:
+            self.waiting.set()
+        else:
+            self.waiting.clear()
+
+    def work(self) -> None:
+        """Works on runs until none waits. Each has one turn, which ends early if it must yield to others."""
+        work_in_turns(self.turns, self.work_for_one_turn)
+
+    def work_for_one_turn(self, run: UUID) -> bool:
+        """Works on a run until it or its turn ends. Returns False if it gives its thread to another
+        project."""
+        started = time.monotonic()
+        gives_thread = must_stop = False
+
+        def should_stop() -> bool:
+            nonlocal gives_thread, must_stop
+            seconds = time.monotonic() - started
+            gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and self.turns.has_too_many(run))
+            has_ended = stopping.is_set() or (self.waiting.is_set() and seconds >= TURN_SECONDS)
+            # A turn that must end never continues: another thread may already have its place.
+            must_stop = must_stop or gives_thread or has_ended
+            if must_stop:
+                self.turns.mark_ending(run)
+            return must_stop
+
+        # Imported here: only workers load the model SDKs.
+        from historyapp.services.compression.run import process_run
+        from historyapp.services.compression.writers import WRITER
+
+        process_run(run, should_stop, WRITER)
+        return not gives_thread
+
+
+LOCAL_RUNS = RunLane("compression runs", MAX_LOCAL_RUNNERS, calls_model=False)
+MODEL_RUNS = RunLane("compression runs with a model", MAX_MODEL_RUNNERS, calls_model=True)
+LANES = (LOCAL_RUNS, MODEL_RUNS)
+
+
+def start_runner(run: UUID) -> bool:
+    """Lets one more thread work on runs like this one. Returns False if all threads do so already."""
+    model = CompressionRun.objects.filter(pk=run).values_list("model", flat=True).first()
+    if model is None:
+        return False  # its session was deleted
+    lane = LOCAL_RUNS if model in ("", LOCAL) else MODEL_RUNS
+    return lane.threads.start()
 
 
 def find_waiting_runs() -> None:
-    """Starts threads for runs that wait, also without a message. Finds out for whom other runs must yield."""
-    for _ in islice(TURNS.candidates(), RUNS_AT_ONCE):
-        start_runner()
-    waiting = projects_with_unclaimed_runs()
-    TURNS.without_thread = waiting - set(TURNS.projects.values())
-    if waiting:
-        runs_waiting.set()
-    else:
-        runs_waiting.clear()
-
-
-def work_on_runs() -> None:
-    """Works on runs until none waits. Each run has one turn, which ends early if it must yield to others."""
-    work_in_turns(TURNS, work_for_one_turn)
-
-
-def work_for_one_turn(run: UUID) -> bool:
-    """Works on a run until it or its turn ends. Returns False if it gives its thread to another project."""
-    started = time.monotonic()
-    gives_thread = must_stop = False
-
-    def should_stop() -> bool:
-        nonlocal gives_thread, must_stop
-        seconds = time.monotonic() - started
-        gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and TURNS.has_too_many(run))
-        has_ended = stopping.is_set() or (runs_waiting.is_set() and seconds >= TURN_SECONDS)
-        # A turn that must end never continues: another thread may already have its place.
-        must_stop = must_stop or gives_thread or has_ended
-        if must_stop:
-            TURNS.mark_ending(run)
-        return must_stop
-
-    # Imported here: only workers load the model SDKs.
-    from historyapp.services.compression.run import process_run
-    from historyapp.services.compression.writers import WRITER
-
-    process_run(run, should_stop, WRITER)
-    return not gives_thread
-
-
-RUNNERS = WorkThreads("compression runs", MAX_RUNNERS, work_on_runs)
+    """Starts threads for runs that wait, in both lanes."""
+    for lane in LANES:
+        lane.find_waiting_runs()

@@ -30,7 +30,7 @@ from historyapp.evaluators import find_waiting_evaluations, start_evaluator
 from historyapp.indexers import TURNS as INDEX_TURNS
 from historyapp.indexers import request_index
 from historyapp.models import BulkAction, Webhook
-from historyapp.runners import TURN_SECONDS, TURNS, runs_waiting, start_runner
+from historyapp.runners import LANES, LOCAL_RUNS, TURN_SECONDS, start_runner
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.bulk.work import process_bulk_action
@@ -73,7 +73,7 @@ def compress(run: str, forwards: int = 0) -> None:
         run: the run that was requested.
         forwards: sent by earlier versions.
     """
-    start_runner()
+    start_runner(UUID(run))
 
 
 @app.task(name="bulk_action")
@@ -193,8 +193,11 @@ def _only_once(chore: str) -> Iterator[bool]:
 
 
 def _should_yield() -> bool:
-    """Whether a chore must stop, because runs have priority. The next sweep continues it."""
-    return stopping.is_set() or runs_waiting.is_set()
+    """Whether a chore must stop, because runs have priority. The next sweep continues it.
+
+    Runs that call a model mostly wait for it, so chores delay them little.
+    """
+    return stopping.is_set() or LOCAL_RUNS.waiting.is_set()
 
 
 @app.task(name="work_out_outcomes")  # as in earlier versions: during an update, both read the queue
@@ -270,8 +273,8 @@ def _request_chores() -> None:
 def is_busy() -> bool:
     """Whether this process is working on a run, an evaluation, an index, a webhook or a chore, or a run is
     waiting."""
-    working = TURNS.projects or EVALUATION_TURNS.projects or _current_webhooks or _chores
-    return bool(working) or INDEX_TURNS.is_busy or runs_waiting.is_set()
+    working = EVALUATION_TURNS.projects or _current_webhooks or _chores
+    return bool(working) or INDEX_TURNS.is_busy or any(lane.is_busy for lane in LANES)
 
 
 def start_due_runs() -> None:

@@ -23,7 +23,7 @@ from historyapp.duties import Duties
 from historyapp.enqueue import request_search_index
 from historyapp.evaluators import EVALUATORS
 from historyapp.indexers import INDEXERS, find_waiting_indexes
-from historyapp.runners import RUNNERS, find_waiting_runs
+from historyapp.runners import LANES, find_waiting_runs
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.search.index import projects_to_index
@@ -80,7 +80,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
     clock.join()
-    for threads in (RUNNERS, EVALUATORS, INDEXERS):
+    for threads in (*(lane.threads for lane in LANES), EVALUATORS, INDEXERS):
         threads.wait()
 
 

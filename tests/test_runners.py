@@ -16,9 +16,8 @@ from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
 from historyapp.services.compression.start import start_run
-from historyapp.services.compression.turns import RUNS_AT_ONCE, RunTurns
+from historyapp.services.compression.turns import RUNS_AT_ONCE
 from historyapp.services.sessions import create_session
-from historyapp.work_threads import WorkThreads
 from tests.services.drafts import act, ok
 from tests.test_worker import record_messages_to_workers
 
@@ -27,13 +26,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(runners, "TURNS", RunTurns())
-    monkeypatch.setattr(runners, "runs_waiting", threading.Event())
     monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 0.02)
-    threads = WorkThreads("runs", runners.MAX_RUNNERS, lambda: runners.work_on_runs())
-    monkeypatch.setattr(runners, "RUNNERS", threads)
+    lanes = (
+        runners.RunLane("runs", runners.MAX_LOCAL_RUNNERS, calls_model=False),
+        runners.RunLane("runs with a model", runners.MAX_MODEL_RUNNERS, calls_model=True),
+    )
+    for name, value in (("LOCAL_RUNS", lanes[0]), ("MODEL_RUNS", lanes[1]), ("LANES", lanes)):
+        monkeypatch.setattr(runners, name, value)
     yield
-    threads.wait()
+    for lane in lanes:
+        lane.threads.wait()
 
 
 def _run(project: Project) -> CompressionRun:
@@ -55,7 +57,7 @@ def test_one_message_works_on_all_runs_and_on_another_project_second(
         process_run(run)
 
     monkeypatch.setattr(run_module, "process_run", record)
-    runners.work_on_runs()
+    runners.LOCAL_RUNS.work()
     assert begun == [runs[number].pk for number in (0, 3, 1, 2)]
     assert set(CompressionRun.objects.values_list("state", flat=True)) == {"succeeded"}
 
@@ -64,15 +66,15 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
     project = Project.objects.create(name="ours")
     long, short = _run(project), _run(project)
     monkeypatch.setattr(runners, "TURN_SECONDS", 0)
-    runners.runs_waiting.set()
-    assert runners.work_for_one_turn(long.pk)
+    runners.LOCAL_RUNS.waiting.set()
+    assert runners.LOCAL_RUNS.work_for_one_turn(long.pk)
     long.refresh_from_db()
     assert long.state == "queued"
     short.delete()
     plan(long.pk)
     claim(long.pk, uuid4(), 1)
-    runners.runs_waiting.clear()
-    runners.work_for_one_turn(long.pk)
+    runners.LOCAL_RUNS.waiting.clear()
+    runners.LOCAL_RUNS.work_for_one_turn(long.pk)
     assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
 
 
@@ -81,13 +83,13 @@ def test_a_turn_that_must_end_does_not_continue(monkeypatch: pytest.MonkeyPatch)
 
     def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
         answers.append(should_stop())
-        runners.runs_waiting.clear()
+        runners.LOCAL_RUNS.waiting.clear()
         answers.append(should_stop())
 
     monkeypatch.setattr(run_module, "process_run", process)
     monkeypatch.setattr(runners, "TURN_SECONDS", 0)
-    runners.runs_waiting.set()
-    runners.work_for_one_turn(run.pk)
+    runners.LOCAL_RUNS.waiting.set()
+    runners.LOCAL_RUNS.work_for_one_turn(run.pk)
     assert answers == [True, True]
 
 
@@ -95,20 +97,20 @@ def test_a_run_gives_its_thread_early_to_a_project_that_has_none(monkeypatch: py
     ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
     runs = [_run(ours) for _ in range(3)]
     monkeypatch.setattr(runners, "SHORT_TURN_SECONDS", 0)
-    turns = runners.TURNS
+    turns = runners.LOCAL_RUNS.turns
     assert (turns.take(), turns.take()) == (runs[0].pk, runs[1].pk)
-    monkeypatch.setattr(runners, "start_runner", lambda: False)
+    monkeypatch.setattr(runners.LOCAL_RUNS.threads, "start", lambda: False)
     runners.find_waiting_runs()
     assert not turns.has_too_many(runs[0].pk), "its own project's runs wait for a whole turn"
     other = _run(theirs)
     runners.find_waiting_runs()
-    assert not runners.work_for_one_turn(runs[0].pk)
+    assert not runners.LOCAL_RUNS.work_for_one_turn(runs[0].pk)
     turns.end(runs[0].pk, None)
     assert not turns.has_too_many(runs[1].pk), "each project keeps one thread"
     assert turns.take() == other.pk
     assert turns.take() == runs[0].pk, "it keeps its place"
     assert not turns.has_too_many(runs[0].pk), "the other project has a thread"
-    assert runners.work_for_one_turn(runs[0].pk)
+    assert runners.LOCAL_RUNS.work_for_one_turn(runs[0].pk)
     runs[0].refresh_from_db()
     assert runs[0].state == "succeeded"
 
@@ -146,6 +148,35 @@ def test_runs_that_wait_for_a_slow_model_delay_no_other_project(monkeypatch: pyt
         CompressionRun.objects.filter(pk__in=slow).update(state="cancelled")
 
 
+def test_slow_models_of_any_number_of_projects_delay_no_run_without_a_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = {_run(Project.objects.create(name=f"slow {number}")).pk for number in range(20)}
+    CompressionRun.objects.filter(pk__in=slow).update(model="openai:gpt-5-mini")
+    release, process_run = threading.Event(), run_module.process_run
+
+    def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
+        if run in slow:
+            release.wait(60)
+        else:
+            process_run(run, should_stop)
+
+    monkeypatch.setattr(run_module, "process_run", process)
+    try:
+        runners.find_waiting_runs()
+        other, until = _run(Project.objects.create(name="other")), time.monotonic() + 20
+        while other.state != "succeeded":
+            assert time.monotonic() < until
+            runners.find_waiting_runs()
+            time.sleep(0.05)
+            other.refresh_from_db()
+        assert len(runners.MODEL_RUNS.turns.projects) == RUNS_AT_ONCE
+        assert not runners.LOCAL_RUNS.waiting.is_set()
+    finally:
+        CompressionRun.objects.filter(pk__in=slow).update(state="cancelled")
+        release.set()
+
+
 def test_messages_keep_no_task_thread_and_start_few_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -156,30 +187,32 @@ def test_messages_keep_no_task_thread_and_start_few_threads(
         entered.release()
         assert release.wait(30)
 
-    monkeypatch.setattr(runners, "work_on_runs", work)
+    run = _run(Project.objects.create(name="ours")).pk
+    monkeypatch.setattr(runners.LOCAL_RUNS.threads, "_work", work)
     for _ in range(100):
-        tasks.compress(str(uuid4()))
+        tasks.compress(str(run))
     try:
-        for _ in range(runners.MAX_RUNNERS):
+        for _ in range(runners.MAX_LOCAL_RUNNERS):
             assert entered.acquire(timeout=30)
-        assert not runners.start_runner()
+        assert not runners.start_runner(run)
     finally:
         release.set()
-    runners.RUNNERS.wait()
+    runners.LOCAL_RUNS.threads.wait()
     assert not entered.acquire(blocking=False)
-    assert runners.start_runner()
+    assert runners.start_runner(run)
+    assert not runners.start_runner(uuid4()), "the run was deleted"
 
 
 def test_the_clock_starts_a_thread_for_each_run_without_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.objects.create(name="ours")
     started: list[bool] = []
-    monkeypatch.setattr(runners, "start_runner", lambda: started.append(True))
+    monkeypatch.setattr(runners.LOCAL_RUNS.threads, "start", lambda: started.append(True))
     runners.find_waiting_runs()
-    assert (started, runners.runs_waiting.is_set()) == ([], False)
+    assert (started, runners.LOCAL_RUNS.waiting.is_set()) == ([], False)
     for _ in range(6):
         _run(project)
     runners.find_waiting_runs()
-    assert (len(started), runners.runs_waiting.is_set()) == (RUNS_AT_ONCE, True)
+    assert (len(started), runners.LOCAL_RUNS.waiting.is_set()) == (RUNS_AT_ONCE, True)
 
 
 def test_a_run_that_cannot_be_stored_waits_while_others_are_worked_on(
@@ -194,9 +227,9 @@ def test_a_run_that_cannot_be_stored_waits_while_others_are_worked_on(
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "process_run", fail)
         with pytest.raises(OperationalError):
-            runners.work_on_runs()
-    assert list(runners.TURNS.candidates()) == [other.pk]
-    assert not runners.TURNS.projects
+            runners.LOCAL_RUNS.work()
+    assert list(runners.LOCAL_RUNS.turns.candidates()) == [other.pk]
+    assert not runners.LOCAL_RUNS.turns.projects
     assert CompressionRun.objects.get(pk=broken.pk).state == "queued"
 
 

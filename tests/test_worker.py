@@ -171,7 +171,7 @@ def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch
 def test_outcomes_wait_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     StaleOutcomes.objects.create(session=create_session(Project.objects.create(name="ours")))
     waiting = threading.Event()
-    monkeypatch.setattr(tasks, "runs_waiting", waiting)
+    monkeypatch.setattr(runners.LOCAL_RUNS, "waiting", waiting)
     waiting.set()
     tasks.compute_outcomes()
     assert StaleOutcomes.objects.exists()
@@ -187,7 +187,7 @@ def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> 
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
     record_messages_to_workers(monkeypatch)
-    monkeypatch.setattr(runners, "start_runner", lambda: True)
+    monkeypatch.setattr(runners.LOCAL_RUNS.threads, "start", lambda: True)
     run = _wanted(Project.objects.create(name="ours"))
     look = worker._look(idle_seconds=0)
     look()

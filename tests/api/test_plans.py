@@ -177,8 +177,10 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
     issued_statements = issued(
         [
             unclaimed_runs,
-            projects_with_unclaimed_runs,
+            lambda: projects_with_unclaimed_runs(calls_model=False),
+            lambda: projects_with_unclaimed_runs(calls_model=True),
             RunTurns().take,
+            RunTurns(calls_model=True).take,
             due_sessions,
             lambda: compress_if_due(UUID(fork.get()["id"])),
             lambda: carry_out(run, limit=4),

@@ -99,7 +99,8 @@ class _RunWorker:
         self._owner: UUID = uuid7()
         self._claimed: deque[Job] = deque()
         """Claimed items that are not started yet."""
-        self._running: set[Future[list[ItemResult]]] = set()
+        self._running: dict[Future[list[ItemResult]], list[int]] = {}
+        """The items that pool threads summarise, or that wait for such a thread."""
         self._results: list[ItemResult] = []
         """Results that are not stored yet."""
         self._head, self._busy = 0, True
@@ -134,13 +135,17 @@ class _RunWorker:
     def _start_jobs(self) -> None:
         while self._claimed and len(self._running) < self._max_running and not self._should_stop():
             jobs = [self._claimed.popleft() for _ in range(min(self._items_per_thread, len(self._claimed)))]
-            self._running.add(_thread_pool(self._summariser.provider).submit(self._summarise, jobs))
+            future = _thread_pool(self._summariser.provider).submit(self._summarise, jobs)
+            self._running[future] = [job.item.pk for job in jobs]
 
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
-        """Makes summaries in a pool thread; none if the run ended while the jobs waited for the thread."""
-        if self._ended or self._should_stop():
-            return []
-        return [self._summariser.summarise(*job) for job in jobs]
+        """Makes summaries in a pool thread, until the run must stop or has ended."""
+        results = []
+        for job in jobs:
+            if self._ended or self._should_stop():
+                break
+            results.append(self._summariser.summarise(*job))
+        return results
 
     def _write(self) -> None:
         """Stores results, claims items, and renews claims; then sets the time of the next write."""
@@ -189,14 +194,25 @@ class _RunWorker:
         """Waits until a summary is ready or the next write is due."""
         pause = self._next_write - time.monotonic() if self._results else CANCEL_CHECK_SECONDS
         pause = max(0, min(pause, settings.PLAYHEAD_CLAIM_SECONDS / 3))
-        ready, self._running = wait(self._running, pause, FIRST_COMPLETED)
-        self._results += [result for future in ready for result in future.result()]
+        for future in wait(self._running, pause, FIRST_COMPLETED).done:
+            del self._running[future]
+            self._results += future.result()
         self._ended = not CompressionRun.objects.active().filter(pk=self._run.pk).exists()
-        if self._ended:
-            self._claimed.clear()  # :meth:`work` releases the claims
-        elif self._should_stop() and self._claimed:  # others need not wait for the running model calls
-            release(self._owner, [job.item.pk for job in self._claimed])
-            self._claimed.clear()
+        if self._ended or self._should_stop():
+            self._release_waiting()
+
+    def _release_waiting(self) -> None:
+        """Releases the items whose summaries have not begun, so that others can take them at once.
+
+        This includes those that wait for a thread of the pool, which runs of other projects may occupy.
+        """
+        items = [job.item.pk for job in self._claimed]
+        self._claimed.clear()
+        for future in list(self._running):
+            if future.cancel():
+                items += self._running.pop(future)
+        if items:
+            release(self._owner, items)
 
 
 def plan(run_id: UUID) -> bool:

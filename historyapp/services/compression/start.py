@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES
+from historyapp.llm.router import LOCAL
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.compressions import AUTOMATIC, RunQuerySet
 from historyapp.models.history import History
@@ -286,16 +287,25 @@ def _projects_of(due: QuerySet[Session]) -> Iterator[UUID]:
 
 def unclaimed_runs() -> list[UUID]:
     """The active runs of which no worker has claimed an item, at most ``MAX_UNCLAIMED_RUNS``."""
-    return list(_unclaimed().order_by("id").values_list("pk", flat=True)[:MAX_UNCLAIMED_RUNS])
+    unclaimed = _unclaimed(CompressionRun.objects.active())
+    return list(unclaimed.order_by("id").values_list("pk", flat=True)[:MAX_UNCLAIMED_RUNS])
 
 
-def projects_with_unclaimed_runs() -> frozenset[UUID]:
-    return frozenset(_unclaimed().order_by().values_list("project_id", flat=True).distinct())
+def projects_with_unclaimed_runs(*, calls_model: bool) -> frozenset[UUID]:
+    """The projects with such runs. ``calls_model``: as in :func:`active_runs`."""
+    unclaimed = _unclaimed(active_runs(calls_model=calls_model))
+    return frozenset(unclaimed.order_by().values_list("project_id", flat=True).distinct())
 
 
-def _unclaimed() -> RunQuerySet:
+def active_runs(*, calls_model: bool) -> RunQuerySet:
+    """The active runs that call a provider's model, or all others."""
+    without_model = Q(model__in=("", LOCAL))
+    return CompressionRun.objects.active().filter(~without_model if calls_model else without_model)
+
+
+def _unclaimed(runs: RunQuerySet) -> RunQuerySet:
     claimed = CompressionItem.objects.in_progress(timezone.now()).filter(run=OuterRef("pk"))
-    return CompressionRun.objects.active().filter(~Exists(claimed))
+    return runs.filter(~Exists(claimed))
 
 
 def compress_if_due(session_id: UUID) -> CompressionRun | None:

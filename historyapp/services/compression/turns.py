@@ -7,10 +7,11 @@ from django.db.models import Exists, OuterRef, Q, Window
 from django.db.models.functions import RowNumber
 
 from historyapp.models import CompressionItem, CompressionRun
+from historyapp.services.compression.start import active_runs
 from historyapp.services.turns import ActiveWork, Turns
 
 RUNS_AT_ONCE = 4
-"""The threads of a process that start summaries."""
+"""The threads of a process that start summaries: so many for runs that call a model, and for the others."""
 MAX_READ = 500
 """The maximum number of runs of a project that are read at once. The others follow when these have ended."""
 
@@ -20,13 +21,20 @@ class RunTurns(Turns):
 
     A run that must yield first waits for its running model calls, up to two minutes. Meanwhile, a project
     without a thread gets another one.
+
+    Args:
+        calls_model: whether it chooses among the runs that call a provider's model, or among the others.
     """
 
     shared_threads = RUNS_AT_ONCE
 
+    def __init__(self, *, calls_model: bool = False) -> None:
+        super().__init__()
+        self.calls_model = calls_model
+
     def active(self) -> list[ActiveWork]:
         """The oldest :data:`MAX_READ` active runs of each project, the oldest first."""
-        numbered = CompressionRun.objects.active().annotate(
+        numbered = active_runs(calls_model=self.calls_model).annotate(
             number=Window(RowNumber(), partition_by="project_id", order_by="id")
         )
         runs = numbered.filter(number__lte=MAX_READ).order_by("id")

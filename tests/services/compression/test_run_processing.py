@@ -127,6 +127,46 @@ def test_a_run_that_must_stop_returns_its_claims_while_its_model_calls_run(
     assert not run.items.filter(state="claimed").exists()
 
 
+def test_a_run_whose_calls_wait_for_those_of_others_gives_up_its_thread(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    """So at most ``PLAYHEAD_CONCURRENCY`` threads wait for the calls of a provider, whatever the projects."""
+    request = RunRequest(strategy="episode_summary", model="gpt-5-mini")
+    busy, other = (start_run(project, record(20).pk, request).run for _ in range(2))
+    requests_received = threading.Semaphore(0)
+    may_continue, must_stop = threading.Event(), threading.Event()
+
+    def answer(_: object) -> Answer:
+        requests_received.release()
+        may_continue.wait(30)
+        return Answer(text="Read it.")
+
+    def work(run: CompressionRun) -> None:
+        try:
+            process_run(run.pk, must_stop.is_set)
+        finally:
+            connection.close()
+
+    loopback.default = answer
+    threads = [threading.Thread(target=work, args=(run,)) for run in (busy, other)]
+    threads[0].start()
+    assert all(requests_received.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
+    threads[1].start()
+    until = time.monotonic() + 10
+    while not other.items.filter(state="claimed").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    must_stop.set()
+    threads[1].join(10)
+    was_waiting = threads[1].is_alive()
+    may_continue.set()
+    for thread in threads:
+        thread.join(30)
+    assert not was_waiting
+    assert set(other.items.values_list("state", flat=True)) == {"waiting"}
+    assert len(loopback.requests) == settings.PLAYHEAD_CONCURRENCY
+
+
 def test_a_run_that_was_deleted_meanwhile_ends_without_an_error(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
