@@ -171,6 +171,7 @@ def _pages(location: Location | None, *, is_staff: bool) -> Iterator[PaletteItem
         yield PaletteItem("Settings of this session", reverse("session-settings", args=[session]), "pencil")
     yield PaletteItem("Sessions", reverse("sessions"), "history", words="list runs all")
     yield PaletteItem("Search all sessions", reverse("search"), "search", words="find steps text")
+    yield PaletteItem("Compare two runs", reverse("compare-runs"), "compare", words="diff sessions")
     yield PaletteItem("Compressions", reverse("compressions"), "compress", words="summaries all")
     yield PaletteItem("Import", reverse("imports"), "import", words="upload transcript file")
     yield PaletteItem("Project settings", reverse("project-settings"), "pencil", words="caps spending keys")
@@ -208,8 +209,10 @@ def _step_actions(location: Location) -> Iterator[PaletteItem]:
         yield PaletteItem("Rewind…", address("rewind"), "rewind", f"to step {step:,}", words="undo cut")
         yield PaletteItem("Compress…", reverse("compress", args=[session.pk]), "compress", words="summarise")
     if session.status != Session.Status.ARCHIVED:
-        words = "strategies summaries"
-        yield PaletteItem("Compare…", reverse("compare", args=[session.pk]), "compare", words=words)
+        address_of_form = reverse("compare", args=[session.pk])
+        yield PaletteItem(
+            "Compare two compression strategies…", address_of_form, "compress", words="summaries"
+        )
     note = reverse("note", args=[session.pk, step]) + location.as_of_query
     name, value = (
         ("Remove the bookmark", ("delete", "1")) if location.note else ("Bookmark this step", ("", ""))
@@ -232,10 +235,10 @@ def _session_actions(location: Location) -> Iterator[PaletteItem]:
         address = f"{compare}?a={session.forked_from_id}&b={session.pk}"
         yield PaletteItem("Compare with the parent", address, "compare", words="fork diff")
     yield PaletteItem(
-        "Compare with…",
+        "Compare with another run…",
         f"{compare}?a={session.pk}",
         "compare",
-        words="diff take session another run fork",
+        words="diff take session fork runs",
     )
     archived = session.status == Session.Status.ARCHIVED
     status = Session.Status.FINISHED if archived else Session.Status.ARCHIVED

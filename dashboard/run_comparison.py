@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.urls import reverse
 
 from dashboard.location import Location
 from dashboard.rendering.context import Changes, changes
-from historyapp.models import Session
+from historyapp.models import Project, Session
 from historyapp.models.history import History
+from historyapp.models.sessions import SessionQuerySet
 from historyapp.models.takes import takes
 from historyapp.services.contexts import BuiltContext, RequestedContext, resolve_options
 from historyapp.services.prices import price_list
@@ -27,7 +30,9 @@ BEFORE = 3
 """Pairs shown before the first difference if the page begins there."""
 CANDIDATES = 20
 """Sessions, takes and forks that are offered for a comparison."""
-_SHOWN = ("title", "agent", "steps")
+_SHOWN = ("title", "agent", "steps", "last_entry_at")
+MAX_WORDS = 200
+"""Characters of the words that find a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Candidate(NamedTuple):
     title: str
     detail: str
     address: str
+    when: datetime | None = None
+    """The time of its newest entry."""
 
 
 def comparison_address(a: object, b: object, at: str = "") -> str:
@@ -90,12 +97,27 @@ def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
         yield PairStretch(group_rows, is_same and len(group_rows) >= FOLDED)
 
 
-def candidates(session: Session) -> list[Candidate]:
+def first_candidates(project: Project, words: str) -> list[Candidate]:
+    """The newest sessions of a project with these words, as run A. The second run is chosen next."""
+    page = reverse("compare-runs")
+    return [
+        _session("Session", one, f"{page}?a={one.pk}")
+        for one in _newest(project.pk).search(words).only(*_SHOWN)[:CANDIDATES]
+    ]
+
+
+def candidates(session: Session, words: str = "") -> list[Candidate]:
     """Likely candidates for a comparison: the parent, the takes, the forks, and the newest runs.
 
     The parent and the takes are run A, because they were recorded first; the others are run B.
+
+    Args:
+        words: if not empty, only sessions with these words in title, agent or tags.
     """
     session_id = session.pk
+    if words:
+        found = _newest(session.project_id).search(words).exclude(pk=session_id).only(*_SHOWN)[:CANDIDATES]
+        return [_session("Session", other, comparison_address(session_id, other.pk)) for other in found]
     runs: list[Candidate] = []
     if session.forked_from is not None:
         address = comparison_address(session.forked_from_id, session_id)
@@ -108,15 +130,19 @@ def candidates(session: Session) -> list[Candidate]:
     runs += [_session("Fork", fork, comparison_address(session_id, fork.pk)) for fork in forks]
     shown = [session_id, *(fork.pk for fork in forks)]
     shown += [session.forked_from_id] if session.forked_from_id else []
-    newest = Session.objects.filter(project_id=session.project_id).exclude(pk__in=shown)
-    newest = newest.exclude(status=Session.Status.ARCHIVED).newest_first().only(*_SHOWN)[:CANDIDATES]
+    newest = _newest(session.project_id).exclude(pk__in=shown).only(*_SHOWN)[:CANDIDATES]
     return runs + [_session("Session", other, comparison_address(session_id, other.pk)) for other in newest]
+
+
+def _newest(project_id: UUID) -> SessionQuerySet:
+    listed = Session.objects.filter(project_id=project_id).exclude(status=Session.Status.ARCHIVED)
+    return listed.newest_first()
 
 
 def _session(kind: str, other: Session, address: str) -> Candidate:
     detail = f"{other.steps:,} step{'s' * (other.steps != 1)}"
     detail = f"{other.agent} · {detail}" if other.agent else detail
-    return Candidate(kind, str(other), detail, address)
+    return Candidate(kind, str(other), detail, address, other.last_entry_at)
 
 
 def read_place(text: str) -> PairPlace | None:

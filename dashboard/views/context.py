@@ -1,7 +1,7 @@
 """The context panel: the recorded request of a step, or a What if context after it."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -36,7 +36,19 @@ from historyapp.services.what_ifs import WhatIfOptions
 
 UNLIMITED = 200_000
 """The budget in tokens if neither the session nor the form sets one. A larger context takes seconds."""
-MODES = {"recorded": "Recorded", "what_if": "What if"}
+
+
+class Mode(NamedTuple):
+    """What the panel shows, and of which moment."""
+
+    title: str
+    moment: str
+
+
+MODES = {
+    "recorded": Mode("Recorded", "before the step"),
+    "what_if": Mode("What if", "after the step"),
+}
 _WHAT_IF_PARAMETERS = ("policy", "max_tokens", "format", "model", "view")
 """An address with one of these parameters shows What if, unless it names a mode."""
 VIEWS = {"contents": "Contents", "diff": "Diff", "messages": "Messages", "json": "JSON"}

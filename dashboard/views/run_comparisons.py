@@ -10,10 +10,12 @@ from dashboard.access import PersonRequest, current_project, find_session, proje
 from dashboard.location import read_number
 from dashboard.run_comparison import (
     BEFORE,
+    MAX_WORDS,
     PAGE,
     candidates,
     comparison_address,
     context_changes,
+    first_candidates,
     page_rows,
     place_parameter,
     read_place,
@@ -129,13 +131,17 @@ def _form(request: PersonRequest, texts: list[str], refusal: str = "", status: i
     """The form, with likely candidates for a comparison with the session."""
     own_projects = projects(request)
     session = _session_of(request, texts)
+    project = session.project if session else current_project(request, own_projects)
+    words = request.GET.get("words", "").strip()[:MAX_WORDS]
     context = {
         "projects": own_projects,
-        "project": session.project if session else current_project(request, own_projects),
+        "project": project,
         "texts": texts,
         "refusal": refusal,
         "of_session": session,
-        "candidates": candidates(session) if session else [],
+        "words": words,
+        "max_words": MAX_WORDS,
+        "candidates": candidates(session, words) if session else first_candidates(project, words),
         "step": read_number(request.GET, "step") or "",
     }
     return render(request, "run_comparison/choose_runs.html", context, status=status)

@@ -17,7 +17,7 @@ def session(project: Project) -> Session:
 
 
 def expect_context_after(page: Page, step: int) -> None:
-    expect(panel(page).locator(".context-moment")).to_have_text(f"Context after step {step}")
+    expect(panel(page).locator(".context-moment")).to_contain_text(f"After step {step}:")
 
 
 def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, session: Session) -> None:
@@ -118,12 +118,15 @@ def test_a_ledger_opened_later_shows_the_step_of_the_playhead(page: Page, sessio
 
 def test_the_panel_opens_with_recorded_and_what_if_keeps_its_choices(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=5"))
-    expect(panel(page).locator(".context-moment")).to_have_text("Before step 5")
+    expect(panel(page).locator(".context-moment")).to_have_text("Before step 5: the request that led to it")
     expect(panel(page).get_by_label("Policy")).to_be_hidden()
+    expect(panel(page).get_by_role("heading", name="What the model saw", exact=True)).to_be_visible()
     panel(page).get_by_text("Messages of the request").click()
     expect(panel(page).locator(".saw-list .message").first).to_be_visible()
+    expect(panel(page).get_by_label("What if after the step")).not_to_be_checked()
     panel(page).get_by_text("What if", exact=True).click()
     expect_context_after(page, 5)
+    expect(panel(page).get_by_role("heading", name="What the model sees next")).to_be_visible()
     panel(page).get_by_label("Policy").select_option("masked")
     expect(panel(page).locator(".facts").first).to_contain_text("masked")
     expect(page).to_have_url(re.compile(r"step=5&mode=what_if&policy=masked$"))
@@ -138,5 +141,27 @@ def test_the_panel_opens_with_recorded_and_what_if_keeps_its_choices(page: Page,
     expect_context_after(page, 6)
     expect(panel(page).get_by_label("Policy")).to_have_value("masked")
     panel(page).get_by_text("Recorded", exact=True).click()
-    expect(panel(page).locator(".context-moment")).to_have_text("Before step 6")
+    expect(panel(page).locator(".context-moment")).to_contain_text("Before step 6")
     expect(page).to_have_url(re.compile(r"step=6(&view=messages)?$"))
+
+
+def test_messages_stay_open_while_the_playhead_moves_and_after_a_reload(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=9"))
+    messages = panel(page).locator(".saw-list .message")
+    panel(page).get_by_text("Messages of the request").click()
+    expect(messages.first).to_be_visible()
+    pane = panel(page)
+    pane.evaluate("pane => pane.scrollTop = pane.scrollHeight")
+    scrolled = pane.evaluate("pane => pane.scrollTop")
+    assert scrolled > 100
+    page.keyboard.press("ArrowRight")
+    expect(pane.locator(".context-moment")).to_contain_text("Before step 10")
+    expect(messages.last).to_contain_text("9")
+    assert pane.evaluate("pane => pane.scrollTop") > scrolled - 100
+    page.reload()
+    expect(messages.first).to_be_visible()
+    pane.get_by_text("Messages of the request").click()
+    expect(messages.first).to_be_hidden()
+    page.keyboard.press("ArrowLeft")
+    expect(pane.locator(".context-moment")).to_contain_text("Before step 9")
+    expect(pane.locator(".saw-messages[open]")).to_have_count(0)

@@ -28,8 +28,8 @@ def test_the_menu_leads_to_a_comparison_with_the_parent_that_names_the_first_dif
 ) -> None:
     other = forked(sign_in(page.context, server))
     page.goto(page_of(other, "?step=4"))
-    page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
-    page.get_by_role("link", name="Compare with…").click()
+    page.locator(".actions summary", has_text="Compare").click()
+    page.get_by_role("link", name="With another run…").click()
     expect(page.get_by_label("Its earlier state after step")).to_have_value("4")
     page.get_by_role("link", name="Parent:").click()
     expect(page.get_by_role("main")).to_contain_text("Both runs share steps 1–2.")

@@ -135,8 +135,8 @@ def test_without_usage_the_number_is_our_count(alice: Client, session: Session) 
 
 
 def test_options_in_an_address_select_what_if(alice: Client, session: Session) -> None:
-    assert "Context after step 3" in panel(alice, session, "?step=3&policy=masked")
-    assert "Context after step 3" in panel(alice, session, "?step=3&mode=what_if")
+    assert "After step 3 : the next request" in panel(alice, session, "?step=3&policy=masked")
+    assert "After step 3 : the next request" in panel(alice, session, "?step=3&mode=what_if")
     assert "Before step 3" in panel(alice, session, "?step=3&mode=recorded&policy=masked")
 
 

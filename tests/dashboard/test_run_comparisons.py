@@ -99,8 +99,27 @@ def test_the_form_suggests_sessions_to_compare_with(
     assert page_of(session.pk, other.pk).replace("&", "&amp;") in page
 
 
-def test_the_page_without_a_run_has_a_form(alice: Client, project: Project) -> None:
-    assert "Run A" in text(alice.get(reverse("compare-runs")))
+def test_without_a_run_both_are_chosen_by_title(alice: Client, project: Project, session: Session) -> None:
+    other, page = recorded_run(project, "look"), reverse("compare-runs")
+    first = html(alice.get(page))
+    assert first.index("Choose the first run") < first.index(f'href="{page}?a={other.pk}"')
+    assert f'href="{page}?a={session.pk}"' in first
+    assert first.index("another run") < first.index("Enter IDs instead")
+    found = html(alice.get(f"{page}?words=Another"))
+    assert f"?a={other.pk}" in found
+    assert f"?a={session.pk}" not in found
+    second = html(alice.get(f"{page}?a={session.pk}&words=another"))
+    assert page_of(session.pk, other.pk).replace("&", "&amp;") in second
+    assert "No session has these words." in text(alice.get(f"{page}?a={other.pk}&words=another"))
+
+
+def test_the_head_leads_to_both_comparisons(alice: Client, session: Session) -> None:
+    head = text(alice.get(reverse("session", args=[session.pk])))
+    menu = head[head.index("Compare With another run…") :]
+    assert "Two compression strategies…" in menu[: menu.index("Share…")]
+    palette = text(alice.get(f"{reverse('palette')}?q=compare&session={session.pk}"))
+    assert "Compare with another run…" in palette
+    assert "Compare two compression strategies…" in palette
 
 
 def test_an_impossible_comparison_is_explained_above_the_form(alice: Client, session: Session) -> None:
