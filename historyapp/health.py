@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from historyapp import disk
-from historyapp.lag import oldest_message_age, oldest_queued_run_age, open_redis
+from historyapp.lag import longest_webhook_wait, oldest_message_age, oldest_queued_run_age, open_redis
 from historyapp.models import QueuedMessage, Worker
 from historyapp.redis_values import in_time
 from historyapp.services.faults import current_fault, record_fault
@@ -139,11 +139,11 @@ def _disk() -> str:
 
 
 def _lag(database: str) -> str:
-    """Whether a message or a run has waited for a worker longer than ``PLAYHEAD_LAG_ALARM``."""
+    """Whether a message, a run or a webhook has waited for a worker longer than ``PLAYHEAD_LAG_ALARM``."""
     if database != "ok":
         return "unknown"
     try:
-        waited = max(oldest_message_age(), oldest_queued_run_age())
+        waited = max(oldest_message_age(), oldest_queued_run_age(), longest_webhook_wait())
     except DatabaseError as error:
         log.error("The age of waiting work cannot be read: %s", error)
         return "unknown"

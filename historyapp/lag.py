@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.utils import timezone
 
-from historyapp.models import CompressionRun, QueuedMessage
+from historyapp.models import CompressionRun, QueuedMessage, Webhook
 from historyapp.models.sql import WAITING_MESSAGE, fetch_all
 from historyapp.redis_values import TIME_LIMITS, in_time
 
@@ -58,3 +58,10 @@ def oldest_queued_run_age() -> float:
     queued = CompressionRun.objects.active().filter(state=CompressionRun.State.QUEUED).order_by("id")
     oldest = queued.values_list("created_at", flat=True).first()
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
+
+
+def longest_webhook_wait() -> float:
+    """Seconds for which a webhook has been due while no worker worked on it; 0 if none waits."""
+    now = timezone.now()
+    since = Webhook.objects.waiting_since(now)
+    return (now - since).total_seconds() if since else 0.0

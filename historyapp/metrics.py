@@ -22,7 +22,12 @@ from prometheus_client.registry import Collector
 from historyapp import disk, meters
 from historyapp.api.auth import bearer_token
 from historyapp.core.usage import MICRO
-from historyapp.lag import oldest_message_age, oldest_queued_run_age, waiting_messages
+from historyapp.lag import (
+    longest_webhook_wait,
+    oldest_message_age,
+    oldest_queued_run_age,
+    waiting_messages,
+)
 from historyapp.models import CompressionRun, Session, Total, Worker
 from historyapp.models.fields import on_sqlite
 
@@ -88,6 +93,7 @@ def _work() -> Iterator[Metric]:
     ages = (
         ("queue_oldest_seconds", "Age of the oldest message in the database's queue.", oldest_message_age()),
         ("compression_lag_seconds", "Age of the oldest queued run.", oldest_queued_run_age()),
+        ("webhook_lag_seconds", "Longest wait of a due webhook for a worker.", longest_webhook_wait()),
     )
     for name, help, age in ages:
         yield _gauge(name, help, age)

@@ -5,6 +5,7 @@ import socket
 import time
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError
@@ -14,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.disk import free_bytes
 from historyapp.lag import QUEUE
-from historyapp.models import CompressionRun, Project, QueuedMessage, Worker
+from historyapp.models import Change, CompressionRun, Project, QueuedMessage, Webhook, Worker
 from historyapp.models.workers import SILENCE
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.queue import put
@@ -177,4 +178,33 @@ def test_a_run_that_no_worker_starts_is_a_lag_and_an_active_run_is_not(
     monkeypatch.setattr("django.conf.settings.PLAYHEAD_LAG_ALARM", 99)
     assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"})
     CompressionRun.objects.update(state="running")
+    assert parts(client) == ("ok", ALL_OK)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_webhook_that_no_worker_works_on_is_a_lag(client: Client) -> None:
+    record_worker(uuid7())
+    project = Project.objects.create(name="Alice's")
+    webhook = Webhook.objects.create(project=project, url="https://alice.example/hook")
+    assert parts(client) == ("ok", ALL_OK)
+    create_session(project)
+    assert parts(client) == ("ok", ALL_OK)
+    long_ago = timezone.now() - timedelta(seconds=301)
+    Change.objects.update(at=long_ago)
+    assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"})
+    rows = Webhook.objects.filter(pk=webhook.pk)
+    rows.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    assert parts(client) == ("ok", ALL_OK), "a worker has just worked on it: its target is slow"
+    rows.update(claimed_until=long_ago)
+    assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"})
+    rows.update(not_before=timezone.now() - timedelta(seconds=1))
+    assert parts(client) == ("ok", ALL_OK), "its pause has just ended"
+    rows.update(not_before=timezone.now() + timedelta(seconds=60))
+    assert parts(client) == ("ok", ALL_OK), "it has a pause"
+    rows.update(not_before=None, claim=uuid4(), claimed_until=timezone.now() + timedelta(seconds=60))
+    assert parts(client) == ("ok", ALL_OK), "a worker works on it"
+    Change.objects.all().delete()
+    rows.update(claim=None, claimed_until=None, next_at=long_ago)
+    assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"}), "a delivery is due"
+    rows.update(state=Webhook.State.PAUSED)
     assert parts(client) == ("ok", ALL_OK)

@@ -20,7 +20,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp import lag, metrics
 from historyapp.celery import app
-from historyapp.models import CompressionRun, Project, QueuedMessage, Session, Total
+from historyapp.models import CompressionRun, Project, QueuedMessage, Session, Total, Webhook
 from historyapp.services.append import append
 from historyapp.services.keys import create_key
 from historyapp.services.queue import put, store_unreadable
@@ -192,6 +192,14 @@ def test_runs_are_shown_by_state_and_the_lag_is_that_of_the_oldest_queued_one(
     assert figure(metrics, "compression_runs", state="queued") == 2
     assert figure(metrics, "compression_runs", state="running") == 1
     assert 300 <= figure(metrics, "compression_lag_seconds") < 310
+
+
+def test_the_lag_of_webhooks_is_the_longest_wait(client: Client, project: Project) -> None:
+    assert figure(samples(client), "webhook_lag_seconds") == 0
+    for age in (300, 20):
+        due_at = timezone.now() - timedelta(seconds=age)
+        Webhook.objects.create(project=project, url="https://alice.example/hook", next_at=due_at)
+    assert 300 <= figure(samples(client), "webhook_lag_seconds") < 310
 
 
 def test_totals_are_shown_with_their_labels_and_money_in_dollars(client: Client) -> None:

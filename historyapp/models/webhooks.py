@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 from uuid import UUID
 
 from django.db import connection, models
@@ -11,9 +11,9 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.changes import Cursor, is_after
-from historyapp.models.fields import JSONText, as_uuid
+from historyapp.models.fields import JSONText, as_uuid, read_compact_time
 from historyapp.models.projects import Project
-from historyapp.models.sql import fetch_all
+from historyapp.models.sql import as_aware, fetch_all
 
 EventName = Literal[
     "session.started", "session.ended", "session.error", "session.loop", "budget.reached",
@@ -28,12 +28,20 @@ MAX_CLAIM = timedelta(hours=1)
 MAX_PAUSE, MAX_RETRY = timedelta(hours=1), timedelta(hours=12)
 """The longest pause of a webhook and the longest wait of a delivery. Times further ahead than these were
 stored before the clock was set back, so they count as reached."""
+_READY = (
+    "FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
+    "AND (webhook.claim IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
+    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s OR webhook.not_before > %s)"
+)
+_UNREAD = "FROM historyapp_change WHERE historyapp_change.project_id = webhook.project_id AND {is_after}"
 _DUE = (
-    "SELECT webhook.id FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
-    "AND (webhook.claimed_until IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
-    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s OR webhook.not_before > %s) "
-    "AND (webhook.next_at <= %s OR webhook.next_at > %s OR EXISTS (SELECT 1 FROM historyapp_change "
-    "WHERE historyapp_change.project_id = webhook.project_id AND {is_after}))"
+    f"SELECT webhook.id {_READY} "
+    f"AND (webhook.next_at <= %s OR webhook.next_at > %s OR EXISTS (SELECT 1 {_UNREAD}))"
+)
+_TIMES = (
+    "SELECT webhook.next_at, webhook.not_before, webhook.claimed_until, "
+    f"(SELECT historyapp_change.at {_UNREAD} "
+    f"ORDER BY historyapp_change.transaction_id, historyapp_change.id LIMIT 1) {_READY}"
 )
 
 
@@ -41,9 +49,26 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
         """Webhooks with changes to read or deliveries to send that no worker has claimed."""
         moments = [now, now + MAX_CLAIM, now, now + MAX_PAUSE, now, now + MAX_RETRY]
-        statement = _DUE.format(is_after=is_after("webhook.transaction_id", "webhook.change_id"))
-        rows = fetch_all(statement, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
-        return [as_uuid(id) for (id,) in rows]
+        return [as_uuid(id) for (id,) in _fetch(_DUE, moments)]
+
+    def waiting_since(self, now: datetime) -> datetime | None:
+        """Since when the webhook that has waited longest is due and no worker works on it, or None.
+
+        A webhook whose target is slow or unreachable does not wait: a worker has just worked on it, or will
+        when its pause has ended.
+        """
+        began = list[datetime]()
+        for next_at, *ends, changed_at in _fetch(_TIMES, [now, now + MAX_CLAIM, now, now + MAX_PAUSE]):
+            due = [as_aware(next_at)] if next_at is not None else []
+            due += [read_compact_time(changed_at)] if changed_at is not None else []
+            if due:
+                began.append(max([min(due), *(as_aware(end) for end in ends if end is not None)]))
+        return min((since for since in began if since < now), default=None)
+
+
+def _fetch(statement: str, moments: Sequence[datetime]) -> list[Any]:
+    filled = statement.format(is_after=is_after("webhook.transaction_id", "webhook.change_id"))
+    return fetch_all(filled, [connection.ops.adapt_datetimefield_value(moment) for moment in moments])
 
 
 class Webhook(models.Model):
@@ -81,6 +106,7 @@ class Webhook(models.Model):
     claim = models.UUIDField(null=True)
     """The id of a worker's claim."""
     claimed_until = models.DateTimeField(null=True)
+    """When the claim expires. Without a claim: when the last one ended."""
 
     objects = WebhookQuerySet.as_manager()
 

@@ -78,7 +78,7 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     """Claims the webhook. Returns None if it is not active, has a pause, or another worker has claimed it."""
     now = timezone.now()
-    free = Q(claimed_until=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
+    free = Q(claim=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
     ready = Q(not_before=None) | Q(not_before__lte=now) | Q(not_before__gt=now + MAX_PAUSE)
     active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
@@ -99,7 +99,7 @@ def _release(webhook: Webhook, claim: UUID) -> None:
         if claimed.exists():
             first = WebhookDelivery.objects.first_of_sessions(webhook).order_by("due_at")
             next_at = first.values_list("due_at", flat=True).first()
-            claimed.update(claim=None, claimed_until=None, next_at=next_at)
+            claimed.update(claim=None, claimed_until=timezone.now(), next_at=next_at)
 
 
 def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int | None:
