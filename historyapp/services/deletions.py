@@ -166,7 +166,8 @@ def _detach_subagents(session: UUID) -> None:
     while ids := list(subagents.values_list("pk", flat=True)[:_SUBAGENTS_AT_ONCE]):
         with _part():
             _lock(subagents.filter(pk__in=ids))
-            subagents.filter(pk__in=ids).update(spawned_by=None)
+            rows = Session.objects.filter(pk__in=ids)
+            rows.update(spawned_by=None, spawned_position=None, revision=F("revision") + 1)
 
 
 def _empty_texts(session: UUID, responses: PurgedResponses | None) -> None:

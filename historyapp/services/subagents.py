@@ -18,16 +18,16 @@ from historyapp.core.subagent_calls import (
     subagent_call,
     task_digest,
 )
-from historyapp.models import Episode, ImportSource, Session
+from historyapp.models import Episode, ImportSource, Session, StaleOutcomes
 from historyapp.models.episodes import SEVERAL_TOOLS
-from historyapp.models.history import History
+from historyapp.models.first_inputs import MAX_SESSIONS, first_inputs
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.summaries import increase_revisions
-from historyapp.services.transactions import write_in_parts
+from historyapp.services.transactions import write_in_parts, writing
 
 _KINDS = ("model_output", "tool_results")
 MAX_UNLINKED = 1_000
-"""The maximum number of sub-agents of one session whose tool call is searched for, the newest ones."""
+"""The maximum number of sub-agents of one session whose tool calls are searched for at once, the newest."""
 _MAX_GAP = 10
 """The maximum number of positions between two steps that are read together."""
 _LINKED_AT_ONCE = 100
@@ -46,10 +46,11 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
     for child_id, parent_id in unlinked.values_list("pk", "spawned_by_id"):
         if parent_id is not None:
             by_parent.setdefault(parent_id, []).append(child_id)
-    sessions_with_metadata = Session.objects.defer("settings", "tail", "search_text", "strip")
     for parent, children in by_parent.items():
-        newest = sessions_with_metadata.filter(pk__in=children[:MAX_UNLINKED])
-        traits = {child.pk: _traits(child) for child in newest.order_by("pk")}
+        newest = sorted(children[:MAX_UNLINKED])
+        traits = dict[UUID, SubagentTraits]()
+        for start in range(0, len(newest), MAX_SESSIONS):
+            traits |= _traits(newest[start : start + MAX_SESSIONS])
         agents = {id for child in traits.values() for id in child.ids}
         tool_calls = list(_starting_calls(parent, agents))
         if not tool_calls:
@@ -57,6 +58,18 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
         positions = {id: position_of_call(child, tool_calls) for id, child in traits.items()}
         found = [(id, position) for id, position in positions.items() if position is not None]
         write_in_parts(found, _LINKED_AT_ONCE, partial(_store_positions, parent))
+        # If most were found, a worker links the next ones. Otherwise it could search for the same ones again.
+        if len(children) > MAX_UNLINKED and len(found) >= MAX_UNLINKED / 2:
+            _request_link(parent)
+
+
+def _request_link(parent: UUID) -> None:
+    """Lets a worker link more sub-agents of a session, see :mod:`historyapp.services.outcomes`."""
+    with writing():
+        head = Session.objects.filter(pk=parent).values_list("head", flat=True).first()
+        if head is not None:
+            row = StaleOutcomes(session_id=parent, after=head)  # its outcomes need not be computed
+            StaleOutcomes.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
@@ -72,15 +85,29 @@ def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
     increase_revisions(parent)
 
 
-def _traits(child: Session) -> SubagentTraits:
-    source = ImportSource.objects.filter(session=child).values_list("source_id", flat=True).first() or ""
+def _traits(ids: Sequence[UUID]) -> dict[UUID, SubagentTraits]:
+    """The traits of at most :data:`MAX_SESSIONS` sessions, read in a fixed number of statements."""
+    with_metadata = Session.objects.defer(None).defer("settings", "tail", "search_text", "strip")
+    children = list(with_metadata.filter(pk__in=ids).order_by("pk"))
+    imported = ImportSource.objects.filter(session__in=ids).order_by("-pk")
+    sources = dict(imported.values_list("session_id", "source_id"))
+    inputs: dict[UUID, list[tuple[int, bytes | None]]] = {child.pk: [] for child in children}
+    # Some harnesses send a description of the environment before the task.
+    for first in first_inputs(children, _FIRST_INPUTS):
+        text = text_of(first.body.get("content")).strip()
+        inputs[first.session].append((first.position, task_digest(text) if text else None))
+    traits = dict[UUID, SubagentTraits]()
+    for child in children:
+        first_of_child = sorted(inputs[child.pk])[:_FIRST_INPUTS]
+        tasks = {task for _, task in first_of_child if task is not None}
+        traits[child.pk] = SubagentTraits(_ids(child, sources.get(child.pk, "")), tasks)
+    return traits
+
+
+def _ids(child: Session, source: str) -> list[str]:
     named = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"))
     file_id = source.rpartition("/")[2].removeprefix("agent-")
-    ids = [id for id in (*named, file_id) if isinstance(id, str) and id]
-    # Some harnesses send a description of the environment before the task.
-    first = History(child).entries(kinds=("model_input",), limit=_FIRST_INPUTS)
-    tasks = [text_of(entry.body.get("content")).strip() for entry in first]
-    return SubagentTraits(ids, {task_digest(task) for task in tasks if task})
+    return [id for id in (*named, file_id) if isinstance(id, str) and id]
 
 
 def _starting_calls(parent: UUID, agents: Collection[str]) -> Iterator[SubagentCall]:

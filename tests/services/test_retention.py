@@ -209,10 +209,11 @@ def test_sub_agents_of_a_deleted_session_are_detached_in_short_transactions(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = session_of(project)
-    for _ in range(5):
-        create_session(project, starter=StartingToolCall(parent))
+    children = [create_session(project, starter=StartingToolCall(parent)) for _ in range(5)]
     archive(parent)
     parent.refresh_from_db()
+    known = dict(Session.objects.filter(spawned_by=parent).values_list("pk", "revision"))
+    Session.objects.filter(spawned_by=parent).update(spawned_position=1)
     changed = list[int]()
 
     @contextmanager
@@ -226,7 +227,9 @@ def test_sub_agents_of_a_deleted_session_are_detached_in_short_transactions(
     monkeypatch.setattr(deletions, "writing", counted)
     erase(parent)
     assert [count for count in changed if count] == [2, 2, 1]
-    assert Session.objects.filter(project=project).count() == 5
+    assert Session.objects.filter(project=project).count() == len(children)
+    assert all(child.revision > known[child.pk] for child in Session.objects.filter(project=project))
+    assert not Session.objects.filter(spawned_position__isnull=False).exists()
 
 
 def test_a_session_that_is_unarchived_before_it_is_hidden_keeps_its_sub_agents(

@@ -3,6 +3,7 @@
 import io
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -11,14 +12,18 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.core.importers.base import Source
 from historyapp.models import Episode, ImportSource, Project, Session, StaleOutcomes
+from historyapp.models.first_inputs import first_inputs
+from historyapp.models.history import History
 from historyapp.services import subagents
 from historyapp.services.append import append
 from historyapp.services.imports import sessions
 from historyapp.services.imports.files import import_file
 from historyapp.services.outcomes import compute_outcomes
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import StartingToolCall, create_session
 from tests.core.importers import codex_lines as codex
 from tests.core.importers.claude_lines import S, answer, assistant, says, tool_call, user
+from tests.services.drafts import act, ok
 from tests.shared import SHARED, needs
 
 CORPUS = "corpus/claude_code/entire__5b_5a73f2998f_0.jsonl"
@@ -206,3 +211,69 @@ def test_only_the_newest_sub_agents_without_a_call_are_searched(
     assert [child.spawned_position is not None for child in children] == [True, True, True, False]
     subagents.link_subagents([parent.pk])
     assert not children.filter(spawned_position=None).exists()
+
+
+def some_agents(project: Project, count: int, task: str = "find it") -> Session:
+    """A session with a call that starts sub-agents, and this many sub-agents with a task."""
+    parent = create_session(project)
+    append(project, parent.pk, [act("Task", prompt="find it")])
+    for _ in range(count):
+        child = create_session(project)
+        append(project, child.pk, [EntryDraft(ModelInput(content=task))])
+        Session.objects.filter(pk=child.pk).update(spawned_by=parent)
+    return parent
+
+
+def test_the_statements_of_an_import_do_not_grow_with_sub_agents_without_a_call(project: Project) -> None:
+    numbers = []
+    for count in (2, 40):
+        parent = some_agents(project, count, task="other words")
+        with CaptureQueriesContext(connection) as queries:
+            subagents.link_subagents([parent.pk])
+        numbers.append(len(queries))
+        assert not Session.objects.filter(spawned_position__isnull=False).exists()
+    assert numbers[0] == numbers[1]
+
+
+def test_a_worker_links_the_sub_agents_beyond_the_limit(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subagents, "MAX_UNLINKED", 4)
+    parent = some_agents(project, 10)
+    subagents.link_subagents([parent.pk])
+    unlinked = Session.objects.filter(spawned_by=parent, spawned_position=None)
+    assert unlinked.count() == 6
+    assert compute_outcomes(lambda: False) > 0
+    assert (unlinked.count(), StaleOutcomes.objects.exists()) == (0, False)
+
+
+def test_a_worker_does_not_search_again_for_calls_that_were_not_found(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subagents, "MAX_UNLINKED", 4)
+    parent = some_agents(project, 10, task="other words")
+    subagents.link_subagents([parent.pk])
+    assert not StaleOutcomes.objects.exists()
+
+
+def test_the_first_inputs_of_sessions_are_those_of_their_histories(project: Project) -> None:
+    plain, rewound, empty, long = (create_session(project) for _ in range(4))
+    inputs = [EntryDraft(ModelInput(content=f"input {number}")) for number in range(8)]
+    append(project, plain.pk, [act("ls"), *inputs])
+    append(project, rewound.pk, [*inputs[:3], act("ls"), ok()])
+    rewind(project, rewound.pk, Target(to_position=1))
+    append(project, rewound.pk, inputs[3:])
+    branch = fork(project, rewound.pk, at_position=8)
+    for _ in range(70):
+        append(project, long.pk, [*inputs[:1], act("ls")])
+        rewind(project, long.pk, Target(to_position=Session.objects.get(pk=long.pk).head))
+    ids = [plain.pk, rewound.pk, empty.pk, branch.pk]
+    sessions_read = list(Session.objects.filter(pk__in=[*ids, long.pk]).order_by("pk"))
+    found: dict[UUID, list[tuple[int, object]]] = {session.pk: [] for session in sessions_read}
+    for first in first_inputs(sessions_read, 5):
+        found[first.session].append((first.position, first.body["content"]))
+    for session in sessions_read:
+        entries = History(session).entries(kinds=("model_input",), limit=5)
+        expected = [(entry.position, entry.body["content"]) for entry in entries]
+        assert sorted(found[session.pk])[:5] == expected
+    assert [len(found[id]) for id in ids] == [5, 6, 0, 3]
