@@ -14,7 +14,7 @@ from django.contrib.auth.forms import AuthenticationForm
 
 from historyapp.network import network_of
 from historyapp.redis_values import TIME_LIMITS, Result, in_time
-from historyapp.services.keys import hash_secret
+from historyapp.services.devices import COOKIE, account_of, device_of
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
@@ -38,9 +38,7 @@ class PasswordForm(AuthenticationForm):
 
     def clean(self) -> dict[str, Any]:
         assert self.request
-        address = network_of(self.request.META.get("REMOTE_ADDR", ""))
-        name = hash_secret(str(self.cleaned_data.get("username", "")).casefold())  # it may have any length
-        limits: list[tuple[int, list[str]]] = [(PER_NAME, [address, name]), (PER_ADDRESS, [address])]
+        limits = self._limits(account_of(str(self.cleaned_data.get("username", ""))))
         self.retry_after = max(_seconds_left(*limit) for limit in limits)
         if self.retry_after:
             minutes = math.ceil(self.retry_after / 60)
@@ -55,6 +53,19 @@ class PasswordForm(AuthenticationForm):
             for limit in limits:
                 _count_failure(*limit)
             raise
+
+    def _limits(self, account: str) -> list[tuple[int, list[str]]]:
+        """The limits of this attempt: each has the highest number of failures and what they are counted for.
+
+        Attempts from a browser in which somebody has signed in to the account count for the browser, so
+        others who try passwords at the same address, such as a proxy, do not lock it out.
+        """
+        assert self.request
+        device = device_of(self.request.COOKIES.get(COOKIE, ""))
+        if device is not None and device.account == account:
+            return [(PER_NAME, ["device", device.id])]
+        address = network_of(self.request.META.get("REMOTE_ADDR", ""))
+        return [(PER_NAME, [address, account]), (PER_ADDRESS, [address])]
 
 
 def reset_failures() -> None:

@@ -29,9 +29,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return redirect(to)
     form = PasswordForm(request, data=request.POST or None)
     if request.method == "POST" and form.is_valid():
-        login(request, form.get_user())
+        user = form.get_user()
+        login(request, user)
         response = redirect(to)
-        remember_device(response, is_secure=request.is_secure())
+        remember_device(response, user.get_username(), is_secure=request.is_secure())
         return response
     context = {"form": form, "next": to, "command": link_command(request)}
     page = render(request, "account/sign_in.html", context, status=422 if form.errors else 200)
@@ -55,7 +56,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
         return render(request, "account/sign_in.html", context | {"problem": error.detail}, status=404)
     login(request, user, backend=BACKEND)
     response = redirect("sessions")
-    remember_device(response, is_secure=request.is_secure())
+    remember_device(response, user.get_username(), is_secure=request.is_secure())
     return response
 
 

@@ -24,6 +24,8 @@ LOCAL_KEY = "playhead.local_key"
 """The WSGI variable with the key of a command that runs the API in its own process. This key is not stored.
 No client can set the variable: the variables of headers begin with ``HTTP_``, and their values are text."""
 _SEND_A_KEY = "Send an API key as Authorization: Bearer ph_…"
+NO_KEY = f"The request has no API key. {_SEND_A_KEY}"
+NO_SUCH_KEY = f"There is no such API key. {_SEND_A_KEY}"
 
 
 class ApiRequest(HttpRequest):
@@ -55,10 +57,10 @@ class BearerKey(AuthBase):
             return local
         token = bearer_token(request)
         if not token:
-            raise Unauthenticated(f"The request has no API key. {_SEND_A_KEY}")
+            raise Unauthenticated(NO_KEY)
         key = find_key(token)
         if key is None:
-            raise Unauthenticated(f"There is no such API key. {_SEND_A_KEY}")
+            raise Unauthenticated(NO_SUCH_KEY)
         now = timezone.now()
         if key.revoked_at is not None:
             raise Unauthenticated("This API key has been revoked. Use another one.")

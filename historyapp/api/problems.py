@@ -83,12 +83,16 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     elif isinstance(expected, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, expected.detail)
     elif isinstance(expected, Unauthenticated):
-        invalid = ', error="invalid_token"' if bearer_token(request) else ""
-        headers = {"WWW-Authenticate": f'Bearer realm="playhead"{invalid}'}
+        headers = {"WWW-Authenticate": challenge(bearer_token(request))}
     document, status = problem(expected), problem_type(expected).status
     if status >= 500 and request_id.get():
         document["request_id"] = request_id.get()
     return HttpResponse(dump_json(document), status=status, content_type=MEDIA_TYPE, headers=headers)
+
+
+def challenge(key: str) -> str:
+    """The header ``WWW-Authenticate`` for a request with this API key, which may be empty."""
+    return 'Bearer realm="playhead"' + (', error="invalid_token"' if key else "")
 
 
 def problem(error: PlayheadError) -> dict[str, Any]:

@@ -20,34 +20,33 @@ from historyapp.announcements import announce_changes, listen
 from historyapp.core.errors import PlayheadError
 from historyapp.core.process_memory import return_free_memory
 from historyapp.event_streams import Subscription
-from historyapp.front.bodies import BodyRoom, Receive, max_bytes, read_body
-from historyapp.front.connections import close_connection, release_connection, renew_connection
+from historyapp.front.all_pools import KEYS, make_pools
+from historyapp.front.attempts import PasswordAttempts
+from historyapp.front.bodies import BodyRoom, Receive, length_of, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, KnownClients, Limits, client_of, credential_of
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
-from historyapp.front.pool_names import LONG, SHORT, pool_name
-from historyapp.front.pools import Hooks, Pool
+from historyapp.front.pool_names import KNOWN_DEVICES, LONG, PASSWORDS, SHORT, pool_name
+from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections, peer_of
+from historyapp.front.strangers import Strangers
 from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.changes import on_change
+from historyapp.services.devices import known_device
 from historyapp.services.keys import on_credential
 from historyapp.services.transactions import is_long_request, queued_seconds
-from historyapp.wire.problems import Malformed
+from historyapp.wire.problems import TooManyRequests, Unauthenticated
 
 log = logging.getLogger(__name__)
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
-"""Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
-CALL_SPACING = 0.02
-"""Seconds between the starts of two model calls. Each call takes about 15 ms of processor time."""
 SWITCH_SECONDS = 0.001
 """A computing thread lets other threads run after this time. An append waits for the disk many times. With
 Python's default, each wait would take 5 ms longer while an export is written.
@@ -61,8 +60,10 @@ PAUSE, MAX_PAUSE = 0.002, 0.05
 """After each chunk of an export: seconds of one pause while short requests run, and of all pauses."""
 CREDENTIAL = "playhead.credential"
 """The key of the request's credential in its WSGI environment."""
-MAX_DIGITS = 100
-"""The maximum number of digits of a Content-Length."""
+REFUSED_SECONDS = 1.0
+"""A stranger gets 429 after this time. Otherwise hundreds of connections could repeat refused requests as
+fast as the event loop answers.
+"""
 REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their paths are not resolved."""
 
@@ -95,7 +96,9 @@ class Front:
         self._streams = Streams()
         on_change(self._streams.wake)
         self._sends_from_threads = False
-        self._pools = _make_pools(threads, limits.queue_seconds)
+        self._attempts = PasswordAttempts()
+        self._pools = make_pools(threads, limits.queue_seconds, self._attempts)
+        self._strangers = Strangers(self.known_clients, self._pools[KEYS], limits.queue_seconds)
 
     @property
     def is_busy(self) -> bool:
@@ -137,6 +140,7 @@ class Front:
 
     def _stop(self) -> None:
         self._deadlines.stop()
+        self._strangers.pace.stop()
         self._streams.stop()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
@@ -144,38 +148,61 @@ class Front:
         headers = headers_of(scope)
         peer = peer_of(scope)
         connections.busy.add(peer)
+        is_known = True
         try:
-            length = _length_of(headers)
+            length = length_of(headers)
             cookies = headers.get(b"cookie", b"")
             name = pool_name(scope["method"], scope["path"], cookies)
             network = network_of(peer[0])
             client = client_of(scope["path"], headers.get(b"authorization", b""), network)
-            max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
-            with (
-                self.clients.admitted(client, network, size=length, is_long=name in LONG),
-                self._bodies.reserve(length if length <= max_length else 0) as in_memory,
-            ):
-                body: IO[bytes] = BytesIO()
-                if length:
-                    body = await read_body(
-                        length, max_length, receive, self._limits, self._deadlines, in_memory=in_memory
-                    )
-                loop, pool = asyncio.get_running_loop(), self._pools[name]
-                outbox = Outbox(loop, self._unread, client, pool.waiting_for_client)
-                environ = environ_of(scope, headers, body)
-                credential = environ[CREDENTIAL] = credential_of(client, scope["path"], cookies)
-                run = partial(self._run, environ, outbox, send, name)
-                pool.submit(self.known_clients.holder(credential, network), run, outbox.refuse)
-                stream_start = await self._respond(outbox, scope, receive, send)
+            credential = credential_of(client, scope["path"], cookies)
+            is_known = credential in self.known_clients or name == KNOWN_DEVICES
+            with self.clients.admitted(client, network, size=length, is_long=name in LONG):
+                refusal = None if is_known else await self._admit(scope, headers, credential, network)
+                max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
+                kept = length if length <= max_length and refusal is None else 0
+                with self._bodies.reserve(kept) as in_memory:
+                    body: IO[bytes] = BytesIO()
+                    if length:
+                        read = partial(read_body, in_memory=in_memory, keep=refusal is None)
+                        body = await read(length, max_length, receive, self._limits, self._deadlines)
+                    if refusal is not None:
+                        raise refusal
+                    loop, pool = asyncio.get_running_loop(), self._pools[name]
+                    outbox = Outbox(loop, self._unread, client, pool.waiting_for_client)
+                    environ = environ_of(scope, headers, body)
+                    environ[CREDENTIAL] = credential
+                    holder = self._holder(name, credential, network, cookies)
+                    pool.submit(holder, partial(self._run, environ, outbox, send, name), outbox.refuse)
+                    stream_start = await self._respond(outbox, scope, receive, send)
             if stream_start is not None:
                 with self.clients.streaming(client, network):
                     await self._send_events(stream_start, scope, receive, send)
         except PlayheadError as error:
+            if isinstance(error, TooManyRequests) and not is_known:
+                await asyncio.sleep(REFUSED_SECONDS)
             head, content = error_response(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - started)
             await self._send(scope, send, head, content)
         finally:
             connections.busy.discard(peer)
+
+    async def _admit(
+        self, scope: Scope, headers: dict[bytes, bytes], credential: bytes, network: str
+    ) -> Unauthenticated | None:
+        """Waits for the turn of a stranger's request. Returns the error if no such API key exists."""
+        authorization = headers.get(b"authorization", b"")
+        refusal = await self._strangers.refusal(scope["path"], authorization, credential)
+        if credential not in self.known_clients:
+            await self._strangers.pace.wait(network)
+        return refusal
+
+    def _holder(self, pool: str, credential: bytes, network: str, cookies: bytes) -> Client:
+        if pool == KNOWN_DEVICES and (device := known_device(cookies)):
+            return Client(device.id.encode(), device.account.encode())
+        if pool == PASSWORDS:
+            self._attempts.add(network.encode())
+        return self.known_clients.holder(credential, network)
 
     async def _respond(
         self, outbox: Outbox, scope: Scope, receive: Receive, send: Send
@@ -263,6 +290,8 @@ class Front:
             with suppress(Exception):
                 getattr(response, "close", lambda: None)()
             environ["wsgi.input"].close()
+        if started and started[0][0] == 401:  # a key that was valid before
+            self.known_clients.remove(environ[CREDENTIAL])
         # The event loop is woken once, at the end. Earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
 
@@ -316,24 +345,6 @@ class Front:
             self._connections.close(peer_of(scope))
 
 
-def _make_pools(threads: int, max_wait: float) -> dict[str, Pool]:
-    hooks = Hooks(end=close_connection)
-    kept = partial(Pool, max_wait=max_wait, keeps_thread=True, hooks=hooks._replace(idle=renew_connection))
-    ending = partial(Pool, max_wait=max_wait, keeps_thread=False, hooks=hooks)
-    long = partial(ending, hooks=hooks._replace(after_job=release_connection))
-    return {
-        "reads": kept("reads", threads, spare=threads),
-        "writes": kept("writes", threads, spare=threads),
-        "calls": long("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
-        # Checking a password takes a third of a second of computing, by design.
-        "passwords": ending("passwords", 1),
-        "passwords of known devices": ending("passwords of known devices", 1),
-        # They respond even while all threads wait for the database.
-        "checks": ending("health checks", 4),
-        "transfers": long("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
-    }
-
-
 def tune_interpreter() -> None:
     """Prepares Python for serving. Called after all modules are imported."""
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -369,17 +380,3 @@ async def _call_when_closed(receive: Receive, end: Callable[[], object]) -> None
     while (await receive())["type"] != "http.disconnect":
         pass
     end()
-
-
-def _length_of(headers: dict[bytes, bytes]) -> int:
-    """The length of the body to read. 0 for a chunked body, which the API then refuses.
-
-    Raises:
-        Malformed: if the length has too many digits for Python to parse.
-    """
-    length = headers.get(b"content-length", b"")
-    if not length.isdigit() or b"transfer-encoding" in headers:
-        return 0
-    if len(length) > MAX_DIGITS:
-        raise Malformed(f"The Content-Length has more than {MAX_DIGITS} digits.")
-    return int(length)

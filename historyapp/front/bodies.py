@@ -27,12 +27,28 @@ event loop under load, and hundreds of bodies may stall after their first byte.
 ALL_IN_MEMORY = 1 << 26
 """The maximum size of all bodies in memory. Beyond it, every further body goes to a file."""
 DISK_RETRY_SECONDS = 10
+MAX_DIGITS = 100
+"""The maximum number of digits of a Content-Length."""
 DISCARD_FACTOR = 4
 """A body of up to this many times the limit is read before it is refused.
 
 Most clients read the response only after they have sent the whole body. The sender of a longer body sees the
 connection close.
 """
+
+
+def length_of(headers: dict[bytes, bytes]) -> int:
+    """The length of the body to read. 0 for a chunked body, which the API then refuses.
+
+    Raises:
+        Malformed: if the length has too many digits for Python to parse.
+    """
+    length = headers.get(b"content-length", b"")
+    if not length.isdigit() or b"transfer-encoding" in headers:
+        return 0
+    if len(length) > MAX_DIGITS:
+        raise Malformed(f"The Content-Length has more than {MAX_DIGITS} digits.")
+    return int(length)
 
 
 def max_bytes(path: str, media_type: bytes, limits: Limits) -> int:
@@ -76,7 +92,14 @@ class BodyRoom:
 
 
 async def read_body(
-    length: int, max_length: int, receive: Receive, limits: Limits, deadlines: Deadlines, *, in_memory: bool
+    length: int,
+    max_length: int,
+    receive: Receive,
+    limits: Limits,
+    deadlines: Deadlines,
+    *,
+    in_memory: bool,
+    keep: bool = True,
 ) -> IO[bytes]:
     """Reads the whole body. The returned file is at its start.
 
@@ -84,6 +107,7 @@ async def read_body(
         length: the Content-Length of the request.
         max_length: the maximum number of bytes to accept.
         in_memory: keep the body in memory, not in a temporary file.
+        keep: otherwise the body is read and dropped, because the request will be refused.
 
     Raises:
         TooLarge: if the body is longer than ``max_length``.
@@ -98,6 +122,9 @@ async def read_body(
         if length > max_length:
             await _receive(length, receive, limits, wait, None)
             raise _too_large(max_length, limits)
+        if not keep:
+            await _receive(length, receive, limits, wait, None)
+            return BytesIO()
         file = cast(IO[bytes], BytesIO() if in_memory else SpooledTemporaryFile(FIRST_BYTES))  # noqa: SIM115  the request closes it
         return await _receive_file(file, length, receive, limits, wait)
     except asyncio.CancelledError:

@@ -148,6 +148,9 @@ class KnownClients:
     def __init__(self) -> None:
         self._owners: dict[bytes, bytes] = {}
 
+    def __contains__(self, credential: bytes) -> bool:
+        return credential in self._owners
+
     def holder(self, credential: bytes, address: str) -> Client:
         """The holder of a request's thread. ``credential``: the result of :func:`credential_of`."""
         owner = self._owners.get(credential)
@@ -167,6 +170,18 @@ class KnownClients:
             self._owners[credential] = owner
         return Client(credential, owner)
 
+    def remove(self, credential: bytes) -> None:
+        """Removes a credential that is no longer valid. May be called in any thread."""
+        self._owners.pop(credential, None)
+
+
+def bearer_token(authorization: bytes) -> str:
+    """The API key in a header ``Authorization``, or an empty string. Parsed as the API does, so that other
+    spaces or ``bearer`` in lower case give the same key.
+    """
+    scheme, _, token = authorization.decode("latin-1").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
 
 def client_of(path: str, authorization: bytes, address: str) -> bytes:
     """The client that sends a request: an API key, a share link or, without these, an IP address.
@@ -178,9 +193,7 @@ def client_of(path: str, authorization: bytes, address: str) -> bytes:
         return blake2b(path.split("/")[2].encode(), digest_size=16, person=b"share link").digest()
     if not path.startswith("/api/"):
         authorization = b""
-    # Parsed as the API does, so that other spaces or ``bearer`` in lower case give the same client.
-    scheme, _, token = authorization.decode("latin-1").partition(" ")
-    key = token.strip() if scheme.lower() == "bearer" else ""
+    key = bearer_token(authorization)
     # Only a hash of the key stays in memory.
     return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + address.encode()
 

@@ -7,14 +7,15 @@ Nothing here may block, because the event loop serves all clients.
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from historyapp.api.problems import problem
+from historyapp.api.problems import challenge, problem
 from historyapp.core.errors import PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.front.bodies import Receive
 from historyapp.front.environ import Scope
+from historyapp.front.limits import bearer_token
 from historyapp.front.outbox import Head
 from historyapp.log import new_request_id
-from historyapp.wire.problems import MEDIA_TYPE, problem_type
+from historyapp.wire.problems import MEDIA_TYPE, Unauthenticated, problem_type
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 NativeRoute = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -43,6 +44,9 @@ def error_response(path: str, headers: dict[bytes, bytes], error: PlayheadError)
     head = [(b"connection", b"close"), (b"x-content-type-options", b"nosniff"), _request_id(headers)]
     if (seconds := error.fields.get("retry_after")) is not None:
         head.append((b"retry-after", str(seconds).encode()))
+    if isinstance(error, Unauthenticated):
+        key = bearer_token(headers.get(b"authorization", b""))
+        head.append((b"www-authenticate", challenge(key).encode()))
     if path.startswith("/api/"):
         body, media_type = dump_json(problem(error)).encode(), MEDIA_TYPE
     else:

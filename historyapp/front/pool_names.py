@@ -1,10 +1,11 @@
 """Which pool of threads serves a request."""
 
-from historyapp.services.devices import is_known_device
+from historyapp.services.devices import known_device
 
 LONG = ("calls", "transfers")
 """Pools of long requests. A lower limit applies to how many of them a client may have open."""
 SHORT = ("reads", "writes")
+PASSWORDS, KNOWN_DEVICES = "passwords", "passwords of known devices"
 
 
 def pool_name(method: str, path: str, cookies: bytes = b"") -> str:
@@ -26,5 +27,5 @@ def pool_name(method: str, path: str, cookies: bytes = b"") -> str:
     if path == "/readyz":
         return "checks"
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
-        return "passwords of known devices" if is_known_device(cookies) else "passwords"
+        return KNOWN_DEVICES if known_device(cookies) else PASSWORDS
     return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

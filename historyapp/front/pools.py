@@ -309,3 +309,18 @@ class Pool:
 
     def _busy_error(self, reason: str) -> ServerUnavailable:
         return ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)
+
+
+class RankedPool(Pool):
+    """A pool that serves the clients with the lowest rank first. Of those, the newest comes first: a client
+    that has just arrived does not wait for hundreds of others that arrived together.
+    """
+
+    rank: Callable[[bytes], int]
+    """The rank of a client. Called in any thread."""
+
+    def _next_client(self) -> Client | None:
+        clients = [jobs[0].client for by_client in self._jobs.values() for jobs in by_client.values()]
+        return min(
+            filter(self._may_run, reversed(clients)), key=lambda client: self.rank(client.id), default=None
+        )

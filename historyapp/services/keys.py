@@ -69,9 +69,18 @@ def create_key(
 def find_key(text: str) -> ApiKey | None:
     """The key with this text, or None. The key may be expired or revoked."""
     key = api_key(hash_secret(text))
-    if key is not None:
+    if key is not None and key.revoked_at is None:
         notify_of_credential(key.project_id.bytes)
     return key
+
+
+def find_owners(hashes: Collection[str]) -> dict[str, bytes | None]:
+    """The ids of the projects of API keys, by the hash of the key. None for a revoked key. Without keys that
+    do not exist.
+    """
+    keys = ApiKey.objects.filter(key_hash__in=hashes)
+    rows = keys.values_list("key_hash", "project_id", "revoked_at")
+    return {key_hash: None if revoked_at else project.bytes for key_hash, project, revoked_at in rows}
 
 
 def notify_of_credential(owner: bytes) -> None:

@@ -15,7 +15,7 @@ from limits.storage import MemoryStorage
 from pytest_django import Settings
 
 from dashboard.forms.password import PER_NAME, reset_failures, shared_limiter
-from historyapp.services.devices import COOKIE, is_known_device
+from historyapp.services.devices import COOKIE, known_device
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
 
@@ -130,7 +130,39 @@ def test_a_sign_in_makes_the_browser_a_known_device(client: Client, alice_user: 
     else:
         client.post("/sign-in", {"username": "alice", "password": "correct horse battery"})
     client.post("/sign-out")
-    assert is_known_device(f"{COOKIE}={client.cookies[COOKIE].value}".encode())
+    assert known_device(f"{COOKIE}={client.cookies[COOKIE].value}".encode())
+
+
+def test_wrong_passwords_of_others_at_its_address_do_not_lock_a_known_device_out(
+    client: Client, alice_user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a proxy all requests come from one address."""
+    monkeypatch.setattr("dashboard.forms.password.PER_ADDRESS", 12)
+    right = {"username": "alice", "password": "correct horse battery"}
+    client.post("/sign-in", right)
+    client.post("/sign-out")
+    for _ in range(PER_NAME):
+        attempt("alice", "wrong", "127.0.0.1")
+    for name in ("bob", "carol"):
+        attempt(name, "wrong", "127.0.0.1")
+    assert attempt("alice", "correct horse battery", "127.0.0.1").status_code == 429
+    assert client.post("/sign-in", right).status_code == 302
+
+
+def test_failures_of_a_known_device_count_for_it_and_for_its_account_only(
+    client: Client, alice_user: User
+) -> None:
+    User.objects.create_user("bob", password="battery horse")
+    client.post("/sign-in", {"username": "alice", "password": "correct horse battery"})
+    client.post("/sign-out")
+    for _ in range(PER_NAME):
+        assert client.post("/sign-in", {"username": "alice", "password": "wrong"}).status_code == 422
+    right = {"username": "alice", "password": "correct horse battery"}
+    assert client.post("/sign-in", right).status_code == 429
+    assert attempt("alice", "correct horse battery", "127.0.0.1").status_code == 302
+    for _ in range(PER_NAME):
+        assert client.post("/sign-in", {"username": "bob", "password": "wrong"}).status_code == 422
+    assert attempt("bob", "battery horse", "127.0.0.1").status_code == 429
 
 
 def test_a_wrong_password_makes_no_known_device(client: Client, alice_user: User) -> None:

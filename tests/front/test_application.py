@@ -6,10 +6,11 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.core import signing
 from django.http import HttpResponse
 
 from historyapp.front.pool_names import pool_name
-from historyapp.services.devices import COOKIE, LIFETIME, remember_device
+from historyapp.services.devices import COOKIE, LIFETIME, account_of, known_device, remember_device
 
 
 @pytest.mark.parametrize(
@@ -48,11 +49,16 @@ def test_a_browser_in_which_somebody_has_signed_in_has_its_own_thread_for_passwo
 ) -> None:
     """Otherwise anybody could keep the thread for passwords busy with wrong ones."""
     response = HttpResponse()
-    remember_device(response, is_secure=True)
+    remember_device(response, "Alice", is_secure=True)
     cookie = response.cookies[COOKIE]
     header = f"other=1; {COOKIE}={cookie.value}".encode()
     assert (cookie["httponly"], cookie["secure"], cookie["samesite"]) == (True, True, "Lax")
     assert pool_name("POST", "/sign-in", header) == "passwords of known devices"
+    device = known_device(header)
+    assert device is not None
+    assert device.account == account_of("ALICE") != account_of("bob")
+    old = signing.dumps("0123456789abcdef", salt="historyapp.device")
+    assert known_device(f"{COOKIE}={old}".encode()) is None
     for wrong in (b"", header[:-1], f"{COOKIE}=x".encode(), f"{COOKIE}=".encode() + b"\xff" * 9000):
         assert pool_name("POST", "/sign-in", wrong) == "passwords"
     later = time.time() + (LIFETIME + timedelta(seconds=2)).total_seconds()

@@ -9,7 +9,8 @@ import pytest
 from django.conf import settings
 
 from historyapp.asgi import make_front
-from historyapp.front.application import CALL_THREADS, SPARE_CALL_THREADS, Front
+from historyapp.front.all_pools import CALL_THREADS, SPARE_CALL_THREADS
+from historyapp.front.application import Front
 from historyapp.front.limits import MAX_CREDENTIALS, KnownClients, client_of, credential_of
 from historyapp.front.pools import Client
 from historyapp.services.keys import notify_of_credential
@@ -50,12 +51,12 @@ def test_an_unknown_key_is_counted_by_its_address_until_it_is_found() -> None:
     assert known.holder(b"another key", "10.0.0.1") == address
 
 
-@pytest.mark.parametrize("key", [b"found", b"invented"])
-def test_a_key_is_known_as_soon_as_a_request_has_found_it(key: bytes) -> None:
+@pytest.mark.parametrize("session", [b"found", b"invented"])
+def test_a_browser_session_is_known_as_soon_as_a_request_has_found_it(session: bytes) -> None:
     project = uuid4().bytes
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        if environ["HTTP_AUTHORIZATION"] == "Bearer found":
+        if environ["HTTP_COOKIE"].endswith("=found"):
             notify_of_credential(project)
         start_response("200 OK", [])
         return [b""]
@@ -68,15 +69,16 @@ def test_a_key_is_known_as_soon_as_a_request_has_found_it(key: bytes) -> None:
         return {}
 
     front = Front(application, small_limits(), 1)
-    header = b"Bearer " + key
+    cookies = settings.SESSION_COOKIE_NAME.encode() + b"=" + session
     scope = {
-        "type": "http", "method": "GET", "path": API, "query_string": b"",
-        "headers": [(b"authorization", header)], "client": ("10.0.0.1", 1000),
+        "type": "http", "method": "GET", "path": "/", "query_string": b"",
+        "headers": [(b"cookie", cookies)], "client": ("10.0.0.1", 1000),
         "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
     }  # fmt: skip
     asyncio.run(front(scope, receive, send))
-    holder = front.known_clients.holder(client_of(API, header, "10.0.0.1"), "10.0.0.1")
-    assert holder.owner == (project if key == b"found" else b"10.0.0.1")
+    credential = credential_of(client_of("/", b"", "10.0.0.1"), "/", cookies)
+    owner = front.known_clients.holder(credential, "10.0.0.1").owner
+    assert owner == (project if session == b"found" else b"10.0.0.1")
 
 
 def test_the_credential_of_a_page_is_its_browser_session() -> None:

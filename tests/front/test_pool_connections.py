@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from historyapp.front import application, pools
+from historyapp.front import pools
+from historyapp.front.all_pools import make_pools
+from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.pools import Client
 from historyapp.wire.problems import ServerUnavailable
 
@@ -34,7 +36,7 @@ def _connections_of(pool: str, jobs: int, *, until_ended: bool) -> list[Any]:
         together.wait(10)
 
     async def run() -> None:
-        made = application._make_pools(4, 5)[pool]
+        made = make_pools(4, 5, PasswordAttempts())[pool]
         for number in range(jobs):
             name = str(number).encode()
             made.submit(Client(name, name), query, _never)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from historyapp.front.application import Front
+from historyapp.front.limits import client_of
 from historyapp.front.unread import UnreadBytes
 from tests.front.limits import MB, small_limits
 
@@ -113,6 +114,7 @@ async def get(front: Front, key: bytes, *, reads: bool) -> int:
         await asyncio.Event().wait()
         return {}
 
+    front.known_clients.add(client_of("/api/v1/sessions/1/export", b"Bearer " + key, "127.0.0.1"), key)
     await front(scope, receive, send)
     return size
 
