@@ -22,7 +22,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import PlayheadError
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.json import MAX_DEPTH, MAX_VALUES
+from historyapp.core.json import MAX_CONTAINERS, MAX_DEPTH, MAX_VALUES
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.core.settings import SessionSettings
 from historyapp.services.append import MAX_ID_CHARACTERS, MAX_TOOL_CALLS
@@ -119,6 +119,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert figures["Characters of a session's `metadata` as compact JSON in ASCII"] == MAX_METADATA
     assert figures["Levels of nested objects and lists"] == MAX_DEPTH
     assert figures["JSON values in one body"] == MAX_VALUES
+    assert figures["Lists and objects in one body"] == MAX_CONTAINERS
     assert figures["Steps in one text of `progress`"] == MAX_STEPS
     assert figures["Characters of a response that is stored for an `Idempotency-Key`"] == KEPT_CHARACTERS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
@@ -127,7 +128,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert next(figure for what, figure in figures.items() if "IDs of these" in what) == MAX_ID_CHARACTERS
     assert figures["Characters of these tools as compact JSON in ASCII"] == MAX_TOOLS_SIZE
     set_elsewhere = {MAX_TOOL_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, MAX_METADATA, KEPT_CHARACTERS}
-    set_elsewhere |= {MAX_ID_CHARACTERS, MAX_TOOLS_SIZE}
+    set_elsewhere |= {MAX_CONTAINERS, MAX_ID_CHARACTERS, MAX_TOOLS_SIZE}
     assert limits(schema) | set_elsewhere | {32 * 2**20} == set(figures.values())
 
 

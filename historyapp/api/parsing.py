@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
-from historyapp.core.json import MAX_DEPTH, MAX_VALUES, InvalidNumber, TooDeep, TooManyValues, parse_strict
+from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, TooManyValues, parse_strict
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
 _DRAIN_FACTOR = 4
@@ -79,7 +79,6 @@ def parse_json(body: bytes) -> Any:
     except InvalidNumber as error:
         raise Malformed(f"The body contains {error}.") from error
     except TooManyValues as error:
-        detail = f"The body contains more than {MAX_VALUES:,} JSON values. Send fewer in one request."
-        raise NotValid(detail) from error
+        raise NotValid(f"The body contains {error}. Send fewer in one request.") from error
     except TooDeep as error:
         raise NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.") from error

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from historyapp.core.json_counts import holds_more_containers, holds_more_values
+from historyapp.core.json_parts import COMPACT, encode, encoded_parts, without_collections
 from historyapp.core.text import clean_value
 
 MAX_DEPTH = 200
@@ -24,10 +26,16 @@ MAX_VALUES = 1_000_000
 """Values in one body or entry. In memory an empty list takes 20 times its JSON, and each pass through a
 million of them takes half a second.
 """
+MAX_CONTAINERS = 200_000
+"""Lists and objects in one body. The garbage collector visits each of them, which stops all threads: a
+million nested lists took it two seconds.
+"""
 DUMP_ERRORS = (TypeError, ValueError, RecursionError)
 """The exceptions of the functions that write JSON, for a value that JSON cannot represent."""
 
-_COMPACT = (",", ":")
+_LONG = 1 << 18
+"""Characters of JSON whose reading or writing would stop all other threads for milliseconds."""
+
 _PLAIN = {str, int, bool, type(None)}
 _DEL = 0x7F
 """A number, because bytes in bytes are first tried as a number, and the exception for that is dropped."""
@@ -38,7 +46,9 @@ class TooDeep(ValueError):
 
 
 class TooManyValues(ValueError):
-    """The JSON holds more than :data:`MAX_VALUES` values."""
+    """The JSON holds more than :data:`MAX_VALUES` values, or more than :data:`MAX_CONTAINERS` lists and
+    objects. The text says which.
+    """
 
 
 class InvalidNumber(ValueError):
@@ -47,7 +57,6 @@ class InvalidNumber(ValueError):
 
 # Writing
 
-_encode = json.JSONEncoder(check_circular=False, allow_nan=False, separators=_COMPACT).encode
 _encode_fast = msgspec.json.Encoder().encode
 
 
@@ -59,14 +68,16 @@ def dump_json(value: Any) -> str:
         ValueError: for NaN and infinities.
         RecursionError: for a value that contains itself.
     """
+    is_long = False
     try:
         dumped = _encode_fast(value)
+        is_long = len(dumped) > _LONG
         # msgspec leaves DEL as it is, writes exponents of floats differently, and accepts dates and bytes.
         if dumped.isascii() and _DEL not in dumped and _is_plain(value):
             return dumped.decode()
     except DUMP_ERRORS:  # lone surrogates, keys of other types, deep nesting
-        pass
-    return _encode(value)
+        is_long = is_larger(value, _LONG)
+    return "".join(encoded_parts(value)) if is_long else encode(value)
 
 
 def dump_plain(value: Any) -> str:
@@ -80,7 +91,7 @@ def dump_plain(value: Any) -> str:
             return dumped.decode()
     except ValueError:  # lone surrogates
         pass
-    return _encode(value)
+    return encode(value)
 
 
 def _is_plain(value: Any) -> bool:
@@ -101,7 +112,7 @@ def _is_plain(value: Any) -> bool:
 
 def compact_json(value: Any) -> str:
     """Compact JSON with letters of every script as they are, lone surrogates included."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=_COMPACT)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=COMPACT)
 
 
 def json_text(value: Any) -> str:
@@ -147,6 +158,12 @@ def load_dumped(dumped: str) -> Any:
     Raises:
         ValueError: when it is not JSON.
     """
+    if len(dumped) > _LONG:
+        return without_collections(_load_dumped, dumped)
+    return _load_dumped(dumped)
+
+
+def _load_dumped(dumped: str) -> Any:
     try:
         return _decode_fast(dumped)
     except ValueError:  # lone surrogates
@@ -197,10 +214,12 @@ def parse_strict(text: str) -> Any:
         JSONDecodeError: when it is not JSON.
         InvalidNumber: for NaN, infinities, and numbers that are too large.
         TooDeep: when it is nested deeper than :data:`MAX_DEPTH`.
-        TooManyValues: when it holds more than :data:`MAX_VALUES`.
+        TooManyValues: when it holds more than :data:`MAX_VALUES` or :data:`MAX_CONTAINERS`.
     """
     if holds_more_values(text, MAX_VALUES):
-        raise TooManyValues("too many values")
+        raise TooManyValues(f"more than {MAX_VALUES:,} JSON values")
+    if holds_more_containers(text, MAX_CONTAINERS):
+        raise TooManyValues(f"more than {MAX_CONTAINERS:,} lists and objects")
     return _checked(_parse_strict, text, MAX_DEPTH)
 
 
@@ -250,7 +269,7 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
 
 def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -> Any:
     try:
-        value = parse(text)
+        value = without_collections(parse, text) if len(text) > _LONG else parse(text)
     except (JSONDecodeError, InvalidNumber):
         raise
     except RecursionError:
@@ -281,29 +300,7 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# Nesting and number of values
-
-
-def holds_more_values(text: str, limit: int) -> bool:
-    """Whether a JSON text has more than ``limit`` commas and opening brackets outside of strings.
-
-    Each value has one of them. They are first counted in the whole text, strings included: most texts have
-    so few that no scan is needed.
-    """
-    if len(text) <= limit or text.count(",") + text.count("[") + text.count("{") <= limit:
-        return False
-    bare = text.replace("\\\\", "").replace('\\"', "")  # each remaining quote begins or ends a string
-    if bare.count('"') > 4 * (limit + 1):  # a value has two strings at most, its name and itself
-        return True
-    count = end = 0
-    while count <= limit:
-        start = bare.find('"', end)
-        until = len(bare) if start < 0 else start
-        count += bare.count(",", end, until) + bare.count("[", end, until) + bare.count("{", end, until)
-        if start < 0:
-            break
-        end = bare.find('"', start + 1) + 1 or len(bare)
-    return count > limit
+# Nesting and length
 
 
 def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:
@@ -329,10 +326,9 @@ def _count_up_to(limit: int, character: str, text: str) -> int:
     return count
 
 
-def is_longer(value: Any, limit: int) -> bool:
-    """Whether the value's JSON as :func:`dump_json` writes it has more than ``limit`` characters.
-
-    The time depends on the limit, not on the value: writing 30 MB of JSON blocks all threads for a second.
+def is_larger(value: Any, limit: int) -> bool:
+    """Whether the texts and values of a value have more than ``limit`` characters together. Takes time in
+    proportion to the limit.
     """
     shortest, pending, end = 0, [iter([value])], object()
     while pending and shortest <= limit:
@@ -345,7 +341,15 @@ def is_longer(value: Any, limit: int) -> bool:
             pending += [iter(item), iter(item.values())]
         elif isinstance(item, (list, tuple)):
             pending.append(iter(item))
-    return shortest > limit or len(dump_json(value)) > limit
+    return shortest > limit
+
+
+def is_longer(value: Any, limit: int) -> bool:
+    """Whether the value's JSON as :func:`dump_json` writes it has more than ``limit`` characters.
+
+    The time depends on the limit, not on the value: writing 30 MB of JSON blocks all threads for a second.
+    """
+    return is_larger(value, limit) or len(dump_json(value)) > limit
 
 
 def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, ToolResults, dump_body
 from historyapp.core.errors import Invalid
-from historyapp.core.json import MAX_VALUES, dump_json, holds_more_values
+from historyapp.core.json import MAX_VALUES, dump_json
+from historyapp.core.json_counts import holds_more_values
 from historyapp.core.results import returned_text
 from historyapp.core.tokens import entry_tokens
 

@@ -1,5 +1,6 @@
 """Any text can be written as JSON and read again, as with Python's own module."""
 
+import gc
 import json
 import time
 from collections.abc import Callable
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from historyapp.core import json_parts
 from historyapp.core.entries import DebugLog, dump_body, load_body
 from historyapp.core.json import (
+    MAX_CONTAINERS,
     MAX_DEPTH,
     MAX_RECORD_DEPTH,
     MAX_VALUES,
@@ -25,7 +28,6 @@ from historyapp.core.json import (
     dump_json,
     dump_plain,
     dumped_fields,
-    holds_more_values,
     is_longer,
     json_text,
     listing,
@@ -41,6 +43,7 @@ from historyapp.core.json import (
     text,
     text_or_json,
 )
+from historyapp.core.json_counts import holds_more_values
 
 ANYTHING = st.text(st.characters())
 """Lone surrogates and NUL included."""
@@ -239,6 +242,49 @@ def test_a_text_of_too_many_values_is_refused_before_it_is_read() -> None:
     assert len(parse_strict("[" + "0," * (MAX_VALUES - 2) + "0]")) == MAX_VALUES - 1
     with pytest.raises(TooManyValues):
         parse_strict("[" + "0," * MAX_VALUES + "0]")
+
+
+def test_a_text_of_too_many_lists_and_objects_is_refused_before_it_is_read() -> None:
+    """The garbage collector would visit each of them, while no other thread runs."""
+    inside = '["' + "[{" * MAX_CONTAINERS + '"]'
+    assert parse_strict(inside) == [inside[2:-2]]
+    assert len(parse_strict("[" + "[]," * (MAX_CONTAINERS - 2) + "{}]")) == MAX_CONTAINERS - 1
+    with pytest.raises(TooManyValues, match="200,000 lists and objects"):
+        parse_strict("[" + "[]," * (MAX_CONTAINERS - 1) + "{}]")
+
+
+def test_a_long_text_is_read_without_the_garbage_collector() -> None:
+    """It would visit the new lists again and again, while no other thread runs."""
+    collections = list[int]()
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        collections.append(info["generation"])
+
+    gc.collect()
+    gc.callbacks.append(count)
+    try:
+        for read in (parse_strict, load_dumped):
+            read("[" + "[]," * 150_000 + "0]")
+            assert gc.isenabled()
+            gc.collect()
+    finally:
+        gc.callbacks.remove(count)
+    assert len(collections) < 20
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'é😀\ud800"\\' * 60_000,
+        [1.5e-7, "a"] * 200_000,
+        {f"k{n}": [n, {"x": "é"}] for n in range(30_000)},
+        {1: "é" * 300_000, None: [], "e": {}, "t": (1, "é" * 70_000)},
+        [["é" * 70_000], {"a": "é" * 70_000, "b": []}, [[["é"] * 600] * 60] * 20],
+    ],
+)
+def test_long_json_is_written_in_parts_with_the_same_result(value: object) -> None:
+    assert dump_json(value) == json_parts.encode(value)
+    assert max(map(len, json_parts.encoded_parts(value))) < 1_000_000
 
 
 @pytest.mark.parametrize("unit", ['"', '"",', r"\"", "\\", ",", '",', "[", '["\\'])

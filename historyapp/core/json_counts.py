@@ -1,0 +1,40 @@
+"""Counts the values of a JSON text, without reading it."""
+
+
+def holds_more_values(text: str, limit: int) -> bool:
+    """Whether a JSON text has more than ``limit`` commas and opening brackets outside of strings.
+
+    Each value has one of them. They are first counted in the whole text, strings included: most texts have
+    so few that no scan is needed.
+    """
+    if len(text) <= limit or text.count(",") + text.count("[") + text.count("{") <= limit:
+        return False
+    bare = _without_escapes(text)
+    if bare.count('"') > 4 * (limit + 1):  # a value has two strings at most, its name and itself
+        return True
+    return _holds_more(bare, limit, ",[{")
+
+
+def holds_more_containers(text: str, limit: int) -> bool:
+    """Whether a JSON text has more than ``limit`` lists and objects."""
+    if len(text) <= limit or text.count("[") + text.count("{") <= limit:
+        return False
+    return _holds_more(_without_escapes(text), limit, "[{")
+
+
+def _without_escapes(text: str) -> str:
+    """The text without escaped quotes. Each remaining quote begins or ends a string."""
+    return text.replace("\\\\", "").replace('\\"', "")
+
+
+def _holds_more(bare: str, limit: int, marks: str) -> bool:
+    """Whether the text has more than ``limit`` of the marks outside of strings."""
+    count = end = 0
+    while count <= limit:
+        start = bare.find('"', end)
+        until = len(bare) if start < 0 else start
+        count += sum(bare.count(mark, end, until) for mark in marks)
+        if start < 0:
+            break
+        end = bare.find('"', start + 1) + 1 or len(bare)
+    return count > limit
