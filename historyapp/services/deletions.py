@@ -60,7 +60,7 @@ _ACTION = "purge"
 """The action of the audit record of a deletion. It also names the session's former project."""
 _RESPONSES_AT_ONCE, _RECORDS_AT_ONCE = 10, 500
 """The maximum numbers of stored responses, of up to a MB each, and of audit records in one transaction."""
-_SUBAGENTS_AT_ONCE = 500
+_SUBAGENTS_AT_ONCE, _RUNS_AT_ONCE = 500, 500
 _FIRST_ROWS, _MAX_ROWS = 20, 5_000
 _MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
@@ -90,8 +90,10 @@ def hide(session: Session, actor: str) -> None:
     ShareLink.objects.filter(session=session).delete()
     ImportSource.objects.filter(session=session).delete()
     runs = CompressionRun.objects.filter(session=session)
-    runs.active().update(state=CompressionRun.State.CANCELLED)
-    runs.update(project=PURGED)
+    active = list(runs.active().values_list("pk", flat=True))
+    newest = list(runs.order_by("-pk").values_list("pk", flat=True)[:_RUNS_AT_ONCE])
+    runs.filter(pk__in=active).update(state=CompressionRun.State.CANCELLED)
+    runs.filter(pk__in={*active, *newest}).update(project=PURGED)
     Session.objects.filter(pk=session.pk).update(
         **_EMPTY,
         project=PURGED,
@@ -142,6 +144,7 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
     Args:
         responses: of the sessions that are deleted together.
     """
+    _hide_runs(session)
     _detach_subagents(session)
     _empty_texts(session, responses)
     if on_sqlite():  # before the entries, from which the tokens are computed
@@ -158,6 +161,15 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
         retention_pass = RetentionPass.objects.create()
         Session.objects.get(pk=session).delete()
         retention_pass.delete()
+
+
+def _hide_runs(session: UUID) -> None:
+    """Moves the runs that :func:`hide` has left in the project. A session may have any number."""
+    runs = CompressionRun.objects.filter(session=session).exclude(project=PURGED).order_by("pk")
+    while ids := list(runs.values_list("pk", flat=True)[:_RUNS_AT_ONCE]):
+        with _part():
+            _lock(runs.filter(pk__in=ids))
+            runs.filter(pk__in=ids).update(project=PURGED)
 
 
 def _detach_subagents(session: UUID) -> None:

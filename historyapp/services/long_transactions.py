@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.log import request_id
 from historyapp.meters import count_write
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 LOGGED_SECONDS = 1.0
 """A transaction that takes longer is logged."""
-_CHECK_SECONDS, _RETRY_SECONDS = 0.25, 0.01
+_CHECK_SECONDS, _RETRY_SECONDS = 0.5, 0.01
 """Seconds between two checks for statements that run after the limit, and after a statement was interrupted:
 of many short ones, the interruption may have come between two."""
 _CALLERS = 4
@@ -51,7 +51,7 @@ def limit_transactions() -> None:
     _Process.seconds = settings.PLAYHEAD_TRANSACTION_SECONDS
 
 
-def begin_limit() -> TransactionLimit | None:
+def begin_limit(database: BaseDatabaseWrapper) -> TransactionLimit | None:
     """Begins the limit of a transaction that has just begun.
 
     Returns None if it is within another one, whose limit includes it, or if this process has no limit.
@@ -59,7 +59,6 @@ def begin_limit() -> TransactionLimit | None:
     seconds = _Process.seconds
     if seconds is None or _current.get() is not None:
         return None
-    database = connections[DEFAULT_DB_ALIAS]
     limit = TransactionLimit(database, seconds)
     database.execute_wrappers.append(limit)
     _current.set(limit)

@@ -122,7 +122,8 @@ def _hide(project: Project, id: UUID, archived_before: datetime, actor: str) -> 
     """Hides a session if it may still be deleted. Returns it as it was before, otherwise None."""
     with writing():
         # Workers lock runs before they lock the session or add rows that refer to them.
-        list(CompressionRun.objects.select_for_update().filter(session=id).order_by("pk").values_list("pk"))
+        runs = CompressionRun.objects.filter(session=id)
+        list(runs.active().select_for_update().order_by("pk").values_list("pk"))
         list(Session.objects.select_for_update().filter(pk=id, project=project).values_list("pk"))
         for session in purgeable(project, archived_before, [id]):
             hide(session, actor)

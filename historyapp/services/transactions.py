@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.models.fields import on_sqlite
 from historyapp.services.faults import clear_fault, refuse_damaged
@@ -118,13 +119,14 @@ _joined_writes: ContextVar[_JoinedWrites | None] = ContextVar("joined_writes", d
 def _write_transaction(max_wait: float | None) -> Iterator[None]:
     refuse_damaged()
     limit, is_ended = None, False
+    database = connections[DEFAULT_DB_ALIAS]  # looking it up takes as long as a hundred lines
     try:
-        with _sqlite_transaction(max_wait) if on_sqlite() else _postgres_transaction(max_wait):
-            limit = begin_limit()
+        with _sqlite_transaction(database, max_wait) if on_sqlite() else _postgres_transaction(max_wait):
+            limit = begin_limit(database)
             try:
                 yield
                 if limit is not None and limit.is_lost():
-                    raise limit.error()
+                    limit.refuse()
             except Exception as error:
                 is_ended = limit is not None and limit.is_lost(error)
                 if limit is None or not is_ended or isinstance(error, TransactionTooLong):
@@ -151,8 +153,8 @@ def _postgres_transaction(max_wait: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def _sqlite_transaction(max_wait: float | None) -> Iterator[None]:
-    default_timeout = float(connection.settings_dict["OPTIONS"]["timeout"])
+def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -> Iterator[None]:
+    default_timeout = float(database.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     until = time.monotonic() + timeout
     with (

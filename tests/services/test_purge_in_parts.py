@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import DataError, connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp import tasks
@@ -213,6 +214,29 @@ def test_runs_are_deleted_in_parts(project: Project, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(deletions, "writing", counted)
     purge(project, [session.pk], timezone.now())
     assert (sum(deleted), max(deleted)) == (5, 1)
+
+
+def test_one_transaction_hides_active_and_new_runs_and_later_ones_the_others(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "_RUNS_AT_ONCE", 2)
+    states, session = CompressionRun.State, create_session(project)
+    steps = {"head": 0, "from_step": 1, "to_step": 0}
+    active, *ended = [
+        CompressionRun.objects.create(project=project, session=session, strategy="s", state=state, **steps)
+        for state in (states.RUNNING, *[states.SUCCEEDED] * 5)
+    ]
+    with writing():
+        deletions.hide(session, "")
+    active.refresh_from_db()
+    assert active.state == states.CANCELLED
+    hidden = CompressionRun.objects.filter(project=PURGED)
+    assert set(hidden.all()) == {active, *ended[3:]}
+    with CaptureQueriesContext(connection) as queries:
+        deletions._hide_runs(session.pk)
+    assert set(hidden.all()) == {active, *ended}
+    updates = [query["sql"] for query in queries if query["sql"].startswith("UPDATE")]
+    assert len(updates) == 2
 
 
 @pytest.mark.parametrize("error", [ValueError("unexpected"), DataError("out of range")])
