@@ -143,9 +143,11 @@ def evaluation_progress(evaluation: Evaluation) -> EvaluationProgress:
     )
 
 
-def end_evaluation(evaluation: Evaluation, state: str) -> None:
-    """Ends a locked evaluation in this state and stores its results."""
-    results = compute_results(evaluation)
+def end_evaluation(evaluation: Evaluation, state: str, results: EvaluationResults | None) -> None:
+    """Ends a locked evaluation in this state and stores its results.
+
+    They are computed before the transaction, because comparing many choices takes seconds on a busy machine.
+    """
     evaluation.results = results and asdict(results)
     evaluation.state, evaluation.finished_at = state, timezone.now()
     evaluation.prices_as_of = price_list().as_of

@@ -13,7 +13,7 @@ from historyapp.models import EvaluatedSession, Evaluation, Project, Session
 from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNING
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.append import hold_sessions
-from historyapp.services.evaluations.results import end_evaluation
+from historyapp.services.evaluations.results import compute_results, end_evaluation
 from historyapp.services.transactions import writing
 
 DEFAULT_BUDGETS = (2000, 8000)
@@ -117,13 +117,17 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
     Raises:
         Conflict: when the evaluation has already ended.
     """
+    measured = evaluation.items.filter(state=EvaluatedSession.State.DONE)
+    number, results = measured.count(), compute_results(evaluation)
     with writing():
         evaluation = Evaluation.objects.select_for_update().get(pk=evaluation.pk)
         if evaluation.state != Evaluation.State.RUNNING:
             raise Conflict("There is nothing to cancel: the evaluation has ended.", state=evaluation.state)
         sessions = evaluation.items.values_list("session_id", flat=True)
         hold_sessions(evaluation.project_id, list(sessions))  # as in start_evaluation
-        end_evaluation(evaluation, Evaluation.State.CANCELLED)
+        if measured.count() != number:  # another session has just been measured
+            results = compute_results(evaluation)
+        end_evaluation(evaluation, Evaluation.State.CANCELLED, results)
     return evaluation
 
 

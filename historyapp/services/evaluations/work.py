@@ -20,7 +20,7 @@ from historyapp.core.errors import PlayheadError
 from historyapp.models import EvaluatedSession, Evaluation, Session
 from historyapp.models.projects import PURGED
 from historyapp.services.evaluations.measuring import SessionEvaluation
-from historyapp.services.evaluations.results import end_evaluation
+from historyapp.services.evaluations.results import compute_results, end_evaluation
 from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
@@ -172,11 +172,14 @@ def _end(item: EvaluatedSession, state: str, reason: str) -> bool:
 
 def _finish(evaluation_id: UUID) -> bool:
     """Ends the evaluation if all its sessions have ended. Returns whether it has ended."""
+    evaluation = Evaluation.objects.filter(pk=evaluation_id).first()
+    if evaluation is None or evaluation.state != Evaluation.State.RUNNING:
+        return True
+    if evaluation.items.filter(state=EvaluatedSession.State.WAITING).exists():
+        return False
+    results = compute_results(evaluation)  # a session that has ended is not measured again
     with writing():
-        evaluation = Evaluation.objects.select_for_update().filter(pk=evaluation_id).first()
-        if evaluation is None or evaluation.state != Evaluation.State.RUNNING:
-            return True
-        if evaluation.items.filter(state=EvaluatedSession.State.WAITING).exists():
-            return False
-        end_evaluation(evaluation, Evaluation.State.FINISHED)
+        locked = Evaluation.objects.select_for_update().filter(pk=evaluation_id).first()
+        if locked is not None and locked.state == Evaluation.State.RUNNING:
+            end_evaluation(locked, Evaluation.State.FINISHED, results)
     return True

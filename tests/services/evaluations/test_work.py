@@ -6,17 +6,18 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.db import DataError
+from django.db import DataError, connection
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict
 from historyapp.core.evaluation import targets
+from historyapp.core.evaluation.figures import compare_choices
 from historyapp.core.evaluation.reading import texts_only
 from historyapp.core.policies import policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
 from historyapp.models.own_rows import live_rows
 from historyapp.services.append import append
-from historyapp.services.evaluations import measuring, work
+from historyapp.services.evaluations import measuring, results, work
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import EvaluationProgress, evaluation_progress
 from historyapp.services.evaluations.start import (
@@ -291,3 +292,22 @@ def test_evaluations_are_deleted_with_their_project_and_after_a_year(project: Pr
     carried_out(evaluation)
     prune_evaluations()
     assert not EvaluatedSession.objects.exists()
+
+
+def test_choices_are_compared_before_the_transaction_that_ends_an_evaluation(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = [record_lookups(project) for _ in range(3)]
+    ended, cancelled = started(project, sessions[0]), started(project, *sessions[1:])
+    outer, compared, compare = len(connection.savepoint_ids), list[int](), compare_choices
+
+    def compare_and_note(*arguments: Any) -> Any:
+        compared.append(len(connection.savepoint_ids))
+        return compare(*arguments)
+
+    monkeypatch.setattr(results, "compare_choices", compare_and_note)
+    assert carried_out(ended).results is not None
+    while cancelled.items.filter(state=EvaluatedSession.State.WAITING).count() == 2:
+        process_evaluation(cancelled.pk, lambda: True)
+    assert cancel_evaluation(cancelled).results is not None
+    assert compared == [outer, outer]
