@@ -4,10 +4,10 @@ On SQLite they use the driver's own connection. Django makes a cursor with two w
 and translates its placeholders again, which takes longer than SQLite takes to insert a short row.
 """
 
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 from sqlite3 import Connection, register_adapter
+from time import monotonic
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -62,10 +62,11 @@ def _driver_connection(database: Any) -> Connection | None:
     if not on_sqlite() or database.queries_logged or database.needs_rollback:
         return None
     if wrappers := database.execute_wrappers:
-        if len(wrappers) > 1 or type(wrappers[0]) is not TransactionLimit:
+        limit = wrappers[0]
+        if type(limit) is not TransactionLimit or len(wrappers) > 1:
             return None
-        if time.monotonic() > wrappers[0].until:
-            wrappers[0].refuse()
+        if monotonic() > limit.until:
+            limit.refuse()
     if database.connection is None:  # checked here: ensure_connection first looks for an event loop
         database.ensure_connection()
     direct: Connection = database.connection

@@ -20,6 +20,8 @@ _CANCELLED = "57014"
 _ENDINGS = ("ROLLBACK TO", "RELEASE")
 """The first words of statements that end a savepoint. Django needs them to roll back."""
 
+_interrupting = Lock()
+
 
 class TransactionLimit:
     """Refuses the statements that would start after the limit. :meth:`interrupt` ends one that runs.
@@ -31,12 +33,12 @@ class TransactionLimit:
         seconds: counted from now.
     """
 
-    __slots__ = ("_database", "_has_refused", "_lock", "_seconds", "started", "until")
+    __slots__ = ("_database", "_has_refused", "_is_open", "_seconds", "started", "until")
 
     def __init__(self, database: Any, seconds: float) -> None:
         self._database: Any = database
         self._seconds = seconds
-        self._lock = Lock()
+        self._is_open = True
         self._has_refused = False
         self.started = time.monotonic()
         self.until = self.started + seconds
@@ -67,8 +69,8 @@ class TransactionLimit:
 
     def interrupt(self) -> None:
         """Ends the running statement, if the transaction is still open. Called by another thread."""
-        with self._lock:  # a later transaction of the same connection must not be interrupted
-            if self._database is None:
+        with _interrupting:  # a later transaction of the same connection must not be interrupted
+            if not self._is_open:
                 return
             if on_sqlite():
                 self._database.connection.interrupt()
@@ -95,8 +97,10 @@ class TransactionLimit:
     def end(self) -> None:
         """Ends the limit before the transaction is committed or rolled back."""
         self._database.execute_wrappers.remove(self)
-        with self._lock:
-            self._database = None
+        self._is_open = False
+        if time.monotonic() > self.until:
+            with _interrupting:  # waits for the end of an interruption that has begun
+                pass
 
 
 def _is_interruption(error: Exception | None) -> bool:

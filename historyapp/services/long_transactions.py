@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextvars import ContextVar
 from pathlib import Path
 
 from django.conf import settings
@@ -30,8 +29,6 @@ _CALLERS = 4
 """The number of functions that a line of the log names."""
 _PACKAGES = ("historyapp.", "dashboard.")
 _OWN_MODULES = (__name__, "historyapp.services.transactions")
-
-_current: ContextVar[TransactionLimit | None] = ContextVar("transaction_limit", default=None)
 
 
 class _Process:
@@ -56,12 +53,11 @@ def begin_limit(database: BaseDatabaseWrapper) -> TransactionLimit | None:
 
     Returns None if it is within another one, whose limit includes it, or if this process has no limit.
     """
-    seconds = _Process.seconds
-    if seconds is None or _current.get() is not None:
+    seconds, wrappers = _Process.seconds, database.execute_wrappers
+    if seconds is None or (wrappers and any(type(one) is TransactionLimit for one in wrappers)):
         return None
     limit = TransactionLimit(database, seconds)
-    database.execute_wrappers.append(limit)
-    _current.set(limit)
+    wrappers.append(limit)
     _Process.open.add(limit)
     if not _Process.has_begun.is_set():
         _watch_in_thread()
@@ -71,7 +67,6 @@ def begin_limit(database: BaseDatabaseWrapper) -> TransactionLimit | None:
 def end_limit(limit: TransactionLimit) -> None:
     """Ends a limit before its transaction is committed or rolled back."""
     _Process.open.discard(limit)
-    _current.set(None)
     limit.end()
 
 
