@@ -16,6 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
 from historyapp.models import CompressionRun, Membership, Project, Session, ShareLink
+from historyapp.models.large_reads import read_for
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.spending import Spender
 
@@ -111,6 +112,7 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
     session = sessions.annotate(has_active_run=Exists(runs)).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
+    read_for(session.project_id.bytes)
     if share is not None and not share.with_inputs:
         session.title = ""
     return session

@@ -35,6 +35,7 @@ from historyapp.front.strangers import Strangers
 from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
+from historyapp.models.large_reads import RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.changes import on_change
@@ -259,10 +260,12 @@ class Front:
         queued_seconds.set(waited)
         is_long_request.set(pool in LONG)
         bytes_left.set(None if is_transfer else MAX_READ)
+        request_read.set(read := RequestRead())
         on_credential.set(partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL]))
         try:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
+                read.end()
                 outbox.begin(started[0])
                 for piece in _join_chunks(response) if is_transfer else response:
                     outbox.write(piece)
@@ -287,6 +290,7 @@ class Front:
             log.exception("A response failed")
             outbox.failed = True
         finally:
+            read.end()
             with suppress(Exception):
                 getattr(response, "close", lambda: None)()
             environ["wsgi.input"].close()
@@ -297,6 +301,7 @@ class Front:
 
     def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
         """Counts the request of this thread for the owner of its credential, not for its address."""
+        read_for(owner)
         pool.reassign(self.known_clients.add(credential, owner))
 
     def _yield_to_short_requests(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connection
 
 from historyapp.core.errors import Invalid
+from historyapp.models.large_reads import request_read
 
 MAX_READ = 1 << 27
 """The maximum number of bytes of entries and summaries for one response. They take about four times as much
@@ -22,6 +23,8 @@ def count_read(size: int) -> None:
 
     Raises:
         Invalid: if the request has read more than the limit.
+        ServerUnavailable: if it has read many bytes while others do too; see
+            :mod:`historyapp.models.large_reads`.
     """
     left = bytes_left.get()
     if left is None:
@@ -32,6 +35,8 @@ def count_read(size: int) -> None:
             f"The response would be built from more than {MAX_READ:,} bytes of entries and summaries. Ask "
             "for fewer steps or a smaller budget, or export the session."
         )
+    if read := request_read.get():
+        read.add(size)
 
 
 def long_rows(

@@ -24,6 +24,7 @@ from historyapp.llm.request import ModelRequest
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
+from historyapp.models.large_reads import end_large_read
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
 from historyapp.services.contexts import BuiltContext, RequestedContext, model_of
 from historyapp.services.prices import price_list
@@ -121,6 +122,7 @@ class ModelCall:
         try:
             self._reserve()
             _release_connection()
+            end_large_read()
             retries = replace(RETRIES, on_retry=self._retry)
             with closing(call_model(self._request, retries=retries)) as deltas:
                 for delta in self._reservation.watch(deltas):

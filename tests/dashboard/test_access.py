@@ -10,6 +10,7 @@ from django.urls import URLPattern, reverse
 
 from dashboard.urls import urlpatterns
 from historyapp.models import ApiKey, Membership, Project, Session
+from historyapp.models.large_reads import RequestRead, request_read
 from historyapp.models.saved_searches import SavedSearch
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
@@ -210,3 +211,15 @@ def test_the_person_of_a_page_is_reported_once_known(
         on_credential.reset(restore)
     user = User.objects.get(username="alice")
     assert owners == ([f"person {user.pk}".encode()] if expected else [])
+
+
+def test_pages_of_a_session_read_for_its_project(alice: Client, session: Session) -> None:
+    """Otherwise each person of a project could read many bytes at the same time."""
+    restore = request_read.set(RequestRead())
+    try:
+        alice.get(reverse("session", args=[session.pk]))
+        read = request_read.get()
+        assert read is not None
+        assert read.owner == session.project_id.bytes
+    finally:
+        request_read.reset(restore)

@@ -1,0 +1,84 @@
+"""Limits how many requests of this process read many bytes at the same time.
+
+A response is built in memory, where it takes several times the bytes that were read for it. A request takes a
+slot when it has read more than :data:`LARGE` bytes: nothing shows earlier how much it will read.
+"""
+
+from contextvars import ContextVar
+
+from django.db import connection
+
+from historyapp.core.slots import NoSlot, Slots
+from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+
+LARGE = 1 << 24
+"""A request that reads more bytes needs a slot."""
+AT_ONCE, OF_PROJECT, WAITING = 3, 1, 3
+"""Large reads at the same time in total and of one project, and how many more of a project may wait."""
+WAIT_SECONDS, RETRY_SECONDS = 5.0, 2
+
+LARGE_READS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
+
+
+class RequestRead:
+    """What one request of the web server reads. Used by the request's thread only."""
+
+    def __init__(self) -> None:
+        self.owner = b""
+        """The project of the session that is read, or who sent the request as long as that is not known."""
+        self._size = 0
+        self._slot: bytes | None = None
+        """The owner for which a slot was taken."""
+
+    def add(self, size: int) -> None:
+        """Counts bytes. Takes a slot if they are many.
+
+        A transaction takes none: other writers would wait for the slot too.
+
+        Raises:
+            TooManyRequests: when the project reads too much already.
+            ServerUnavailable: when other projects do.
+        """
+        self._size += size
+        if self._size <= LARGE or self._slot is not None or connection.in_atomic_block:
+            return
+        try:
+            LARGE_READS.take(self.owner, WAIT_SECONDS)
+        except NoSlot as error:
+            raise _refusal(error) from None
+        self._slot = self.owner
+
+    def end(self) -> None:
+        """Gives the slot back: what was read is not needed any more. Later reads are counted from zero."""
+        self._size = 0
+        if self._slot is not None:
+            LARGE_READS.give_back(self._slot)
+            self._slot = None
+
+
+request_read: ContextVar[RequestRead | None] = ContextVar("request_read", default=None)
+"""What this request reads. None: no limit, as in workers and commands."""
+
+
+def read_for(owner: bytes) -> None:
+    """Counts what this request reads for an owner: a project, or who sent the request."""
+    if read := request_read.get():
+        read.owner = owner
+
+
+def end_large_read() -> None:
+    """Gives the slot of this request back before it waits for something else."""
+    if read := request_read.get():
+        read.end()
+
+
+def _refusal(error: NoSlot) -> ServerUnavailable:
+    size = f"more than {LARGE:,} bytes of entries and summaries"
+    if error.is_own:
+        return TooManyRequests(
+            f"Another request of this project is reading {size}. Wait until it has ended, then retry.",
+            retry_after=RETRY_SECONDS,
+        )
+    return ServerUnavailable(
+        f"Other requests are reading {size} each. Try again in a moment.", retry_after=RETRY_SECONDS
+    )

@@ -1,0 +1,167 @@
+"""Few requests read many bytes at the same time, and one project only a part of them."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from historyapp.core.slots import Slots
+from historyapp.front.application import Front
+from historyapp.models import Project, Session, large_reads, long_rows
+from historyapp.models.history import History
+from historyapp.models.large_reads import RequestRead, read_for, request_read
+from historyapp.services.append import append
+from historyapp.services.keys import notify_of_credential
+from historyapp.services.sessions import create_session
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import ServerUnavailable
+from tests.front.limits import small_limits
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _few_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_reads, "LARGE", 5000)
+    monkeypatch.setattr(large_reads, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(large_reads, "LARGE_READS", Slots(2, of_owner=1, waiting=1))
+
+
+@pytest.fixture
+def session(transactional_db: None) -> Session:
+    """Four steps with a result of 3,000 characters each."""
+    session = create_session(Project.objects.create(name="Alice's"))
+    append(
+        session.project,
+        session.pk,
+        [draft for _ in range(4) for draft in (act("ls"), ok(outputs="x" * 3000))],
+    )
+    session.refresh_from_db()
+    return session
+
+
+@contextmanager
+def request(owner: bytes) -> Iterator[RequestRead]:
+    """A request of the web server."""
+    read = RequestRead()
+    tokens = request_read.set(read), long_rows.bytes_left.set(long_rows.MAX_READ)
+    try:
+        read_for(owner)
+        yield read
+    finally:
+        read.end()
+        request_read.reset(tokens[0])
+        long_rows.bytes_left.reset(tokens[1])
+
+
+ALICE, BOB, CHARLIE = b"alice", b"bob", b"charlie"
+
+
+def refusal(session: Session) -> tuple[str, float | None, str]:
+    try:
+        History(session).episodes(1, 4)
+    except ServerUnavailable as error:
+        return error.code, error.retry_after, error.detail[:35]
+    raise AssertionError("the read was not refused")
+
+
+def test_a_second_large_read_of_a_project_is_refused(session: Session) -> None:
+    with request(ALICE):
+        assert len(History(session).episodes(1, 4)) == 4
+        with request(ALICE):
+            assert refusal(session) == ("too-many-requests", 2, "Another request of this project is ")
+        with request(BOB):
+            assert len(History(session).episodes(1, 4)) == 4
+            with request(CHARLIE):
+                assert refusal(session) == ("busy", 2, "Other requests are reading more tha")
+    with request(ALICE):
+        assert len(History(session).episodes(1, 4)) == 4
+
+
+def test_a_large_read_waits_for_another_one_of_the_project(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_reads, "WAIT_SECONDS", 10)
+    with request(ALICE) as first:
+        History(session).episodes(1, 4)
+        timer = threading.Timer(0.05, first.end)
+        timer.start()
+        with request(ALICE):
+            assert len(History(session).episodes(1, 4)) == 4
+        timer.join()
+
+
+def test_small_reads_need_no_slot(session: Session) -> None:
+    with request(ALICE):
+        History(session).episodes(1, 4)
+        with request(ALICE):
+            assert len(History(session).episodes(4, 4)) == 1
+
+
+def test_a_read_within_a_transaction_needs_no_slot(session: Session) -> None:
+    with request(ALICE):
+        History(session).episodes(1, 4)
+        with request(ALICE), writing():
+            assert len(History(session).episodes(1, 4)) == 4
+
+
+def test_workers_and_commands_need_no_slot(session: Session) -> None:
+    with request(ALICE):
+        History(session).episodes(1, 4)
+        token = request_read.set(None)
+        assert len(History(session).episodes(1, 4)) == 4
+        request_read.reset(token)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_request_holds_its_slot_until_its_response_is_made(
+    is_stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = list[int]()
+
+    def count_slots() -> None:
+        taken.append(large_reads.LARGE_READS._taken[ALICE])
+
+    def stream() -> Iterator[bytes]:
+        count_slots()
+        yield b"x"
+
+    def application(environ: dict[str, Any], start_response: Any) -> Any:
+        notify_of_credential(ALICE)
+        count_slots()
+        long_rows.count_read(6000)
+        count_slots()
+        start_response("200 OK", [])
+        return Stream(stream()) if is_stream else [b""]
+
+    async def send(message: dict[str, Any]) -> None:
+        pass
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [],
+        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
+        "root_path": "",
+    }  # fmt: skip
+    asyncio.run(Front(application, small_limits(), 1)(scope, receive, send))
+    count_slots()
+    assert taken == ([0, 1, 0, 0] if is_stream else [0, 1, 0])
+
+
+class Stream:
+    """A streaming response."""
+
+    streaming = True
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
