@@ -25,7 +25,16 @@ class ErrorPages(MiddlewareMixin):
             return plain_page(request, exception)
         problem = problem_type(exception)
         context = {"title": problem.title, "detail": exception.detail}
-        return render(request, "error.html", context, status=problem.status)
+        page = render(request, "error.html", context, status=problem.status)
+        for name, value in _headers_of(exception).items():
+            page[name] = value
+        return page
+
+
+def _headers_of(error: PlayheadError) -> dict[str, str]:
+    if isinstance(error, ServerUnavailable) and error.retry_after is not None:
+        return {"Retry-After": str(error.retry_after)}
+    return {}
 
 
 def _fault(error: BaseException | None) -> ServerUnavailable | None:
@@ -42,9 +51,7 @@ def plain_page(request: HttpRequest, error: PlayheadError, *, is_shared: bool = 
         is_shared: whether a share link leads to it. It then has no link to other pages.
     """
     problem = problem_type(error)
-    headers = {}
-    if isinstance(error, ServerUnavailable) and error.retry_after is not None:
-        headers["Retry-After"] = str(error.retry_after)
+    headers = _headers_of(error)
     if "HX-Request" in request.headers:
         plain = "text/plain; charset=utf-8"
         return HttpResponse(error.detail, status=problem.status, content_type=plain, headers=headers)

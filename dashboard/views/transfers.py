@@ -31,7 +31,7 @@ def imports(request: PersonRequest) -> HttpResponse:
         return render(request, "project/import.html", context)
     reports = []
     format = request.POST.get("format") or None
-    with PARSER_POOL.acquire() as process:
+    with PARSER_POOL.acquire(project.pk) as process:
         for upload in request.FILES.getlist("files")[:FILES]:
             source = Source(upload.name or "upload", cast(BinaryIO, upload.file))
             report = import_file(project, source, format=format, actor=actor(request), process=process)

@@ -32,13 +32,16 @@ from historyapp.wire.problems import (
     ProblemType,
     ServerUnavailable,
     TooLarge,
+    TooManyRequests,
     TransactionTooLong,
     Unauthenticated,
     UnsupportedMediaType,
 )
 
 _FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked, DatabaseUnreachable)
-_EVERY_ROUTE = (*_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
+_EVERY_ROUTE = (
+    *_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, TooManyRequests, ServerUnavailable,
+)  # fmt: skip
 _WITH_SESSION = (NotFound, Invalid)
 """The session may not exist, and ``as_of`` may be greater than its head."""
 _WITH_BODY = (LengthRequired, TooLarge, UnsupportedMediaType)

@@ -78,7 +78,8 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     headers = {}
     if isinstance(expected, ServerUnavailable):
         headers = {"Retry-After": str(expected.retry_after or 1)}
-        if not isinstance(expected, (StorageFailed, TransactionTooLong)):  # which are in the log already
+        is_logged = expected is error or isinstance(expected, (StorageFailed, TransactionTooLong))
+        if not is_logged:
             log.warning("%s %s: the database is not available", request.method, request.path, exc_info=error)
     elif isinstance(expected, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, expected.detail)

@@ -57,7 +57,7 @@ def post_import(
         return stored
     # Outside the idempotency transaction: each batch is committed on its own, so that others can write in
     # between.
-    with PARSER_POOL.acquire() as process:
+    with PARSER_POOL.acquire(request.auth.project_id) as process:
         reports = [
             import_file(
                 request.auth.project,

@@ -38,14 +38,20 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
     def starts_between(self, lineage: Lineage, first: int, last: int) -> list[tuple[int, str]]:
         """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
 
-        At most :data:`MAX_NOTES` rows are read, and :data:`MAX_START` characters of each text.
+        At most :data:`MAX_NOTES` notes, and :data:`MAX_START` characters of each text.
         """
         owners = [UUID(owner) for owner in lineage.owners]
         rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
         values = rows.values_list("number", Left("text", MAX_START), "session_id", "position")
         notes = list(values[:MAX_NOTES])
         spans = spans_at(lineage, (position for *_, position in notes))
-        return [(number, start) for number, start, owner, position in notes if _is_in(spans, position, owner)]
+        live = [(number, start) for number, start, owner, at in notes if _is_in(spans, at, owner)]
+        if len(live) == len(notes) or len(notes) < MAX_NOTES:
+            return live
+        # The sessions from which a fork was made may have more notes than these on other steps.
+        ids = [note.pk for note in rows.live(lineage)[:MAX_NOTES]]
+        texts = self.filter(pk__in=ids).order_by("number")
+        return list(texts.values_list("number", Left("text", MAX_START)))
 
     def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
         """The notes on live steps whose outputs have these positions, by the number of the step."""

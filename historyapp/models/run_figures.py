@@ -5,21 +5,23 @@ from uuid import UUID
 from django.db import models
 
 from historyapp.core.lineage import Lineage
+from historyapp.core.live_spans import spans_at
 from historyapp.core.overview.figures import VERSION
 from historyapp.models.fields import PackedText
 from historyapp.models.sessions import Session
-from historyapp.models.step_positions import first_with
 
 _MAX_CHECKED = 16
 """The maximum number of checkpoints that are checked one by one for being live."""
+_AT_ONCE = 500
+"""The number of further checkpoints that are checked together."""
 
 
 class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
     def newest_in(self, lineage: Lineage, steps: int) -> "FiguresCheckpoint | None":
         """The newest checkpoint in the lineage, or None.
 
-        Usually it is one of the session's newest. If takes have many checkpoints after the same numbers of
-        steps, each number is looked up at the position of its step in the lineage, in a few reads.
+        Usually it is one of the session's newest. Takes may have many newer ones, so the others are looked up
+        :data:`_AT_ONCE` at a time.
 
         Args:
             steps: the number of steps of the lineage.
@@ -31,14 +33,14 @@ class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
         for session, position in places:
             if lineage.contains(str(session), position):
                 return self.get(session_id=session, position=position)
-        if len(places) < _MAX_CHECKED:
-            return None
-        numbers = newest.values_list("steps", flat=True).distinct().order_by("-steps")
-        for number in numbers.iterator(chunk_size=_MAX_CHECKED):
-            place = first_with(lineage, "steps", number + 1)
-            at_place = rows.filter(session_id=UUID(place[0]), position=place[1]) if place else rows.none()
-            if checkpoint := at_place.first():
-                return checkpoint
+        start = len(places)
+        while start >= _MAX_CHECKED and places:
+            places = list(newest.values_list("session_id", "position")[start : start + _AT_ONCE])
+            spans = spans_at(lineage, (position for _, position in places))
+            for session, position in places:
+                if position in spans and spans[position].session == str(session):
+                    return self.get(session_id=session, position=position)
+            start += len(places)
         return None
 
 

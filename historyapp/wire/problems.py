@@ -174,7 +174,7 @@ class TransactionTooLong(ServerUnavailable):
 
 
 class TooManyRequests(ServerUnavailable):
-    """This key or address sends too many requests at once."""
+    """This key, address or project sends too many requests at once."""
 
     code = "too-many-requests"
 
@@ -312,7 +312,8 @@ PROBLEM_TYPES = (
         "files, `formats` the supported formats.",
     ),
     ProblemType(
-        TooManyRequests, 429, "Too many requests", "This key or this address has too many requests at once.",
+        TooManyRequests, 429, "Too many requests",
+        "This key, this address or this project has too many requests at once.",
         "`detail` names the limit. Wait until some of these requests have ended, at least for the number of "
         "seconds in `Retry-After`.",
     ),

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.test import override_settings
 from historyapp.api import transfers
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
-from historyapp.models import AuditRecord
+from historyapp.models import AuditRecord, Project
 from historyapp.services.imports import parsers, time_limit
 from historyapp.services.imports.parser import ParserProcess
 from historyapp.services.imports.sessions import ImportJob
@@ -228,3 +229,20 @@ def test_an_export_is_audited(run: Agent) -> None:
     record = AuditRecord.objects.get(action="export")
     assert record.actor.startswith("key:ph_")
     assert record.detail == {"format": "markdown"}
+
+
+@override_settings(PLAYHEAD_QUEUE_SECONDS=0.01)
+def test_an_import_that_finds_no_parser_is_refused_and_can_be_sent_again(
+    alice: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = parsers.ParserPool()
+    monkeypatch.setattr(transfers, "PARSER_POOL", pool)
+    project = Project.objects.get(name="Alice's")
+    with ExitStack() as stack:
+        for _ in range(parsers.OF_PROJECT):
+            stack.enter_context(pool.acquire(project.pk))
+        response = imported(alice, file())
+        assert_problem(response, 429, "2 imports of this project are running already")
+        assert response.headers["Retry-After"] == "10"
+    assert "database" not in caplog.text
+    assert imported(alice, file()).status == 201

@@ -2,14 +2,16 @@
 
 import json
 import re
+from contextlib import ExitStack
 from io import BytesIO
 
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 
 from historyapp.models import Project, Session
 from historyapp.services.exports import export_session
+from historyapp.services.imports.parsers import OF_PROJECT, PARSER_POOL
 from historyapp.services.rewinds import fork
 from tests.dashboard.pages import html, text
 
@@ -94,3 +96,16 @@ def test_a_form_without_a_file_says_so(alice: Client) -> None:
 def test_a_format_that_does_not_exist_is_a_422(alice: Client) -> None:
     response = alice.post("/imports", {"files": [BytesIO(b"x")], "format": "nonsense"})
     assert response.status_code == 422
+
+
+@override_settings(PLAYHEAD_QUEUE_SECONDS=0.01)
+def test_an_import_that_finds_no_parser_says_when_to_send_the_files_again(
+    alice: Client, project: Project
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(OF_PROJECT):
+            stack.enter_context(PARSER_POOL.acquire(project.pk))
+        response = alice.post("/imports", {"files": [SimpleUploadedFile(*chat())]})
+    assert (response.status_code, response["Retry-After"]) == (429, "10")
+    assert "2 imports of this project are running already" in text(response)
+    assert not Session.objects.exists()

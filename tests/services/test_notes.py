@@ -1,4 +1,4 @@
-"""Writing notes concurrently."""
+"""Writing notes concurrently, and finding those of a fork."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -39,3 +39,22 @@ def test_two_forks_can_note_a_shared_step_concurrently(
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(note, forks))
     assert [row.session_id for row in StepNote.objects.all()] == [session.pk]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 1000])
+def test_notes_on_other_steps_of_a_parent_hide_none_of_a_fork(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    steps = [draft for _ in range(4) for draft in (act(), ok())]
+    append(project, session.pk, [*steps, *steps])
+    child = fork(project, session.pk, at_step=2)
+    append(project, child.pk, [*steps, *steps])
+    for number in (1, 3, 4, 5, 6):
+        put_note(project, session.pk, number, f"parent {number}")
+    for number in (5, 7, 8):
+        put_note(project, child.pk, number, f"fork {number}")
+    monkeypatch.setattr("historyapp.models.notes.MAX_NOTES", most)
+    lineage = Session.objects.get(pk=child.pk).lineage()
+    expected = [(1, "parent 1"), (5, "fork 5"), (7, "fork 7"), (8, "fork 8")]
+    assert StepNote.objects.starts_between(lineage, 1, 10) == expected[:most]
+    assert StepNote.objects.starts_between(lineage, 2, 7) == expected[1:3][:most]

@@ -6,6 +6,7 @@ grown recently. For other sessions, each request counts a part and stores a chec
 request continues.
 """
 
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -40,6 +41,8 @@ PART_SECONDS = 0.5
 COUNT_AHEAD_FROM = 1000
 """A worker counts in advance if at least this many steps have no checkpoint. A request can count fewer steps
 itself."""
+EXAMINE_SECONDS = 0.2
+"""The maximum number of seconds of processor time to search for sessions to count."""
 RECENT, MAX_RECENT = timedelta(minutes=10), 50
 """Workers consider only sessions that were created or got an entry within this time, at most this many."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
@@ -95,8 +98,9 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
 def sessions_to_count() -> list[UUID]:
     """Sessions that were imported or have grown recently and have many steps after their newest checkpoint.
 
-    Reads no entries. Session ids begin with the time at which the session was created, unless a client chose
-    another one: most such ids begin with a time in the future.
+    Reads no entries, and stops after :data:`EXAMINE_SECONDS`. The order is random, so that later calls
+    examine the other sessions. Session ids begin with the time at which the session was created, unless a
+    client chose another one: most such ids begin with a time in the future.
     """
     now = timezone.now()
     since = now - RECENT
@@ -105,12 +109,16 @@ def sessions_to_count() -> list[UUID]:
     # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
     recent = [*long.filter(pk__gte=first, pk__lt=last)[:MAX_RECENT], *grown[:MAX_RECENT]]
+    random.shuffle(recent)
     behind: dict[UUID, None] = {}
+    end = time.thread_time() + EXAMINE_SECONDS
     for session in recent:
         history = History(session)
         checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
         if history.steps - (checkpoint.steps if checkpoint else 0) >= COUNT_AHEAD_FROM:
             behind[session.pk] = None
+        if time.thread_time() > end:
+            break
     return list(behind)
 
 

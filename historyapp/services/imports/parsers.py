@@ -2,26 +2,41 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import BoundedSemaphore
+from uuid import UUID
 
 from django.conf import settings
 
+from historyapp.core.slots import NoSlot, Slots
 from historyapp.services.imports.parser import ParserProcess
+from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
-MAX_PROCESSES = 4
-"""The maximum number of processes. Each takes about 110 MB. Further imports wait until one is free."""
+MAX_PROCESSES, OF_PROJECT = 4, 2
+"""The maximum number of processes, and of those that work for one project. Each takes about 110 MB."""
+MAX_WAITING = 4
+"""The maximum number of requests of a project that wait until a process is free."""
+RETRY_SECONDS = 10
 
 
 class ParserPool:
     """A pool of parser processes."""
 
     def __init__(self) -> None:
-        self._free = BoundedSemaphore(MAX_PROCESSES)
+        self._slots = Slots(MAX_PROCESSES, of_owner=OF_PROJECT, waiting=MAX_WAITING)
         self._idle: list[ParserProcess] = []
 
     @contextmanager
-    def acquire(self) -> Iterator[ParserProcess]:
-        with self._free:
+    def acquire(self, project: UUID) -> Iterator[ParserProcess]:
+        """Yields a process for the uploads of a project.
+
+        Raises:
+            TooManyRequests: when the project's own imports are not done in time.
+            ServerUnavailable: when those of other projects are not.
+        """
+        try:
+            self._slots.take(project, settings.PLAYHEAD_QUEUE_SECONDS)
+        except NoSlot as error:
+            raise _refusal(error) from None
+        try:
             try:
                 # The most recently used one, so that the others become idle and end.
                 parser = self._idle.pop()
@@ -31,6 +46,21 @@ class ParserPool:
                 yield parser
             finally:
                 self._idle.append(parser)
+        finally:
+            self._slots.give_back(project)
+
+
+def _refusal(error: NoSlot) -> ServerUnavailable:
+    if error.is_own:
+        return TooManyRequests(
+            f"{OF_PROJECT} imports of this project are running already. Wait until one of them has ended, "
+            "then send the files again.",
+            retry_after=RETRY_SECONDS,
+        )
+    return ServerUnavailable(
+        "Imports of other projects use all processes that read transcripts. Send the files again later.",
+        retry_after=RETRY_SECONDS,
+    )
 
 
 PARSER_POOL = ParserPool()

@@ -253,6 +253,38 @@ def test_a_fork_is_counted_from_the_checkpoints_that_it_shares(
     assert run_figures.sessions_to_count() == []
 
 
+def test_a_search_for_sessions_to_count_stops_after_a_time_and_others_follow_later(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 3)
+    monkeypatch.setattr(run_figures, "EXAMINE_SECONDS", -1)
+    behind = {work(project, create_session(project), 4).pk for _ in range(3)}
+    found = [run_figures.sessions_to_count() for _ in range(60)]
+    assert {len(sessions) for sessions in found} == {1}
+    assert {session for (session,) in found} == behind
+
+
+def test_a_live_checkpoint_is_found_among_many_of_takes_in_few_queries(
+    project: Project, session: Session
+) -> None:
+    session = work(project, session, 60)
+    count_run(History(session))
+    state = FiguresCheckpoint.objects.get(steps=5).state
+    rewind(project, session.pk, Target(to_step=8))
+    FiguresCheckpoint.objects.filter(steps__gt=5).delete()
+    cut = [
+        FiguresCheckpoint(session=session, position=position, steps=steps, version=VERSION, state=state)
+        for steps, position in enumerate(range(22, 112, 2), 9)
+    ]
+    FiguresCheckpoint.objects.bulk_create(cut)
+    history = History(work(project, session, 60))
+    with CaptureQueriesContext(connection) as queries:
+        newest = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
+    assert newest is not None
+    assert (newest.steps, newest.state) == (5, state)
+    assert len(queries) < 8, "not one for each checkpoint"
+
+
 def test_idle_sessions_are_not_examined(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
