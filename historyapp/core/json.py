@@ -185,25 +185,9 @@ def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
 
-def dumped_fields(dumped: str, names: tuple[str, ...]) -> list[str]:
-    """The JSON of some fields of an object in the output of :func:`dump_json`, without their names.
-
-    Creates no values.
-
-    Raises:
-        ValueError: when it is not JSON.
-    """
-    try:
-        read = _fields_decoder(names, msgspec.Raw).decode(dumped)
-    except ValueError:  # lone surrogates
-        return [dump_json(value) for value in load_fields(dumped, names).values()]
-    fields = (getattr(read, name) for name in names)
-    return [bytes(field).decode() for field in fields if field is not msgspec.UNSET]
-
-
 @cache
-def _fields_decoder(names: tuple[str, ...], type: Any = Any) -> msgspec.json.Decoder[Any]:
-    fields = [(name, type, msgspec.UNSET) for name in names]
+def _fields_decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+    fields = [(name, Any, msgspec.UNSET) for name in names]
     return msgspec.json.Decoder(msgspec.defstruct("Fields", fields))
 
 

@@ -18,7 +18,8 @@ from zstandard import (
     frame_content_size,
 )
 
-from historyapp.core.json import dump_json, dumped_fields, load_dumped, load_fields
+from historyapp.core.json import dump_json, load_dumped, load_fields
+from historyapp.core.json_memory import memory_of
 from historyapp.core.text import fold
 from historyapp.models.long_rows import count_read
 
@@ -58,14 +59,8 @@ class JSONText(AnyText):
         return self.get_prep_value(self.value_from_object(obj)) or ""
 
 
-_VALUE = 8
-"""Bytes counted for each comma: many short values take more memory than one long text."""
-_SPARSE = 32
-"""A text with fewer commas than one in this many characters holds few values."""
-_EACH, _OBJECT = 64, 3
-"""Bytes that a list or a string takes in addition to its text. An object takes as much as three of them."""
-_DENSE = 6
-"""These bytes count for a text with a list or a string in fewer than this many characters."""
+_MODEL = 600
+"""Bytes that the model of a body, a call or a result takes in addition to its values."""
 _SHORT = 200
 """The minimum length of a text to compress: shorter texts hardly get smaller."""
 _MANY = 8
@@ -177,53 +172,45 @@ def unpacked_size(stored: str | bytes) -> int:
     return len(stored) if isinstance(stored, str) else max(frame_content_size(stored), len(stored))
 
 
-def size_in_memory(text: str) -> int:
-    """About the number of bytes that a stored text takes in memory, as text and as values.
-
-    Values may take up to seven times as much. JSON within a string, such as a tool's output, is one value:
-    its quotes are escaped, so its strings and objects do not count. Its commas and square brackets do,
-    because a scan that leaves them out takes too long.
-    """
-    commas = text.count(",")
-    return len(text) + _VALUE * commas + _size_of_short_values(text, commas)
+def sized_json(stored: str) -> tuple[Any, int]:
+    """Loads stored JSON. Returns the value and the bytes that it takes in memory."""
+    value = load_dumped(stored)
+    return value, memory_of(value)
 
 
-def size_of_fields(text: str, names: tuple[str, ...]) -> int:
-    """As :func:`size_in_memory`, for a stored object of which only some fields are loaded."""
-    commas = text.count(",")
-    size = len(text) + _VALUE * commas
-    if not names or not _size_of_short_values(text, commas):
-        return size
-    return size + sum(_size_of_short_values(field, field.count(",")) for field in dumped_fields(text, names))
+def sized_fields(stored: str, names: tuple[str, ...]) -> tuple[dict[str, Any], int]:
+    """As :func:`sized_json`, but loads only some fields of an object. At least the text's length counts."""
+    if stored == "{}" or not names:
+        return {}, 0
+    fields = load_fields(stored, names)
+    return fields, max(len(stored), memory_of(fields))
 
 
-def _size_of_short_values(text: str, commas: int) -> int:
-    """The bytes that count for lists, objects and strings in addition to their text, if there are many."""
-    if commas * _SPARSE < len(text):
-        return 0
-    strings = (text.count('"') - text.count('\\"')) // 2
-    objects = text.count('{"') + text.count("{}")
-    values = text.count("[") + strings + _OBJECT * objects
-    return _EACH * values if values * _DENSE > len(text) else 0
+def sized_body(stored: str) -> tuple[dict[str, Any], int]:
+    """As :func:`sized_json`, for an entry's body. Its model and those of its calls and results count too."""
+    body, size = sized_json(stored)
+    return body, size + _MODEL * (1 + len(body.get("results", ())) + len(body.get("tool_calls", ())))
 
 
 def read_text(stored: str | bytes) -> str:
     """Reverses :func:`pack` and counts the text as read by this request, see :func:`count_read`."""
     text = unpack(stored)
-    count_read(size_in_memory(text))
+    count_read(memory_of(text))
     return text
 
 
 def read_json(stored: str) -> Any:
     """Loads stored JSON and counts it as read by this request, see :func:`count_read`."""
-    count_read(size_in_memory(stored))
-    return load_dumped(stored)
+    value, size = sized_json(stored)
+    count_read(size)
+    return value
 
 
 def read_fields(stored: str, names: tuple[str, ...]) -> dict[str, Any]:
     """As :func:`read_json`, but loads only some fields of an object."""
-    count_read(size_of_fields(stored, names))
-    return load_fields(stored, names)
+    fields, size = sized_fields(stored, names)
+    count_read(size)
+    return fields
 
 
 class PackedText(AnyText):
@@ -241,7 +228,7 @@ class PackedJSON(PackedText, JSONText):
     """JSON stored by :func:`pack`."""
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
-        return None if value is None else load_dumped(read_text(value))
+        return None if value is None else read_json(unpack(value))
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -247,7 +247,7 @@ class History:
         if not rows:
             return []
         first, end = rows[0].first_position, max(row.last_position for row in rows)
-        entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=end + 1)
+        entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=end + 1, metadata=())
         grouped = episodes_core.group_episodes(entries, rows[0].number)
         own = own_by_step(self.summaries(first, end))
         return [
@@ -288,7 +288,9 @@ class History:
         return outlined(
             rows,
             summaries,
-            lambda first, last: live_entries(self.lineage, kinds, after=first - 1, before=last + 1),
+            lambda first, last: live_entries(
+                self.lineage, kinds, after=first - 1, before=last + 1, metadata=()
+            ),
         )
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
@@ -296,7 +298,7 @@ class History:
         if not steps:
             return []
         first, last = steps[0].first_position, steps[-1].last_position
-        entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=last + 1)
+        entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=last + 1, metadata=())
         grouped = episodes_core.group_episodes(entries, steps[0].number)
         return [_as_row(episode, step) for episode, step in zip(grouped, steps, strict=False)]
 

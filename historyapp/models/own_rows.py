@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from historyapp.core import entries as core
-from historyapp.core.json import load_dumped, load_fields
+from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import spans_between
-from historyapp.models.fields import session_value, size_in_memory, size_of_fields, unpack
+from historyapp.models.fields import session_value, sized_body, sized_fields, sized_json, unpack
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sql import as_aware
 
@@ -32,7 +32,7 @@ class OwnRow(NamedTuple):
     totals: dict[str, Any]
     metadata: dict[str, Any]
     size: int
-    """See :func:`historyapp.models.fields.size_in_memory`; of the body and the metadata."""
+    """The bytes that the body and the loaded metadata take in memory."""
 
     def core(self) -> core.Entry:
         """The entry as a value of the core."""
@@ -77,9 +77,7 @@ def _rows(spans: Iterable[Span], metadata: tuple[str, ...] | None = None) -> Ite
 def _own_row(row: tuple[Any, ...], keys: tuple[str, ...] | None) -> OwnRow:
     """Not in the generator, which would hold the texts of the row while it reads the next one."""
     position, kind, created_at, packed, tokens, totals, metadata = row
-    text = unpack(packed)
-    size = size_in_memory(metadata) if keys is None else size_of_fields(metadata, keys)
-    size += size_in_memory(text)
-    body = load_dumped(text)
-    loaded = load_dumped(metadata) if keys is None else load_fields(metadata, keys)
-    return OwnRow(position, kind, as_aware(created_at), body, tokens, load_dumped(totals), loaded, size)
+    body, body_size = sized_body(unpack(packed))
+    loaded, size = sized_json(metadata) if keys is None else sized_fields(metadata, keys)
+    time = as_aware(created_at)
+    return OwnRow(position, kind, time, body, tokens, load_dumped(totals), loaded, body_size + size)

@@ -16,17 +16,16 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 
 from historyapp.core.entries import Entry, load_body
-from historyapp.core.json import load_dumped, load_fields
+from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
 from historyapp.models.fields import (
     as_uuid,
-    read_json,
-    read_text,
     session_value,
-    size_in_memory,
-    size_of_fields,
+    sized_body,
+    sized_fields,
+    sized_json,
     unpack,
 )
 from historyapp.models.keys import ApiKey
@@ -41,6 +40,7 @@ KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at
 """The columns of its API key that a request needs."""
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
+_WITHOUT_METADATA = _ENTRIES.replace("metadata", "'{}' AS metadata")
 _WINDOW = (
     "SELECT position, kind, created_at, tokens, metadata, "
     "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END AS body FROM historyapp_entry WHERE "
@@ -49,7 +49,7 @@ WINDOW_KEYS = (
     "cost", "counted_tokens", "estimated_tokens", "model", "replacement_history", "snapshot", "source",
     "usage", "usage_convention",
 )  # fmt: skip
-"""The metadata of entries in a window. Everything that reads a :class:`LogRow` finds its keys here."""
+"""The metadata that is loaded with entries. Everything that reads a :class:`LogRow` finds its keys here."""
 _WINDOW_PAGE = 4096
 """Rows of the first page. Most windows have fewer, so they take one query. SQLite stops when the
 reader does.
@@ -93,10 +93,16 @@ def live_entries(
     after: int = 0,
     before: int | None = None,
     limit: int | None = None,
+    metadata: tuple[str, ...] = WINDOW_KEYS,
 ) -> Iterator[Entry]:
-    """The live entries of some kinds between two positions (both excluded), oldest first."""
+    """The live entries of some kinds between two positions (both excluded), oldest first.
+
+    Args:
+        metadata: the keys of the metadata to load.
+    """
     for batch in span_batches(spans_between(lineage, after, before)):
-        entries = _entries(batch, kinds, "position" if limit is None else f"position LIMIT {limit}")
+        order = "position" if limit is None else f"position LIMIT {limit}"
+        entries = _entries(batch, kinds, order, metadata)
         yield from entries
         if limit is not None:
             limit -= len(entries)
@@ -141,8 +147,7 @@ def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRo
     The bodies of outputs and results are not read. They are nearly all of the log's bytes.
 
     Args:
-        max_size: reading ends after this many bytes, see :func:`historyapp.models.fields.size_in_memory`.
-            None: only the limit of the request applies.
+        max_size: reading ends after this many bytes of memory. None: only the limit of the request applies.
     """
     before, size, left = lineage.last + 1, _WINDOW_PAGE, max_size
     while size == _WINDOW_PAGE:
@@ -170,14 +175,15 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, in
 
 def _log_row(row: tuple[int, str, datetime, int, str, str | bytes | None]) -> tuple[LogRow, int]:
     position, kind, at, tokens, metadata, packed = row
-    body = unpack(packed) if packed else "{}"
-    size = size_of_fields(metadata, WINDOW_KEYS) + size_in_memory(body)
-    count_read(size)
-    kept = load_fields(metadata, WINDOW_KEYS)  # a window has many rows, and other metadata can be long
-    return LogRow(position, kind, as_aware(at), tokens, kept, load_dumped(body)), size
+    body, body_size = sized_json(unpack(packed)) if packed else ({}, 0)
+    kept, size = sized_fields(metadata, WINDOW_KEYS)  # a window has many rows, and other metadata can be long
+    count_read(body_size + size)
+    return LogRow(position, kind, as_aware(at), tokens, kept, body), body_size + size
 
 
-def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:
+def _entries(
+    spans: Sequence[Span], kinds: Sequence[str], order: str, keys: tuple[str, ...] = WINDOW_KEYS
+) -> list[Entry]:
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
     values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
     if len(kinds) == 1 and kinds[0] in _KIND_IS:
@@ -186,15 +192,18 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
         kind_condition = f"kind IN ({', '.join(['%s'] * len(kinds))})"
         values += kinds
     direction = "position DESC" if order.startswith("position DESC") else "position"
-    statement = f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}"
+    columns = _ENTRIES if keys else _WITHOUT_METADATA
+    statement = f"{columns}({where}) AND {kind_condition} ORDER BY {order}"
     rows = long_rows(statement, values, direction, ("body", "metadata"), keep_open=True)
-    return list(map(_entry, rows))
+    return [_entry(row, keys) for row in rows]
 
 
-def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
+def _entry(row: tuple[int, str, datetime, str | bytes, str, int], keys: tuple[str, ...]) -> Entry:
     position, kind, created_at, packed, metadata, tokens = row
-    body = load_body(kind, load_dumped(read_text(packed)))
-    return Entry(position, body, as_aware(created_at), read_json(metadata), tokens)
+    body, size = sized_body(unpack(packed))
+    kept, metadata_size = sized_fields(metadata, keys)
+    count_read(size + metadata_size)
+    return Entry(position, load_body(kind, body), as_aware(created_at), kept, tokens)
 
 
 def outline_rows(

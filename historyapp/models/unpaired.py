@@ -69,6 +69,7 @@ def _call_ids(history: History, rows: Sequence[Episode]) -> Iterator[set[str | N
         if remaining < 0:
             yield set()
             continue
-        (entry,) = live_entries(history.lineage, ("model_output",), after=position - 1, before=position + 1)
+        around = {"after": position - 1, "before": position + 1}
+        (entry,) = live_entries(history.lineage, ("model_output",), **around, metadata=())
         assert isinstance(entry.body, ModelOutput)
         yield {tool_call.id for tool_call in entry.body.tool_calls}

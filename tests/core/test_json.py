@@ -27,7 +27,6 @@ from historyapp.core.json import (
     depth_exceeds,
     dump_json,
     dump_plain,
-    dumped_fields,
     is_longer,
     json_text,
     listing,
@@ -322,7 +321,6 @@ def test_some_fields_of_an_object_are_read(value: dict[str, Any]) -> None:
     names = ("model", "source")
     expected = {name: value[name] for name in names if name in value}
     assert load_fields(dump_json(value), names) == expected
-    assert dumped_fields(dump_json(value), names) == [*map(dump_json, expected.values())]
 
 
 def test_a_text_that_is_not_json_has_no_fields() -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _few_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_reads, "LARGE", 5000)
+    monkeypatch.setattr(large_reads, "LARGE", 8000)
     monkeypatch.setattr(large_reads, "WAIT_SECONDS", 0.05)
     monkeypatch.setattr(large_reads, "LARGE_READS", Slots(2, of_owner=1, waiting=1))
 
@@ -133,7 +133,7 @@ def test_a_request_holds_its_slot_until_its_response_is_made(
     def application(environ: dict[str, Any], start_response: Any) -> Any:
         notify_of_credential(ALICE)
         count_slots()
-        long_rows.count_read(6000)
+        long_rows.count_read(9000)
         count_slots()
         start_response("200 OK", [])
         return Stream(stream()) if is_stream else [b""]

@@ -17,7 +17,7 @@ from historyapp.services.sessions import create_session
 from tests.services.drafts import act, draft, ok
 
 LISTS: list[list[object]] = [[]] * 1000
-"""2,999 characters, which count for 10,000 bytes."""
+"""2,999 characters, which take 64,056 bytes."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def session(db: None) -> Session:
 
 @pytest.fixture
 def limit() -> Iterator[None]:
-    token = long_rows.bytes_left.set(60_000)
+    token = long_rows.bytes_left.set(30_000)
     yield
     long_rows.bytes_left.reset(token)
 
@@ -69,7 +69,7 @@ def test_a_window_keeps_only_the_metadata_that_is_used(session: Session) -> None
 
 
 def test_a_window_of_a_limited_size_ends_after_it(session: Session) -> None:
-    assert [row.position for row in window_rows(session.lineage(), 25_000)] == [12, 11, 10, 9]
+    assert [row.position for row in window_rows(session.lineage(), 8_000)] == [12, 11, 10, 9]
 
 
 def test_origins_of_outputs_keep_only_the_metadata_that_is_used(session: Session) -> None:

@@ -33,7 +33,7 @@ def session(db: None) -> Session:
 
 @pytest.fixture
 def limit() -> Iterator[None]:
-    token = long_rows.bytes_left.set(8000)
+    token = long_rows.bytes_left.set(20_000)
     yield
     long_rows.bytes_left.reset(token)
 

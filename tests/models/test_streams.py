@@ -45,9 +45,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     positions: list[int] = []
     given = sql._entry
 
-    def noted(row: Any) -> core.Entry:
+    def noted(row: Any, keys: tuple[str, ...]) -> core.Entry:
         positions.append(row[0])
-        return given(row)
+        return given(row, keys)
 
     monkeypatch.setattr(sql, "_entry", noted)
     return positions
@@ -183,15 +183,31 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
     assert set(sql.outline_rows([str(session.pk), str(child.pk)], 18, 21)) == expected_places
 
 
+def test_steps_are_read_without_metadata(project: Project) -> None:
+    """A step needs none, and it may be long."""
+    session = create_session(project)
+    metadata: dict[str, Any] = {"model": "big", "usage": {"input_tokens": 7}, "j": [[]] * 1000}
+    append(project, session.pk, [act("ls")._replace(metadata=metadata), ok()])
+    session.refresh_from_db()
+    left = bytes_left.set(12_000)
+    try:
+        assert len(History(session).episodes(1, 1)) == 1
+        assert len(History(session).outline(1, 1)) == 1
+        (output, _) = sql.live_entries(session.lineage(), core.STEP_KINDS)
+        assert output.metadata == {"model": "big", "usage": {"input_tokens": 7}}
+    finally:
+        bytes_left.reset(left)
+
+
 def test_a_context_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
     session = conversation_of(project, 20)
-    left = bytes_left.set(2000)
+    left = bytes_left.set(8000)
     try:
         with pytest.raises(Invalid, match="fewer steps"):
             History(session).episodes(1, 20)
-        bytes_left.set(2000)
+        bytes_left.set(8000)
         assert len(History(session).episodes(19, 20)) == 2
-        bytes_left.set(2000)
+        bytes_left.set(8000)
         with pytest.raises(Invalid, match="smaller budget"):
             serve_context(session, RequestedContext("live", max_tokens=None))
     finally:

@@ -9,18 +9,18 @@ from uuid import UUID
 from historyapp.core import entries as core
 from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.episodes import abandon, group_episodes
+from historyapp.core.json_memory import memory_of
 from historyapp.core.strategies.base import NOT_REPEATED, Material
 from historyapp.core.strategies.digests import numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.entries import spans_between
 from historyapp.models.episodes import Episode
-from historyapp.models.fields import size_in_memory
 from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
 
 MAX_BYTES = 1 << 26
 """The maximum number of bytes of an item's steps and inputs with their metadata, or of a digest's summaries,
-and about that of the items that are read together. See :func:`historyapp.models.fields.size_in_memory`."""
+and about that of the items that are read together. See :func:`historyapp.core.json_memory.memory_of`."""
 TOO_LONG = (
     f"The texts to summarise have more than {MAX_BYTES:,} bytes, which is the maximum for one summary. "
     f"{NOT_REPEATED}"
@@ -91,7 +91,7 @@ def read_parts(item: CompressionItem) -> _Source:
     texts, size = list[str](), 0
     for id in list(summaries.values_list("pk", flat=True)):
         for part in Summary.objects.filter(pk=id).defer("key_points"):
-            size += size_in_memory(part.text)
+            size += memory_of(part.text)
             if size > MAX_BYTES:
                 return _Source(None, size)
             # The summary of a single step gets the step's number, as in contexts.

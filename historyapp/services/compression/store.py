@@ -9,12 +9,12 @@ from uuid import UUID
 from django.db.models import F
 from django.utils import timezone
 
+from historyapp.core.json_memory import memory_of
 from historyapp.core.policies.base import visible_summaries
 from historyapp.core.settings import load_settings
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
-from historyapp.models.fields import size_in_memory
 from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
 from historyapp.services.compression.jobs import MAX_BYTES, errors_not_repeated
@@ -299,5 +299,5 @@ def _part(summary: Summary) -> _DigestPart:
         summary.level,
         summary.tokens_after,
         len(summary.text),
-        size_in_memory(summary.text),
+        memory_of(summary.text),
     )

@@ -61,7 +61,7 @@ def test_items_that_are_long_together_are_read_a_few_at_a_time(
         append(project, session.pk, [ask("go"), act("cat"), ok(outputs="long " * 1000)])
     append(project, session.pk, [act("end")])
     run = started(project, session, 6)
-    monkeypatch.setattr(jobs, "MAX_BYTES", 12_000)
+    monkeypatch.setattr(jobs, "MAX_BYTES", 22_000)
     assert plan(run.pk)
     run.refresh_from_db()
     read = read_jobs(run, list(run.items.order_by("number")))
