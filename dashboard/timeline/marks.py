@@ -50,6 +50,8 @@ class TimelineMark:
     label: str
     href: str
     count: int = 1
+    ends_here: bool = False
+    """Whether the mark is drawn before ``x``, at the end of a step, and not after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class _Mark:
     label: str
     href: str
     count: int = 1
+    ends_here: bool = False
 
 
 def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> list[TimelineMark]:
@@ -91,9 +94,8 @@ def _merged(group: list[_Mark]) -> TimelineMark:
         if last_mark.step > first.step:
             label = f"{count:,} {word}s, steps {first.step:,}–{last_mark.step:,}"
     has_own_link = first.kind in LEADING_AWAY and len(group) == 1
-    return TimelineMark(
-        first.kind, 0 if has_own_link else first.step, percent(first.place), label, first.href, count
-    )
+    step = 0 if has_own_link else first.step
+    return TimelineMark(first.kind, step, percent(first.place), label, first.href, count, first.ends_here)
 
 
 def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
@@ -136,25 +138,29 @@ def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Ta
     for take in takes:
         place = _place_after(bars, take.after_step)
         if place is not None:
+            place = min(place, 1 - 0.5 / SLOTS)
             cut = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off"
             label = f"Rewound to step {take.after_step:,}: {cut}"
             yield _Mark("rewind", place, max(1, take.after_step), label, location.address_of_take(take))
 
 
 def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
+    """Forks at the end of the step after which they begin."""
     forks = location.relatives.forks
     for fork, step in zip(forks, steps_before(location.history, forks), strict=True):
-        place = None if step is None else _place_after(bars, step)
-        if step is not None and place is not None:
+        if step is not None:
             label = f"Fork after step {step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
-            yield _Mark("fork", place, max(1, step), label, reverse("session", args=[fork.pk]))
+            yield from _fork(bars, step, label, reverse("session", args=[fork.pk]))
     if location.session.forked_from_id is not None and not location.is_shared:
         step = count_steps(location.session.shared_lineage)
-        place = _place_after(bars, step)
-        if place is not None:
-            href = reverse("session", args=[location.session.forked_from_id])
-            label = f"Forked from another session after step {step:,}"
-            yield _Mark("fork", place, max(1, step), label, href)
+        href = reverse("session", args=[location.session.forked_from_id])
+        yield from _fork(bars, step, f"Forked from another session after step {step:,}", href)
+
+
+def _fork(bars: Sequence[TimelineBar], step: int, label: str, href: str) -> Iterator[_Mark]:
+    place = _place_after(bars, step)
+    if place is not None:
+        yield _Mark("fork", place, max(1, step), label, href, ends_here=step >= bars[0].first)
 
 
 def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
@@ -204,4 +210,4 @@ def _place_after(bars: Sequence[TimelineBar], step: int) -> float | None:
     if bar is None:
         return None
     part = (step - bar.first + 1) / bar.share.steps
-    return min(bar.place.start + part * (bar.place.end - bar.place.start), 1 - 0.5 / SLOTS)
+    return bar.place.start + part * (bar.place.end - bar.place.start)

@@ -41,6 +41,7 @@ from historyapp.models.annotations import (
 from historyapp.models.history import History
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
+from historyapp.services.list_columns import run_span
 from historyapp.services.prices import price_list
 from historyapp.services.retention import erase
 from historyapp.services.sessions import StartingToolCall, change_session, create_session
@@ -269,6 +270,7 @@ def archive_session(request: ApiRequest, session_id: SessionId, query: Query[Arc
 def session_out(history: History) -> SessionOut:
     """The session, with its head and counters as of the history's position."""
     session, totals = history.session, history.tail.totals
+    span = run_span(session, history.lineage)
     return fill(
         SessionOut,
         session,
@@ -282,6 +284,8 @@ def session_out(history: History) -> SessionOut:
         shown_tokens=tokens_of(totals).shown,
         shown_cost=money_of(totals, session.model, price_list()).micros / MICRO,
         last_entry_at=history.last_entry_at,
+        first_entry_at=span.first if span else None,
+        duration=span.milliseconds / 1000 if span else None,
         settings=fill(SettingsOut, load_settings(session.settings)),
         instruction=history.instruction,
         notebook=history.notebook,
@@ -297,6 +301,7 @@ def _session_item(session: Session) -> SessionItem:
         spawned_by=session.spawned_by_id,
         cost=session.cost / MICRO,
         shown_cost=session.money / MICRO,
+        duration=session.duration / 1000 if session.duration else None,
         **_annotation_fields(session),
     )
 

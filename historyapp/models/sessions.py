@@ -243,6 +243,11 @@ class Session(models.Model):
         return self.title or "Untitled session"
 
     @property
+    def is_untouched_fork(self) -> bool:
+        """Whether this is a fork in which nothing has been recorded."""
+        return self.forked_from_id is not None and self.head == self.fork_position
+
+    @property
     def tags(self) -> list[str]:
         return [tag for tag in self.tags_text.split("\n") if tag]
 

@@ -32,6 +32,9 @@ SUCCESSFUL = ("success", "answered")
 """The statuses of a good step."""
 MAX_REASON = 2_000
 """Characters of a rewind's reason."""
+_FORK = " (fork)"
+"""The end of a fork's title, if none is given."""
+_MAX_TITLE = 300
 _BATCH_SIZE = 250
 _MAX_SEARCHED_STEPS = 1000
 _ATTEMPTS = 5
@@ -291,7 +294,7 @@ def fork(
         child = Session(
             id=fork_id or uuid7(),
             project=project,
-            title=title or f"{parent} (fork)"[:300],
+            title=title or f"{str(parent)[: _MAX_TITLE - len(_FORK)]}{_FORK}",
             agent=parent.agent,
             model=parent.model,
             tags_text=parent.tags_text,

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -111,6 +111,11 @@ def duration_text(start: str | None, end: str | None) -> str:
     if not start or not end:
         return ""
     return dates.duration_text(datetime.fromisoformat(end) - datetime.fromisoformat(start))
+
+
+def seconds_text(seconds: float | None) -> str:
+    """A duration of the API in words; empty if it is unknown."""
+    return "" if seconds is None else dates.duration_text(timedelta(seconds=seconds))
 
 
 def dollars_text(dollars: float) -> str:

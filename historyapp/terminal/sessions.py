@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 
 from historyapp.terminal.errors import CommandFailed, WrongUsage
-from historyapp.terminal.output import Column, Output, dollars_text, duration_text, note, short_ids, time_text
+from historyapp.terminal.output import Column, Output, dollars_text, note, seconds_text, short_ids, time_text
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import JsonObject, Server, api_path
 
@@ -57,11 +57,10 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     for id, item in zip(ids, items, strict=True):
         figures = [f"{item[name]:,}" for name in ("steps", "errors", "shown_tokens")]
         cost = dollars_text(item["shown_cost"]) if item["shown_cost"] else ""
-        ended = item["last_entry_at"]
-        is_timed = item["forked_from"] is None and item["created_at"] != ended  # as on the pages
-        duration = duration_text(item["created_at"], ended) if is_timed else ""
         texts = [item["title"], item["agent"], item["status"]]
-        rows.append([id, *texts, *figures, cost, time_text(ended), duration])
+        rows.append(
+            [id, *texts, *figures, cost, time_text(item["last_entry_at"]), seconds_text(item["duration"])]
+        )
     output.table(COLUMNS, rows)
     if page["next"]:
         first = "newest" if order == f"-{SORTS[0]}" else "first"

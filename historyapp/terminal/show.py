@@ -6,7 +6,16 @@ from argparse import ArgumentTypeError, Namespace
 from typing import Any, NamedTuple
 
 from historyapp.terminal.errors import WrongUsage
-from historyapp.terminal.output import STYLES, Column, Output, dollars_text, duration_text, note, time_text
+from historyapp.terminal.output import (
+    STYLES,
+    Column,
+    Output,
+    dollars_text,
+    duration_text,
+    note,
+    seconds_text,
+    time_text,
+)
 from historyapp.terminal.safe_text import safe_line, safe_text
 from historyapp.terminal.server import JsonObject, Server, api_path
 from historyapp.terminal.sessions import find_session
@@ -99,10 +108,11 @@ def print_head(output: Output, session: JsonObject) -> None:
         output.line(f"tags: {safe_line(', '.join(session['tags']))}")
     if session["forked_from"]:
         output.line(f"fork of {session['forked_from']}")
-    start, end = session["created_at"], session["last_entry_at"]
-    if start or end:
-        times = f"{time_text(start)} to {time_text(end)}"
-        output.line(f"{times} {duration_text(start, end)}".strip())
+    start, end = session["first_entry_at"], session["last_entry_at"]
+    if start:
+        output.line(f"{time_text(start)} to {time_text(end)}  {seconds_text(session['duration'])}")
+    elif end:
+        output.line(time_text(end))
 
 
 def step_cells(step: JsonObject) -> list[str]:

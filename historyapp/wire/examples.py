@@ -72,6 +72,7 @@ SESSION_ITEM: dict[str, Any] = {
     "cost": 0.0021, "shown_tokens": 61_204, "shown_cost": 0.0021, "folder": "/srv/parser",
     "repository": "github.com/acme/parser", "forked_from": None, "fork_position": 0,
     "spawned_by": None, "spawned_position": None, "created_at": AT, "last_entry_at": LATER,
+    "duration": 2.5,
 }  # fmt: skip
 SESSION_FACETS: dict[str, Any] = {
     "total": 3, "status": [{"value": "live", "count": 2}, {"value": "finished", "count": 1}],

@@ -72,6 +72,11 @@ class SessionItem(ResponseModel):
     last_entry_at: datetime | None = Field(
         description="When the newest entry happened, rewinds left out; null if it has no time."
     )
+    duration: float | None = Field(
+        default=None,
+        description="Seconds from the first entry to the newest one that no rewind has cut off; null if "
+        "unknown, and in lists for forks.",
+    )
 
 
 class ErasedOut(ResponseModel):
@@ -110,10 +115,14 @@ class SettingsOut(ResponseModel):
 
 class SessionOut(SessionItem):
     model_config = with_example({
-        **examples.SESSION_ITEM, "settings": SessionSettings().model_dump(), "metadata": {},
-        "instruction": None, "notebook": None,
+        **examples.SESSION_ITEM, "first_entry_at": examples.AT, "settings": SessionSettings().model_dump(),
+        "metadata": {}, "instruction": None, "notebook": None,
     })  # fmt: skip
 
+    first_entry_at: datetime | None = Field(
+        default=None,
+        description="When the first entry happened; null if unknown, or if a rewind has cut off everything.",
+    )
     settings: SettingsOut
     metadata: dict[Text, Any]
     instruction: Text | None = Field(description="The current system instruction.")

@@ -55,3 +55,7 @@ def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_repor
     cell = report.get_by_role("rowheader").bounding_box()
     assert cell is not None
     assert cell["width"] > 140, "a title on a narrow screen has more than one letter in a line"
+    table = report.get_by_role("group", name="Imported sessions")
+    assert table.evaluate("table => table.scrollWidth > table.clientWidth")
+    shadows = table.evaluate("table => getComputedStyle(table).backgroundAttachment")
+    assert shadows == "local, local, scroll, scroll", "a shadow shows that the table continues"

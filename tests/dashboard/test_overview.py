@@ -89,8 +89,19 @@ def test_a_member_sees_the_overview_and_a_stranger_gets_404(
 def test_the_overview_of_a_session_without_steps_is_readable(alice: Client, project: Project) -> None:
     words = text(alice.get(address(create_session(project))))
     assert "nothing recorded yet" in words
-    assert "undated" in words
+    assert "– There are no steps yet." in words
     assert "No tool was called." in words
+
+
+def test_a_dated_run_that_was_rewound_completely_is_not_called_undated(
+    alice: Client, session: Session
+) -> None:
+    rewind(session.project, session.pk, Target(to_position=0))
+    words = text(alice.get(address(session)))
+    assert "– A rewind cut off all steps." in words
+    assert "undated" not in words
+    append(session.project, session.pk, [ask("Again."), act(), ok()])
+    assert "cut off all steps" not in text(alice.get(address(session)))
 
 
 def test_the_overview_of_a_single_answer_is_readable(alice: Client, project: Project) -> None:

@@ -188,6 +188,8 @@ def test_a_fork_can_rewind_into_what_it_shares(project: Project, recorded: Sessi
 
 def test_a_fork_is_named_after_its_parent_and_recorded(project: Project, recorded: Session) -> None:
     assert fork(project, recorded.pk, at_step=1, actor="key:ph_1").title == "a run (fork)"
+    Session.objects.filter(pk=recorded.pk).update(title="a" * 300)
+    assert fork(project, recorded.pk, at_step=1).title == "a" * 293 + " (fork)"
     assert fork(project, recorded.pk, at_position=4, title="another try").title == "another try"
     with pytest.raises(Invalid, match="at_step or at_position"):
         fork(project, recorded.pk, at_step=1, at_position=2)

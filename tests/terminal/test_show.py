@@ -1,15 +1,21 @@
 """``playhead show``."""
 
 from argparse import ArgumentTypeError
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
-from historyapp.models import Project
+from historyapp.models import Project, Session
 from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
 from historyapp.terminal.show import NEWEST_SHOWN, step_range
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, ask, ok
 from tests.terminal.conftest import TITLE, Playhead
+
+START = datetime(2026, 11, 1, 10, tzinfo=UTC)
+STEPS = [ask("Please fix it."), act("ls"), ok(), act("ls"), ok()]
 
 
 def test_a_session_is_shown_with_its_steps(playhead: Playhead, session_id: UUID) -> None:
@@ -21,6 +27,26 @@ def test_a_session_is_shown_with_its_steps(playhead: Playhead, session_id: UUID)
     assert [line.split()[:2] for line in table] == [["1", "success"], ["2", "error"], ["3", "success"]]
     assert "go test ./..." in table[1]
     assert "no such file" in table[1]
+
+
+def test_the_time_of_a_run_begins_with_its_first_entry_and_ends_before_a_rewind(
+    playhead: Playhead, project: Project
+) -> None:
+    session = create_session(project)
+    Session.objects.filter(pk=session.pk).update(created_at=START - timedelta(hours=3))
+    entries = [draft._replace(created_at=START + timedelta(minutes=n)) for n, draft in enumerate(STEPS)]
+    append(project, session.pk, entries)
+    assert "2026-11-01T10:00:00Z to 2026-11-01T10:04:00Z  4 min 0 s" in playhead("show", session.pk).out
+    assert playhead("sessions").out.splitlines()[-1].endswith("4 min 0 s")
+    rewind(project, session.pk, Target(to_step=1))
+    shown = playhead("show", session.pk, "--json").answer
+    assert (shown["first_entry_at"], shown["duration"]) == ("2026-11-01T10:00:00Z", 120.0)
+    forked = playhead("show", fork(project, session.pk).pk, "--json").answer
+    assert (forked["first_entry_at"], forked["duration"]) == ("2026-11-01T10:00:00Z", 120.0)
+    rewind(project, session.pk, Target(to_position=0))
+    shown = playhead("show", session.pk, "--json").answer
+    assert (shown["first_entry_at"], shown["duration"]) == (None, None)
+    assert " to " not in playhead("show", session.pk).out
 
 
 @pytest.mark.parametrize(

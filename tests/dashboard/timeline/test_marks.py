@@ -135,11 +135,13 @@ def test_a_fork_is_marked_in_both_sessions_and_leads_to_the_other(project: Proje
     new = fork(project, session.pk, at_step=3, title="second <try>")
     (mark,) = marks(session, "fork")
     assert (mark.label, mark.href) == ("Fork after step 3: second <try>", f"/sessions/{new.pk}")
+    assert (mark.x, mark.ends_here) == ("60.00%", True), "at the end of step 3, not below step 4"
     (origin,) = marks(new, "fork")
     assert (origin.label, origin.href) == (
         "Forked from another session after step 3",
         f"/sessions/{session.pk}",
     )
+    assert (origin.x, origin.ends_here) == ("100.00%", True)
 
 
 def test_a_fork_outside_of_the_zoom_is_not_marked(project: Project) -> None:
