@@ -60,8 +60,9 @@ class TransactionLimit:
         raise self.error()
 
     def error(self) -> TransactionTooLong:
+        seconds = "1 second" if self._seconds == 1 else f"{self._seconds:g} seconds"
         return TransactionTooLong(
-            f"Storing this took more than {self._seconds:g} seconds, and others had to wait. Nothing was "
+            f"Storing this took more than {seconds}, and others had to wait. Nothing was "
             "stored. Send less at once, in several requests. If it is little already, the server is "
             "overloaded: send it again later.",
             retry_after=RETRY_AFTER,

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.http import HttpRequest
 
 from historyapp.log import request_id
-from historyapp.meters import count_write
+from historyapp.meters import count_write, known_method, route_of
 from historyapp.models.fields import on_sqlite
 from historyapp.models.transaction_limits import TransactionLimit
 
@@ -82,8 +84,15 @@ def record_transaction(limit: TransactionLimit, *, is_ended: bool) -> None:
         return
     verb, place = "was ended after" if is_ended else "took", " < ".join(_callers())
     id, thread = request_id.get(), threading.current_thread().name
-    work = f"request {id}" if id else f"thread {thread}"
-    fields = {"seconds": round(seconds, 3), "ended": is_ended, "place": place, "thread": thread}
+    route = _route()
+    work = f"{route}, request {id}" if route else f"thread {thread}"
+    fields = {
+        "seconds": round(seconds, 3),
+        "ended": is_ended,
+        "place": place,
+        "thread": thread,
+        "route": route,
+    }
     message = "A write transaction %s %.1f seconds: %s, %s"
     log.warning(message, verb, seconds, place, work, extra={"fields": fields})
 
@@ -99,6 +108,17 @@ def _callers() -> Iterator[str]:
             places += 1
             file = "/".join(Path(frame.f_code.co_filename).parts[-3:])
             yield f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def _route() -> str:
+    """The method and route of the request that this thread carries out; empty outside requests."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        request = frame.f_locals.get("request")
+        if isinstance(request, HttpRequest) and request.resolver_match is not None:
+            return f"{known_method(request.method)} {route_of(request)}"
+        frame = frame.f_back
+    return ""
 
 
 def _watch_in_thread() -> None:

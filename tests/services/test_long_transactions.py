@@ -256,7 +256,7 @@ def test_a_long_transaction_is_logged_with_its_request_and_place_and_counted(
     assert text.startswith("A write transaction took 0.")
     assert "services/append.py" in text
     assert " in append < " in text
-    assert text.endswith("request a-slow-request")
+    assert text.endswith("POST /api/v1/sessions/<session_id>/entries, request a-slow-request")
     assert '"ended": false' in JsonLine().format(record)
     assert (meters.registry.get_sample_value(name) or 0.0) >= before + 0.2
     slow_append[0] = SECONDS + 0.1
