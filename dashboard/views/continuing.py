@@ -19,9 +19,13 @@ from dashboard.location import (
     render_fragment,
 )
 from historyapp.core.errors import Invalid
+from historyapp.core.exporters.claude_code import claude_code_id
+from historyapp.core.run_places import folder_of
 from historyapp.models import Episode
 from historyapp.services.rewinds import MAX_REASON, Target, fork, preview_rewind, rewind
 
+OTHER_HARNESSES = ("codex", "Gemini CLI", "OpenHands", "SWE-agent", "mini-swe-agent")
+"""Agents of imported sessions whose own session files no export can write."""
 Newest = Literal["input", "result", "answer", "nothing"]
 """The last part of a request."""
 
@@ -112,5 +116,12 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
     history = location.history
     end = _point(location, history.newest, history.session.head, history.tail.input_preview)
-    context = page_context(request, location) | {"server": server, "point": end}
+    session = location.session
+    context = page_context(request, location) | {
+        "server": server,
+        "point": end,
+        "claude_code_id": claude_code_id(str(session.pk), session.head),
+        "folder": folder_of(session.metadata),
+        "has_other_harness": session.agent in OTHER_HARNESSES,
+    }
     return render(request, "session/connect.html", context)

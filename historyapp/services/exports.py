@@ -128,6 +128,7 @@ def _export_of(
     return ExportSession(
         id=str(session.pk),
         entries=entries,
+        head=head,
         title=session.title,
         agent=session.agent,
         model=session.model,

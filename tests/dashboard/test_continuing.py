@@ -1,6 +1,11 @@
 """Continuing from a step: fork before or after it, or rewind to before it; then lines to continue with."""
 
+import json
+import os
 import re
+import subprocess
+from html import unescape
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -129,3 +134,45 @@ def test_the_lines_name_the_server_and_the_session(alice: Client, session: Sessi
     page = text(alice.get(reverse("connect", args=[session.pk])))
     assert f"export PLAYHEAD=http://testserver/api/v1 export KEY=ph_… export SESSION={session.pk}" in page
     assert f'"expected_position": {session.head}' in page
+
+
+def test_a_run_of_claude_code_continues_there(alice: Client, session: Session, tmp_path: Path) -> None:
+    """The lines run in a shell whose curl copies the export and whose claude prints its arguments."""
+    Session.objects.filter(pk=session.pk).update(agent="claude-code", metadata={"cwd": "/srv/shop"})
+    child = continued(alice, session, "fork-after", "2")
+    page = alice.get(reverse("connect", args=[child.pk]))
+    assert "Files are not restored" in text(page)
+    assert "the run worked in /srv/shop" in text(page)
+    code = re.search(r'id="claude-code"[^>]*>(.*?)</pre>', page.content.decode(), re.DOTALL)
+    assert code is not None
+    exported = b"".join(alice.get(reverse("export", args=[child.pk, "claude_code"])))
+    (tmp_path / "export").write_bytes(exported)
+    programs = {
+        "curl": f'printf "%s" "$4" > {tmp_path}/url; cat {tmp_path}/export > "$3"',
+        "claude": 'echo "$@"',
+    }
+    for name, program in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / name).chmod(0o755)
+    folder = tmp_path / "my_shop"
+    folder.mkdir()
+    variables = {"PLAYHEAD": "http://p/api/v1", "KEY": "k", "SESSION": str(child.pk), "HOME": str(tmp_path)}
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
+    command = ["sh", "-ec", unescape(code[1])]
+    shell = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert (tmp_path / "url").read_text() == f"http://p/api/v1/sessions/{child.pk}/export?format=claude_code"
+    id = shell.stdout.split()[-1]
+    assert shell.stdout == f"--resume {id}\n"
+    named = re.sub("[^A-Za-z0-9]", "-", str(folder.resolve()))
+    assert (tmp_path / ".claude/projects" / named / f"{id}.jsonl").read_bytes() == exported
+    assert json.loads(exported.splitlines()[0])["sessionId"] == id
+
+
+def test_for_other_harnesses_the_page_says_what_is_possible(alice: Client, session: Session) -> None:
+    address = reverse("connect", args=[session.pk])
+    assert "Continue in" not in text(alice.get(address)), "its agent records with the API"
+    Session.objects.filter(pk=session.pk).update(agent="codex")
+    page = alice.get(address)
+    assert "Playhead cannot write session files of codex" in text(page)
+    assert "claude --resume" not in text(page)
+    assert reverse("export", args=[session.pk, "markdown"]) in html(page)

@@ -2,6 +2,7 @@
 
 from historyapp.core.exporters.anthropic_messages import ANTHROPIC_MESSAGES
 from historyapp.core.exporters.base import Exporter
+from historyapp.core.exporters.claude_code import CLAUDE_CODE
 from historyapp.core.exporters.html_replay import HTML_REPLAY
 from historyapp.core.exporters.markdown import MARKDOWN
 from historyapp.core.exporters.openai_messages import OPENAI_MESSAGES
@@ -13,6 +14,7 @@ EXPORTERS: dict[str, Exporter] = {
         PLAYHEAD_JSONL,
         OPENAI_MESSAGES,
         ANTHROPIC_MESSAGES,
+        CLAUDE_CODE,
         MARKDOWN,
         HTML_REPLAY,
     )

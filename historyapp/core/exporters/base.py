@@ -44,6 +44,8 @@ class ExportSession:
     entries: Iterable[Entry]
     """Oldest first. If the exporter is ``live_only``: the live entries, including those of a fork's parent.
     Otherwise: all entries that were appended to this session, including rewinds."""
+    head: int = 0
+    """The newest position that is exported."""
     title: str = ""
     agent: str = ""
     model: str = ""

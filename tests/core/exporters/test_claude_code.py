@@ -1,0 +1,96 @@
+"""An export as a session file of Claude Code: the importer reads it as the same conversation.
+
+That Claude Code itself continues such a file was tried with 2.1.197; it cannot run in tests.
+"""
+
+import json
+from typing import Any
+
+from hypothesis import given
+
+from historyapp.core.entries import (
+    Body,
+    Entry,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolCall,
+)
+from historyapp.core.exporters.base import ExportSession
+from historyapp.core.exporters.claude_code import CLAUDE_CODE, claude_code_id
+from historyapp.core.importers import IMPORTERS, detect
+from tests.core.entries import LIVE, result, session
+from tests.core.importers.reading import bodies, read, source
+
+ID = "0197c7d0-0b1e-7d3a-8a55-3c1f0a9e7b42"
+CONVERSATION: list[Body] = [
+    ModelInput(content="hi 😀"),
+    ModelOutput(
+        text="I look.",
+        tool_calls=(ToolCall(id="a", name="look", arguments={"at": 1}), ToolCall(id="b", name="look")),
+    ),
+    result("a", "here", tool_name="look"),
+    result("b", status="error", outputs=None, reason="no", tool_name="look"),
+    ModelOutput(text="Done."),
+]
+
+
+def lines(entries: list[Entry], **fields: Any) -> list[dict[str, Any]]:
+    written = "".join(CLAUDE_CODE.write(ExportSession(ID, entries, **fields)))
+    return [json.loads(line) for line in written.splitlines()]
+
+
+def test_an_export_is_imported_as_the_same_conversation() -> None:
+    written = "".join(CLAUDE_CODE.write(ExportSession(ID, session(*CONVERSATION), head=5)))
+    assert detect(source(written)).name == "claude_code"
+    imported = bodies(read(IMPORTERS["claude_code"], written))
+    assert [body.kind for body in imported] == ["model_input", "model_output", "tool_results", "model_output"]
+    assert [*imported[:2], imported[3]] == [*CONVERSATION[:2], CONVERSATION[4]]
+    assert [one["tool_call_id"] for one in imported[2].model_dump()["results"]] == ["a", "b"]
+
+
+@given(LIVE)
+def test_lines_of_any_session_follow_each_other(entries: list[Entry]) -> None:
+    newest = None
+    for line in lines(entries):
+        assert line["sessionId"] == claude_code_id(ID, 0)
+        is_boundary = line.get("subtype") == "compact_boundary"
+        assert (line["logicalParentUuid"] if is_boundary else line["parentUuid"]) == newest
+        newest = line["uuid"]
+        if not is_boundary:
+            assert line["message"]["role"] == line["type"]
+            assert line["message"]["content"]
+
+
+def test_what_was_compacted_or_cleared_is_before_a_boundary() -> None:
+    summary = ModelInput(channel="compaction", content="It went well.")
+    cleared = ModelInput(channel="command", content="<command-name>/clear</command-name>")
+    written = lines(session(*CONVERSATION, summary, *CONVERSATION, cleared, ModelInput(content="Next.")))
+    boundaries = [n for n, line in enumerate(written) if line.get("subtype") == "compact_boundary"]
+    assert [written[n]["parentUuid"] for n in boundaries] == [None, None]
+    first, second = (written[n + 1] for n in boundaries)
+    assert (first["isCompactSummary"], first["message"]["content"][0]["text"]) == (True, "It went well.")
+    assert "/clear" in second["message"]["content"][0]["text"]
+    assert written[boundaries[1] + 2]["message"]["content"][0]["text"] == "Next."
+
+
+def test_instructions_are_left_out_and_usage_is_kept() -> None:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 70, "output_tokens": 3}
+    output = Entry(3, ModelOutput(text="Done."), session(*CONVERSATION)[0].created_at, {
+        "model": "claude-opus-4-6", "usage": usage, "usage_convention": "anthropic",
+    })  # fmt: skip
+    beginning = session(SystemInstruction(text="Be brief."), MemoryNotebook(content="x"))
+    user, assistant = lines([*beginning, output], metadata={"cwd": "/srv/shop", "version": "2.0.1"})
+    assert "not recorded" in user["message"]["content"][0]["text"]
+    assert (user["cwd"], user["version"]) == ("/srv/shop", "2.0.1")
+    assert assistant["message"]["model"] == "claude-opus-4-6"
+    assert assistant["message"]["usage"] == {
+        "input_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 70,
+        "output_tokens": 3,
+    }  # fmt: skip
+
+
+def test_an_export_has_an_id_of_its_own_for_each_position() -> None:
+    assert len({ID, claude_code_id(ID, 1), claude_code_id(ID, 2)}) == 3
+    assert claude_code_id(ID, 1) == claude_code_id(ID, 1)
