@@ -9,10 +9,9 @@ from dataclasses import replace
 from itertools import islice
 
 from historyapp.core.entries import Rewind
-from historyapp.core.errors import Invalid, UnreadableTranscript
+from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import AddSummary, Operation, RewindTo, SessionStart
 from historyapp.core.json import is_longer
-from historyapp.core.prepared import prepare
 from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata
 from historyapp.core.text import clean, preview
 
@@ -33,19 +32,19 @@ def within_limits(operation: Operation) -> Operation:
     """The operation with texts that databases accept, and without values that are too large.
 
     Raises:
-        UnreadableTranscript: if the metadata of a rewind holds too many JSON values.
+        UnreadableTranscript: if the metadata of a rewind is too long.
     """
     match operation:
         case SessionStart():
             return limited_start(operation)
         case RewindTo(draft=draft) if draft is not None:
+            if is_longer(dict(draft.metadata), MAX_METADATA):
+                raise UnreadableTranscript(
+                    f"The metadata of a rewind has more than {MAX_METADATA:,} characters of JSON. Shorten it."
+                )
             # The spans are computed again from the stored session.
-            draft = draft._replace(body=Rewind(to_position=operation.to_position, spans=()))
-            try:
-                prepare(draft, tokens=0)
-            except Invalid as error:
-                raise UnreadableTranscript(error.detail) from None
-            return replace(operation, draft=draft)
+            body = Rewind(to_position=operation.to_position, spans=())
+            return replace(operation, draft=draft._replace(body=body))
         case AddSummary(key_points=points) if len(points) > MAX_KEY_POINTS:
             return replace(operation, key_points=points[:MAX_KEY_POINTS])
     return operation

@@ -1,7 +1,7 @@
 """Stores a transcript's summaries in bulk, with a few queries for all of them."""
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -14,6 +14,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Totals
 from historyapp.core.text import clean
 from historyapp.models import Entry, Session, Summary
+from historyapp.models.summaries import MAX_SAME_END
 from historyapp.services.summaries import increase_revisions
 
 AT_ONCE = 100
@@ -23,39 +24,55 @@ _EntryKey = tuple[str, int]
 
 
 class StoredSummaries:
-    """The stored summaries of some ranges, which an import does not store again.
+    """The stored summaries of a session, as far as an import needs them. It does not store them again.
 
     They are read before the transaction, because their texts can be long. In the transaction, only those are
     read that were stored meanwhile.
     """
 
-    def __init__(self, session: Session, summaries: Sequence[AddSummary]) -> None:
+    def __init__(self) -> None:
         self._ids = set[UUID]()
         self._keys = set[tuple[int, int, str, bytes]]()
-        self.read(session, summaries)
+        self._ends = Counter[_EntryKey]()
+        """The numbers of summaries that end at the last entries of the ranges that were read last."""
+        self._revision = -1
+
+    def is_current(self, session: Session) -> bool:
+        """Whether nobody has stored a summary since the last :meth:`read`."""
+        return self._revision == session.revision
 
     def read(self, session: Session, summaries: Sequence[AddSummary]) -> None:
         """Reads the stored summaries of the same ranges, except those that it has read before."""
+        self._revision = session.revision
+        self._ends.clear()
         located = _locate(session, summaries)
         ranges = {(summary.first_position, summary.last_position) for summary, *_ in located}
         last_keys = {(owner, summary.last_position) for summary, _, (owner, _) in located}
         new = list[UUID]()
         for owner, ends in _by_session(last_keys).items():
             stored = Summary.objects.filter(session_id=UUID(owner), last_position__in=ends, made_in=session)
-            rows = stored.values_list("pk", "first_position", "last_position")
-            new += [pk for pk, *ends in rows if tuple(ends) in ranges and pk not in self._ids]
+            for pk, first, last in stored.values_list("pk", "first_position", "last_position"):
+                self._ends[owner, last] += 1
+                if (first, last) in ranges and pk not in self._ids:
+                    new.append(pk)
         self._ids.update(new)
         for summary in Summary.objects.read(new):
             self._keys.add(
                 (summary.first_position, summary.last_position, summary.strategy, _digest(summary.text))
             )
 
-    def add(self, summary: AddSummary) -> bool:
-        """Adds a summary. Returns whether it is new."""
+    def add(self, summary: AddSummary, owner: str) -> bool:
+        """Adds a summary that ends in an entry of the session ``owner``. Returns whether to store it.
+
+        It is not stored again, nor if :data:`~historyapp.models.summaries.MAX_SAME_END` end there.
+        """
         key = summary.first_position, summary.last_position, summary.strategy, _digest(summary.text)
-        is_new = key not in self._keys
+        end = owner, summary.last_position
+        if key in self._keys or self._ends[end] >= MAX_SAME_END:
+            return False
         self._keys.add(key)
-        return is_new
+        self._ends[end] += 1
+        return True
 
 
 def _digest(text: str) -> bytes:
@@ -80,14 +97,16 @@ def write_summaries(
 ) -> None:
     """Stores up to :data:`AT_ONCE` summaries of a session that the caller has locked.
 
-    Skips summaries that already exist, and those of ranges that are not in the session.
+    Skips summaries that already exist, those of ranges that are not in the session, and those beyond
+    :data:`~historyapp.models.summaries.MAX_SAME_END` with the same end.
 
     Args:
         summaries: from :func:`with_positions`.
         tokens: the tokens of the summaries by their texts. Counting them takes too long for a transaction.
         stored: has read the stored summaries of the same ranges before the transaction.
     """
-    stored.read(session, summaries)
+    if not stored.is_current(session):
+        stored.read(session, summaries)
     located = _locate(session, summaries)
     entries: dict[_EntryKey, Entry] = {}
     for owner, positions in _by_session({key for _, *keys in located for key in keys}).items():
@@ -95,7 +114,7 @@ def write_summaries(
         entries |= {(owner, row.position): row for row in rows.only("position", "totals", "tokens")}
     new: list[Summary] = []
     for summary, first, last in located:
-        if stored.add(summary):
+        if stored.add(summary, last[0]):
             new.append(_new_summary(session, summary, (entries[first], entries[last]), tokens[summary.text]))
     if new:
         Summary.objects.bulk_create(new, batch_size=500)

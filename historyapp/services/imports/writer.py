@@ -91,8 +91,8 @@ class SessionWriter:
         differs."""
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = self._waiting_cost = 0
-        self._summaries: list[AddSummary] = []
-        self._summaries_size = 0
+        self._summaries, self._summaries_size = list[AddSummary](), 0
+        self._stored_summaries = StoredSummaries()
         self._notes: list[AddNote] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
@@ -226,10 +226,10 @@ class SessionWriter:
         for start in range(0, len(waiting), AT_ONCE):
             batch = [self._with_session_positions(row) for row in waiting[start : start + AT_ONCE]]
             tokens = {summary.text: count_tokens(summary.text) for summary in batch}
-            stored = StoredSummaries(read_session(self.source.project, self.source.session_id), batch)
+            self._stored_summaries.read(read_session(self.source.project, self.source.session_id), batch)
             with writing():
                 locked = lock_session(self.source.project, self.source.session_id)
-                write_summaries(locked, batch, tokens, stored)
+                write_summaries(locked, batch, tokens, self._stored_summaries)
 
     def _with_session_positions(self, summary: AddSummary) -> AddSummary:
         """The summary with positions in the stored session, not in the file's session."""

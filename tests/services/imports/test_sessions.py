@@ -9,7 +9,6 @@ import pytest
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import AddSummary, RewindTo, SessionStart, Source
-from historyapp.core.json import MAX_VALUES
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.imports import limits
@@ -152,11 +151,11 @@ def test_what_is_left_out_of_a_header_is_reported(project: Project, script: Scri
         ]
 
 
-def test_a_rewind_with_too_many_values_ends_the_file(project: Project, script: Script) -> None:
-    draft = EntryDraft(Rewind(to_position=0, spans=()), metadata={"a": [[]] * MAX_VALUES})
+def test_a_rewind_with_long_metadata_ends_the_file(project: Project, script: Script) -> None:
+    draft = EntryDraft(Rewind(to_position=0, spans=()), metadata={"a": [[]] * 30_000})
     script.operations = [SessionStart("s"), *texts("a"), RewindTo("s", 0, draft=draft)]
     report = import_file(project, SOURCE, format="script")
-    assert report.error == "An entry contains more than 1,000,000 JSON values. Shorten it or split it."
+    assert report.error == "The metadata of a rewind has more than 65,536 characters of JSON. Shorten it."
     assert [session.counts.added for session in report.sessions] == [1]
 
 

@@ -1,8 +1,9 @@
 """Summaries of a transcript: their steps, their age, and the cost of many."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -10,8 +11,9 @@ from pytest_django import DjangoAssertNumQueries
 from historyapp.core.importers.base import AddSummary, Append, Operation, RewindTo, SessionStart
 from historyapp.models import Entry, Project, Session, Summary
 from historyapp.models.history import History
-from historyapp.services.append import append
-from historyapp.services.imports import writer
+from historyapp.models.summaries import SummaryQuerySet
+from historyapp.services.append import append, lock_session
+from historyapp.services.imports import summaries, writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.summaries import write_summaries
 from historyapp.services.summaries import SummaryText, add_summary
@@ -85,10 +87,10 @@ def test_any_number_of_summaries_takes_the_same_few_queries(
     project: Project, script: Script, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     steps = [Append("s", act()), Append("s", ok())]
-    summaries = [AddSummary("s", 1, 2, f"summary {number}") for number in range(60)]
+    many = [AddSummary("s", 1, 2, f"summary {number}") for number in range(60)]
     read(project, script, *steps)
     with django_assert_max_num_queries(25):
-        read(project, script, *steps, *summaries)
+        read(project, script, *steps, *many)
     assert Summary.objects.count() == 60
 
 
@@ -123,10 +125,49 @@ def test_a_transaction_stores_few_summaries(
         write_summaries(session, batch, *more)
 
     monkeypatch.setattr(writer, "write_summaries", noting)
-    summaries = [AddSummary("s", 1, 2, f"summary {number}") for number in range(250)]
-    read(project, script, Append("s", act()), Append("s", ok()), *summaries)
+    many = [AddSummary("s", 1, 2, f"summary {number}") for number in range(250)]
+    read(project, script, Append("s", act()), Append("s", ok()), *many)
     assert sizes == [100, 100, 50]
     assert Summary.objects.count() == 250
+
+
+def test_summaries_with_the_same_end_are_limited_and_read_once(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summaries, "MAX_SAME_END", 5)
+    monkeypatch.setattr(writer, "AT_ONCE", 2)
+    texts_read = list[UUID]()
+    read_texts = SummaryQuerySet.read
+
+    def noting(rows: SummaryQuerySet, ids: Iterable[UUID]) -> Iterator[Summary]:
+        texts_read.extend(ids := list(ids))
+        return read_texts(rows, ids)
+
+    monkeypatch.setattr(SummaryQuerySet, "read", noting)
+    many = [AddSummary("s", 1, 2, f"summary {number}") for number in range(9)]
+    other = [AddSummary("s", 1, 4, "of another range"), AddSummary("s", 3, 4, "another")]
+    steps = [Append("s", act()), Append("s", ok()), Append("s", act()), Append("s", ok())]
+    read(project, script, *steps, *many, *other)
+    assert Summary.objects.filter(last_position=2).count() == 5
+    assert Summary.objects.filter(last_position=4).count() == 2
+    assert sorted(texts_read) == sorted(set(texts_read))
+
+
+def test_a_summary_that_is_stored_during_the_import_is_not_stored_again(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps)
+    session = Session.objects.get()
+
+    def locking(project: Project, session_id: UUID) -> Session:
+        if not Summary.objects.exists():
+            add_summary(project, session.pk, (1, 1), SummaryText("looked"))
+        return lock_session(project, session_id)
+
+    monkeypatch.setattr(writer, "lock_session", locking)
+    read(project, script, *steps, AddSummary("s", 1, 2, "looked"), AddSummary("s", 1, 2, "more"))
+    assert list(Summary.objects.order_by("id").values_list("text", flat=True)) == ["looked", "more"]
 
 
 def test_a_summary_made_later_is_added_to_an_imported_session(project: Project, script: Script) -> None:
