@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import DatabaseError
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from historyapp.core.entries import Entry as CoreEntry
@@ -23,7 +24,7 @@ from historyapp.core.episodes import entry_groups
 from historyapp.core.exporters.long_steps import shortened
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
-from historyapp.models import FiguresCheckpoint, Project, Session
+from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.models.own_rows import live_rows
 from historyapp.models.sql import WINDOW_KEYS
@@ -44,7 +45,10 @@ itself."""
 EXAMINE_SECONDS = 0.2
 """The maximum number of seconds of processor time to search for sessions to count."""
 RECENT, MAX_RECENT = timedelta(minutes=10), 50
-"""Workers consider only sessions that were created or got an entry within this time, at most this many."""
+"""Workers consider only sessions that were created or imported, or got an entry, within this time. They
+consider at most this many of each."""
+MAX_IMPORTED = 1_000
+"""The number of newest imported sessions among which they search for long ones."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 
 
@@ -100,7 +104,7 @@ def sessions_to_count() -> list[UUID]:
 
     Reads no entries, and stops after :data:`EXAMINE_SECONDS`. The order is random, so that later calls
     examine the other sessions. Session ids begin with the time at which the session was created, unless a
-    client chose another one: most such ids begin with a time in the future.
+    client or a transcript chose another one: most such ids begin with a time in the future.
     """
     now = timezone.now()
     since = now - RECENT
@@ -108,18 +112,27 @@ def sessions_to_count() -> list[UUID]:
     long = Session.objects.filter(steps__gte=COUNT_AHEAD_FROM).order_by()
     # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
-    recent = [*long.filter(pk__gte=first, pk__lt=last)[:MAX_RECENT], *grown[:MAX_RECENT]]
+    created, imported = long.filter(pk__gte=first, pk__lt=last), long.filter(pk__in=_imported(since))
+    found = {row.pk: row for rows in (created, imported, grown) for row in rows[:MAX_RECENT]}
+    recent = list(found.values())
     random.shuffle(recent)
-    behind: dict[UUID, None] = {}
+    behind: list[UUID] = []
     end = time.thread_time() + EXAMINE_SECONDS
     for session in recent:
         history = History(session)
         checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
         if history.steps - (checkpoint.steps if checkpoint else 0) >= COUNT_AHEAD_FROM:
-            behind[session.pk] = None
+            behind.append(session.pk)
         if time.thread_time() > end:
             break
-    return list(behind)
+    return behind
+
+
+def _imported(since: datetime) -> QuerySet[ImportSource, UUID]:
+    """The sessions that were imported since a time. Their entries are usually older, and their ids random."""
+    newest = ImportSource.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    sources = ImportSource.objects.filter(pk__gt=newest - MAX_IMPORTED, imported_at__gte=since)
+    return sources.values_list("session_id", flat=True)
 
 
 def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:

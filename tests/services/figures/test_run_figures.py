@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures
-from historyapp.models import FiguresCheckpoint, Project, Session
+from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
@@ -240,6 +240,22 @@ def test_an_id_of_a_client_does_not_make_a_session_recent_for_ever(
     work(project, chosen, 12)
     assert run_figures.sessions_to_count() == [chosen.pk], "it has grown just now"
     Session.objects.update(last_entry_at=LONG_AGO)
+    assert run_figures.sessions_to_count() == []
+
+
+def test_an_imported_session_is_counted_ahead_whatever_its_id_and_its_times(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions of Claude Code keep their ids, which are random, and their entries are old."""
+    monkeypatch.setattr(run_figures, "COUNT_AHEAD_FROM", 10)
+    chosen = create_session(project, id=UUID("9c5b94b1-35ad-49bb-b118-8e8fc24abf80"))
+    work(project, chosen, 12)
+    Session.objects.update(last_entry_at=LONG_AGO)
+    source = ImportSource.objects.create(
+        project=project, format="claude_code", source_id=str(chosen.pk), session=chosen
+    )
+    assert run_figures.sessions_to_count() == [chosen.pk]
+    ImportSource.objects.filter(pk=source.pk).update(imported_at=LONG_AGO)
     assert run_figures.sessions_to_count() == []
 
 
