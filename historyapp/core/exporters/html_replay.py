@@ -78,7 +78,7 @@ class _Inputs:
             if self._size > MAX_INPUTS:
                 break
             kept.append(part)
-        if not kept:
+        if item["parts"] and not kept:
             self._left_out += 1
             return
         if more := len(item["parts"]) - len(kept):
