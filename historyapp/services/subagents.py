@@ -30,7 +30,7 @@ MAX_UNLINKED = 1_000
 """The maximum number of sub-agents of one session whose tool calls are searched for at once, the newest."""
 _MAX_GAP = 10
 """The maximum number of positions between two steps that are read together."""
-_LINKED_AT_ONCE = 100
+LINKED_AT_ONCE = 100
 """Sub-agents that one transaction links."""
 _FIRST_INPUTS = 5
 """The task of a sub-agent is among its first inputs. This many are searched."""
@@ -57,7 +57,7 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
             continue
         positions = {id: position_of_call(child, tool_calls) for id, child in traits.items()}
         found = [(id, position) for id, position in positions.items() if position is not None]
-        write_in_parts(found, _LINKED_AT_ONCE, partial(_store_positions, parent))
+        write_in_parts(found, LINKED_AT_ONCE, partial(_store_positions, parent))
         # If most were found, a worker links the next ones. Otherwise it could search for the same ones again.
         if len(children) > MAX_UNLINKED and len(found) >= MAX_UNLINKED / 2:
             _request_link(parent)

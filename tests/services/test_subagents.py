@@ -152,7 +152,7 @@ def add_unlinked(project: Project, number: int) -> list[Session]:
 def test_a_parent_that_is_imported_after_many_sub_agents_is_linked_in_small_transactions(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_LINKED_AT_ONCE", 5)
+    monkeypatch.setattr(sessions, "LINKED_AT_ONCE", 5)
     before = {child.pk: child.revision for child in add_unlinked(project, 12)}
     name, lines = main()
     with CaptureQueriesContext(connection) as captured:
@@ -187,7 +187,7 @@ def test_sub_agents_of_one_call_are_linked_in_few_statements(
         child = create_session(project, starter=StartingToolCall(parent))
         append(project, child.pk, [EntryDraft(ModelInput(content="find it"))])
     known = Session.objects.get(pk=parent.pk).revision
-    monkeypatch.setattr(subagents, "_LINKED_AT_ONCE", 3)
+    monkeypatch.setattr(subagents, "LINKED_AT_ONCE", 3)
     with CaptureQueriesContext(connection) as captured:
         subagents.link_subagents([parent.pk])
     assert updates_by_transaction(captured, "spawned_position") == [1, 1, 1]

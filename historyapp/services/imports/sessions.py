@@ -27,22 +27,15 @@ from historyapp.models.relatives import starters
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.compression.start import set_thresholds
-from historyapp.services.imports.limits import (
-    LongSteps,
-    check_number_of_sessions,
-    report_left_out,
-)
+from historyapp.services.imports.limits import LongSteps, check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
-from historyapp.services.subagents import link_subagents
+from historyapp.services.subagents import LINKED_AT_ONCE, link_subagents
 from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import write_in_parts, writing
-
-_LINKED_AT_ONCE = 100
-"""Sub-agents that one transaction links."""
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
@@ -283,7 +276,7 @@ class ImportJob:
             children = children.filter(session__spawned_by=None)
         found = set(children.values_list("session_id", flat=True))
         ids = sorted(found - starters(source.session_id)) if found else []
-        write_in_parts(ids, _LINKED_AT_ONCE, partial(_link_children, source))
+        write_in_parts(ids, LINKED_AT_ONCE, partial(_link_children, source))
         session = Session.objects.filter(pk=source.session_id)
         if source.spawned_by and session.filter(spawned_by=None).exists():
             self._link_parent(source, others.filter(source_id=source.spawned_by).order_by("variant").first())

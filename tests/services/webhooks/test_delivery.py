@@ -218,14 +218,14 @@ def test_many_deliveries_are_stored_in_parts_and_a_killed_worker_repeats_none(
     run_once(project)
     parts = list[int]()
 
-    def hold_twice(project: UUID, ids: Collection[UUID]) -> set[UUID]:
+    def hold_two_parts(project: UUID, ids: Collection[UUID]) -> set[UUID]:
         parts.append(len(ids))
         if len(parts) == 3:
             raise KeyboardInterrupt
         return hold_sessions(project, ids)
 
     monkeypatch.setattr(fan_out, "STORED_AT_ONCE", 1)
-    monkeypatch.setattr(fan_out, "hold_sessions", hold_twice)
+    monkeypatch.setattr(fan_out, "hold_sessions", hold_two_parts)
     with pytest.raises(KeyboardInterrupt):
         work()
     assert WebhookDelivery.objects.count() == 2
