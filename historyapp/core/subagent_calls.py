@@ -17,6 +17,9 @@ _MAX_ID = 500
 """Longer ids are ignored."""
 _MAX_SEARCHED = 50_000
 """Characters at the beginning and at the end of a result's text in which ids are searched for."""
+MAX_COMPARED = 2 * 10**9
+"""The maximum number of characters that one search compares, each once for each id. Takes about half
+a second."""
 
 
 class SubagentCall(NamedTuple):
@@ -47,7 +50,50 @@ def task_digest(text: str) -> bytes:
     return sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
 
 
-def subagent_call(entries: Iterable[Entry], agents: Collection[str] = ()) -> SubagentCall | None:
+class AgentIds:
+    """Ids of agents that are searched for in the texts of a session's results, oldest first."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._ids = {id for id in ids if len(id) >= _MIN_ID}
+        self._left = MAX_COMPARED
+
+    @property
+    def are_left(self) -> bool:
+        """Whether to search for them in further texts. False once :data:`MAX_COMPARED` is reached."""
+        return bool(self._ids) and self._left > 0
+
+    def found_in(self, text: str) -> set[str]:
+        """The ids in a text that no earlier text has."""
+        self._left -= len(text) * len(self._ids)
+        found = {id for id in self._ids if id in text}
+        self._ids -= found
+        return found
+
+
+class StartingCalls:
+    """The steps of a session that may have started sub-agents, oldest first."""
+
+    def __init__(self, calls: Iterable[SubagentCall]) -> None:
+        self._by_id, self._by_name = dict[str, int](), dict[str, int]()
+        self._by_task = dict[bytes, int]()
+        for call in calls:
+            for id in call.ids:
+                self._by_id.setdefault(id, call.position)
+            for name in call.named:
+                self._by_name.setdefault(name, call.position)
+            for task in call.tasks:
+                self._by_task.setdefault(task, call.position)
+
+    def position_of(self, traits: SubagentTraits) -> int | None:
+        """The position of the output whose call started a sub-agent, or None."""
+        for positions in (self._by_id, self._by_name):
+            for id in traits.ids:
+                if id in positions:
+                    return positions[id]
+        return min((self._by_task[task] for task in traits.tasks if task in self._by_task), default=None)
+
+
+def subagent_call(entries: Iterable[Entry], agents: AgentIds | None = None) -> SubagentCall | None:
     """The calls of one step that may start sub-agents; None if no call does.
 
     Args:
@@ -55,7 +101,7 @@ def subagent_call(entries: Iterable[Entry], agents: Collection[str] = ()) -> Sub
         agents: the ids to search for in the texts of its results.
     """
     position, ids, tasks, named = 0, set[str](), set[bytes](), set[str]()
-    searched = {id for id in agents if len(id) >= _MIN_ID}
+    agents = agents or AgentIds(())
     for entry in entries:
         body = entry.body
         if isinstance(body, ModelOutput):
@@ -70,28 +116,15 @@ def subagent_call(entries: Iterable[Entry], agents: Collection[str] = ()) -> Sub
                     tasks.update(map(task_digest, _tasks(arguments)))
         elif isinstance(body, ToolResults):
             ids.add(str(entry.metadata.get("agent_id") or ""))
-            for result in body.results if searched else ():
+            for result in body.results if agents.are_left else ():
                 text = result_text(result)
                 if len(text) > 2 * _MAX_SEARCHED:
                     text = f"{text[:_MAX_SEARCHED]}\n{text[-_MAX_SEARCHED:]}"
-                named |= {id for id in searched - named if id in text}
+                named |= agents.found_in(text)
     ids = {id for id in ids if 0 < len(id) <= _MAX_ID}
     if not position or not (tasks or ids):
         return None
     return SubagentCall(position, frozenset(ids), frozenset(tasks), frozenset(named))
-
-
-def position_of_call(traits: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:
-    """The position of the output whose call started a sub-agent, or None."""
-    for id in traits.ids:
-        for step in calls:
-            if id in step.ids:
-                return step.position
-    for id in traits.ids:
-        for step in calls:
-            if id in step.named:
-                return step.position
-    return next((step.position for step in calls if not step.tasks.isdisjoint(traits.tasks)), None)
 
 
 def _tasks(arguments: Any) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """Finds the tool calls that started sub-agents. Sessions may be imported in any order."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -12,9 +12,10 @@ from django.db.models import F, Q
 from historyapp.core.call_subjects import AGENTS
 from historyapp.core.entries import text_of
 from historyapp.core.subagent_calls import (
+    AgentIds,
+    StartingCalls,
     SubagentCall,
     SubagentTraits,
-    position_of_call,
     subagent_call,
     task_digest,
 )
@@ -51,11 +52,9 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
         traits = dict[UUID, SubagentTraits]()
         for start in range(0, len(newest), MAX_SESSIONS):
             traits |= _traits(newest[start : start + MAX_SESSIONS])
-        agents = {id for child in traits.values() for id in child.ids}
-        tool_calls = list(_starting_calls(parent, agents))
-        if not tool_calls:
-            continue
-        positions = {id: position_of_call(child, tool_calls) for id, child in traits.items()}
+        agents = AgentIds(id for child in traits.values() for id in child.ids)
+        calls = StartingCalls(_starting_calls(parent, agents))
+        positions = {id: calls.position_of(child) for id, child in traits.items()}
         found = [(id, position) for id, position in positions.items() if position is not None]
         write_in_parts(found, LINKED_AT_ONCE, partial(_store_positions, parent))
         # If most were found, a worker links the next ones. Otherwise it could search for the same ones again.
@@ -110,7 +109,7 @@ def _ids(child: Session, source: str) -> list[str]:
     return [id for id in (*named, file_id) if isinstance(id, str) and id]
 
 
-def _starting_calls(parent: UUID, agents: Collection[str]) -> Iterator[SubagentCall]:
+def _starting_calls(parent: UUID, agents: AgentIds) -> Iterator[SubagentCall]:
     """The tool calls of a session that may have started sub-agents, takes included."""
     has_several = Q(tool=SEVERAL_TOOLS)
     rows = Episode.objects.filter(Q(kind="agent") | has_several, session_id=parent).order_by("anchor")

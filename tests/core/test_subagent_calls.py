@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
+from historyapp.core import subagent_calls
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
-from historyapp.core.subagent_calls import SubagentTraits, position_of_call, subagent_call, task_digest
+from historyapp.core.subagent_calls import (
+    AgentIds,
+    StartingCalls,
+    SubagentTraits,
+    subagent_call,
+    task_digest,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,7 +29,7 @@ def started(position: int, id: str, task: str, result: str = "done", **metadata:
     return [entry(position, output), entry(position + 1, ToolResults(results=(tool_result,)), **metadata)]
 
 
-AGENTS = ["t1", "a1b2c3d", "019f-77aa", "other", "done"]
+AGENTS = AgentIds(["t1", "a1b2c3d", "019f-77aa", "other", "done"])
 CALLS = [
     call
     for call in (
@@ -48,18 +55,31 @@ CALLS = [
 )
 def test_the_most_specific_reference_to_a_call_wins(ids: list[str], task: str, position: int | None) -> None:
     tasks = {task_digest(text) for text in ("<environment/>", task) if text}
-    assert position_of_call(SubagentTraits(ids, tasks), CALLS) == position
+    assert StartingCalls(CALLS).position_of(SubagentTraits(ids, tasks)) == position
 
 
 def test_nothing_that_is_kept_of_a_step_grows_with_its_texts() -> None:
     """A session may have many steps that start sub-agents, each with results of many MB."""
     text = f"{'a' * 60_000}agent-in-the-middle{'b' * 60_000}agent-at-the-end"
-    agents = ["agent-at-the-end", "agent-in-the-middle"]
+    agents = AgentIds(["agent-at-the-end", "agent-in-the-middle"])
     found = subagent_call(started(3, "t" * 1000, text, text), agents)
     assert found is not None
     assert found.named == {"agent-at-the-end"}
     assert len(pickle.dumps(found)) < 1000
-    assert position_of_call(SubagentTraits((), {task_digest(text)}), [found]) == 3
+    assert StartingCalls([found]).position_of(SubagentTraits((), {task_digest(text)})) == 3
+
+
+def test_ids_are_searched_for_in_a_limited_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subagent_calls, "MAX_COMPARED", 100_000)
+    ids = [f"agent-{number}" for number in range(10)]
+    agents = AgentIds(ids)
+    assert agents.found_in(ids[0]) == {ids[0]}
+    assert agents.found_in(ids[0]) == set(), "the oldest result counts"
+    for place in (1, 2):
+        found = subagent_call(started(3, "t", "look", ids[place]), agents)
+        assert found is not None
+        assert found.named == ({ids[1]} if place == 1 else set()), "too many characters have been compared"
+        agents.found_in("x" * 20_000)
 
 
 def test_calls_of_other_tools_start_no_sub_agent() -> None:
