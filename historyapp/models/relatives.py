@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from historyapp.models.episodes import Episode
-from historyapp.models.fields import uuid_value
+from historyapp.models.fields import as_uuid, uuid_value
 from historyapp.models.history import History
 from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
+from historyapp.models.sql import fetch_all
 
 MAX_STARTED = 20
 """The maximum number of sub-agents of one page of the step list. The overview has more."""
@@ -33,8 +34,10 @@ WITH RECURSIVE chain (id) AS (
     UNION
     SELECT session.spawned_by_id FROM chain JOIN historyapp_session AS session ON session.id = chain.id
 )
-SELECT id FROM chain WHERE id IS NOT NULL
+SELECT id FROM chain WHERE id IS NOT NULL LIMIT %s
 """
+MAX_STARTERS = 1_000
+"""The maximum number of sessions of a chain of sub-agents that :func:`starters` reads."""
 
 
 class Relatives(NamedTuple):
@@ -55,8 +58,11 @@ def relatives_of(session: Session) -> Relatives:
 
 
 def starters(session: UUID) -> set[UUID]:
-    """A session and those that started it as a sub-agent, directly or through others."""
-    return {row.pk for row in Session.objects.raw(_STARTERS, [uuid_value(session)])}
+    """A session and those that started it as a sub-agent, directly or through others.
+
+    At most ``MAX_STARTERS + 1``, which means too many.
+    """
+    return {as_uuid(id) for (id,) in fetch_all(_STARTERS, [uuid_value(session), MAX_STARTERS + 1])}
 
 
 def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]) -> dict[int, list[Session]]:

@@ -23,7 +23,7 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.text import clean
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
-from historyapp.models.relatives import starters
+from historyapp.models.relatives import MAX_STARTERS, starters
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.compression.start import set_thresholds
@@ -275,20 +275,30 @@ class ImportJob:
         if source.source_id not in self.new:
             children = children.filter(session__spawned_by=None)
         found = set(children.values_list("session_id", flat=True))
-        ids = sorted(found - starters(source.session_id)) if found else []
-        write_in_parts(ids, LINKED_AT_ONCE, partial(_link_children, source))
+        if found and len(older := starters(source.session_id)) <= MAX_STARTERS:
+            write_in_parts(sorted(found - older), LINKED_AT_ONCE, partial(_link_children, source))
         session = Session.objects.filter(pk=source.session_id)
         if source.spawned_by and session.filter(spawned_by=None).exists():
             self._link_parent(source, others.filter(source_id=source.spawned_by).order_by("variant").first())
 
     def _link_parent(self, source: ImportSource, imported: ImportSource | None) -> None:
         parent = imported.session_id if imported else _uuid(source.spawned_by)
-        if parent is None or source.session_id in starters(parent):
+        if parent is None or _would_start_itself(source.session_id, parent):
             return  # a file may name a session as its own ancestor
         with writing():
             if Session.objects.filter(pk=parent, project=self.project).exists():
                 Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
                 increase_revisions(parent)
+
+
+def _would_start_itself(session: UUID, parent: UUID) -> bool:
+    """Whether a session is the one that is to start it, or has started that one, or the chain is too long."""
+    if parent == session:
+        return True
+    if not Session.objects.filter(spawned_by=session).exists():  # most sessions; a chain may be long
+        return False
+    older = starters(parent)
+    return session in older or len(older) > MAX_STARTERS
 
 
 def _link_children(source: ImportSource, ids: Sequence[UUID]) -> None:

@@ -15,9 +15,9 @@ from historyapp.core.importers.base import (
     SessionStart,
     Skipped,
 )
-from historyapp.models import AuditRecord, Entry, Project, Session
+from historyapp.models import AuditRecord, Entry, Project, Session, relatives
 from historyapp.models.history import History
-from historyapp.services.imports import files, writer
+from historyapp.services.imports import files, sessions, writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import open_parser
 from historyapp.services.projections import parents_first, rebuild
@@ -156,6 +156,25 @@ def test_no_session_becomes_its_own_ancestor(
         assert import_file(project, SOURCE, format="script").error == ""
     linked = Session.objects.filter(spawned_by__isnull=False)
     assert linked.count() == len(ids) - 1
+
+
+@pytest.mark.parametrize("leaf_first", [False, True])
+def test_a_chain_of_sub_agents_is_linked_up_to_a_limit(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch, leaf_first: bool
+) -> None:
+    """Each session of a chain might be its own ancestor, so the sessions before it would be read for each."""
+    monkeypatch.setattr(relatives, "MAX_STARTERS", 3)
+    monkeypatch.setattr(sessions, "MAX_STARTERS", 3)
+    script.operations = list[Operation]()
+    for number in range(7):
+        leaf = SessionStart(f"leaf{number}", spawned_by=str(number))
+        member = SessionStart(str(number), title=str(number), spawned_by=str(number - 1))
+        for start in (leaf, member) if leaf_first else (member, leaf):
+            script.operations += [start, *texts("x", session=start.session)]
+    assert import_file(project, SOURCE, format="script").error == ""
+    chain = Session.objects.filter(spawned_by__isnull=False).exclude(title="")
+    assert chain.count() == (5 if leaf_first else 6), "a second chain begins at the fifth"
+    assert len(relatives.starters(Session.objects.get(title="3").pk)) == 4
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
