@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import UUID
 
-from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase, StreamingHttpResponse
@@ -76,10 +75,10 @@ def log_request(request: HttpRequest, response: HttpResponseBase, seconds: float
 
 
 class ApiMiddleware:
-    """For agents' requests: checks ``Host``, and adds the same headers as Django's middleware for pages.
+    """For agents' requests: checks ``Host``, and adds ``Content-Length``.
 
-    It replaces ``SecurityMiddleware``, ``CommonMiddleware`` and ``XFrameOptionsMiddleware``, because every
-    append passes through it. A test compares the headers.
+    It and :class:`historyapp.wsgi.ApiHandler` replace ``SecurityMiddleware``, ``CommonMiddleware`` and
+    ``XFrameOptionsMiddleware``, because every append passes through it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -88,17 +87,9 @@ class ApiMiddleware:
             return get_response(request)
 
         self.get_response: Callable[..., HttpResponseBase] = convert_exception_to_response(check_host)  # type: ignore[assignment]
-        self._headers = {
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
-            "Cross-Origin-Opener-Policy": settings.SECURE_CROSS_ORIGIN_OPENER_POLICY,
-            "X-Frame-Options": settings.X_FRAME_OPTIONS,
-        }
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        for name, value in self._headers.items():
-            response.setdefault(name, value)
         if isinstance(response, HttpResponse) and "Content-Length" not in response:
             response["Content-Length"] = str(len(response.content))
         return response

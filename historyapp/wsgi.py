@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import django
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, reset_queries
 from django.db.backends.signals import connection_created
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
@@ -41,6 +43,20 @@ class ApiHandler(WSGIHandler):
         for path in reversed(settings.API_MIDDLEWARE):
             handler = convert_exception_to_response(import_string(path)(handler))
         self._middleware_chain = handler
+        self._headers = [
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", settings.SECURE_REFERRER_POLICY),
+            ("Cross-Origin-Opener-Policy", settings.SECURE_CROSS_ORIGIN_OPENER_POLICY),
+            ("X-Frame-Options", settings.X_FRAME_OPTIONS),
+        ]
+        """Those that Django's middleware adds to pages. A test compares them."""
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> HttpResponseBase:
+        # Added here, not to the response: Django's headers take longer, and an append waits for them.
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            return start_response(status, headers + self._headers, *rest)
+
+        return super().__call__(environ, start)
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         """Finds the view. The result is cached, because an agent uses the same few addresses."""

@@ -21,6 +21,7 @@ Content = ResponseModel | dict[str, Any] | str
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 """Headers of a stored response to a repeated request."""
+_JSON = {"Content-Type": "application/json"}
 _JSON_TYPES = {str, int, bool, float, type(None), dict}
 
 
@@ -71,7 +72,8 @@ def json_value(value: Any) -> Any:
 def json_response(content: Content, status: int = 200) -> HttpResponse:
     """A JSON response. The content was validated when it was created and is not validated again."""
     body = content if isinstance(content, str) else dump_json(json_value(content))
-    return HttpResponse(body, status=status, content_type="application/json")
+    # Django would find out the encoding of a text from the content type.
+    return HttpResponse(body.encode(), status=status, headers=_JSON)
 
 
 def response_or_304(

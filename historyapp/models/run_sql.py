@@ -4,6 +4,7 @@ On SQLite they use the driver's own connection. Django makes a cursor with two w
 and translates its placeholders again, which takes longer than SQLite takes to insert a short row.
 """
 
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from sqlite3 import Connection, register_adapter
@@ -11,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.models.fields import on_sqlite
 from historyapp.models.transaction_limits import TransactionLimit
@@ -19,6 +21,11 @@ from historyapp.models.transaction_limits import TransactionLimit
 # raises an exception and drops it, which takes longer than inserting a short value.
 register_adapter(bytes, bytearray)
 register_adapter(type(None), lambda none: none)
+
+_local = threading.local()
+"""``database``: Django's connection of this thread. Looking it up raises an exception each time, because
+Django first looks for an event loop.
+"""
 
 
 def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
@@ -30,7 +37,7 @@ def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
     Raises:
         DatabaseError: the same as from a Django cursor.
     """
-    database = connections[DEFAULT_DB_ALIAS]
+    database = _database()
     direct = _driver_connection(database)
     if direct is not None:
         with database.wrap_database_errors:
@@ -47,7 +54,7 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
         return
     if not rows:
         return
-    database = connections[DEFAULT_DB_ALIAS]
+    database = _database()
     direct = _driver_connection(database)
     if direct is not None:
         with database.wrap_database_errors:
@@ -55,6 +62,14 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
         return
     with database.cursor() as cursor:
         cursor.executemany(statement, rows)
+
+
+def _database() -> BaseDatabaseWrapper:
+    try:
+        database: BaseDatabaseWrapper = _local.database
+    except AttributeError:
+        database = _local.database = connections[DEFAULT_DB_ALIAS]
+    return database
 
 
 def _driver_connection(database: Any) -> Connection | None:
