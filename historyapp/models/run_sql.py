@@ -4,8 +4,8 @@ On SQLite they use the driver's own connection. Django makes a cursor with two w
 and translates its placeholders again, which takes longer than SQLite takes to insert a short row.
 """
 
-import threading
 from collections.abc import Sequence
+from contextvars import ContextVar
 from functools import lru_cache
 from sqlite3 import Connection, register_adapter
 from time import monotonic
@@ -22,9 +22,11 @@ from historyapp.models.transaction_limits import TransactionLimit
 register_adapter(bytes, bytearray)
 register_adapter(type(None), lambda none: none)
 
-_local = threading.local()
-"""``database``: Django's connection of this thread. Looking it up raises an exception each time, because
-Django first looks for an event loop.
+transaction_database: ContextVar[BaseDatabaseWrapper | None] = ContextVar(
+    "transaction_database", default=None
+)
+"""Django's connection while a write transaction is open. Looking it up for each statement takes longer,
+because Django looks for an event loop each time.
 """
 
 
@@ -37,7 +39,7 @@ def run_sql(statement: str, values: Sequence[Any]) -> list[Any]:
     Raises:
         DatabaseError: the same as from a Django cursor.
     """
-    database = _database()
+    database = transaction_database.get() or connections[DEFAULT_DB_ALIAS]
     direct = _driver_connection(database)
     if direct is not None:
         with database.wrap_database_errors:
@@ -54,7 +56,7 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
         return
     if not rows:
         return
-    database = _database()
+    database = transaction_database.get() or connections[DEFAULT_DB_ALIAS]
     direct = _driver_connection(database)
     if direct is not None:
         with database.wrap_database_errors:
@@ -62,14 +64,6 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
         return
     with database.cursor() as cursor:
         cursor.executemany(statement, rows)
-
-
-def _database() -> BaseDatabaseWrapper:
-    try:
-        database: BaseDatabaseWrapper = _local.database
-    except AttributeError:
-        database = _local.database = connections[DEFAULT_DB_ALIAS]
-    return database
 
 
 def _driver_connection(database: Any) -> Connection | None:

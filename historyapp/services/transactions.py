@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.models.fields import on_sqlite
+from historyapp.models.run_sql import transaction_database
 from historyapp.services.faults import clear_fault, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
 from historyapp.wire.problems import TransactionTooLong
@@ -123,6 +124,7 @@ def _write_transaction(max_wait: float | None) -> Iterator[None]:
     try:
         with _sqlite_transaction(database, max_wait) if on_sqlite() else _postgres_transaction(max_wait):
             limit = begin_limit(database)
+            token = transaction_database.set(database)
             try:
                 yield
                 if limit is not None and limit.is_lost():
@@ -133,6 +135,7 @@ def _write_transaction(max_wait: float | None) -> Iterator[None]:
                     raise
                 raise limit.error() from error
             finally:
+                transaction_database.reset(token)
                 if limit is not None:
                     end_limit(limit)
     finally:
