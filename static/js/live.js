@@ -35,10 +35,17 @@ if (frame) {
   /** Notifies the playhead. A page without steps has none, so that its first step needs a reload. */
   async function notify(before, now) {
     if (before.head !== now.head && !(at() && Number(now.steps))) return location.replace(root.dataset.page);
-    const detail = { before, now, rows: frame.querySelector("template") };
+    growTurn();
+    const detail = { before, now, rows: frame.querySelector("[data-new-rows]") };
     root.dispatchEvent(new CustomEvent("playhead:news", { detail }));
     await detail.done;
     show();
+  }
+
+  /** Replaces the head of the turn that has grown, if the list shows it. */
+  function growTurn() {
+    const head = frame.querySelector("[data-turn-head]")?.content.firstElementChild;
+    document.getElementById(head?.id)?.replaceWith(document.importNode(head, true));
   }
 
   /** Shows the bar unless the playhead is at the newest step. */

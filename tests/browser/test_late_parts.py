@@ -1,0 +1,115 @@
+"""Parts that pages load after they are shown, or when somebody opens them, keep the rules of axe-core too."""
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import ConsoleMessage, Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.rewinds import fork
+from tests.browser.test_every_page import OPTIONS
+from tests.browser.visits import page_of, panel, record_session
+from tests.examples import thorough
+
+VIOLATIONS = """async (options) => (await axe.run(document, options)).violations
+    .map(({ id, nodes }) => [id, nodes.map((node) => node.html.slice(0, 100))])"""
+
+
+def open_parts(page: Page) -> None:
+    """The messages of the request, and where the names of the step come from."""
+    panel(page).get_by_text("Messages of the request").click()
+    expect(panel(page).locator(".saw-list .message").first).to_be_visible()
+    page.get_by_text("Where do these names come from?").click()
+    expect(page.locator(".origins-body .loading")).to_have_count(0)
+    panel(page).get_by_text("Usage and cost").click()
+    expect(panel(page).locator(".chart a").first).to_be_visible()
+
+
+def choose_what_if(page: Page) -> None:
+    panel(page).get_by_text("What if", exact=True).click()
+    expect(panel(page).locator(".segments-list a").first).to_be_visible()
+
+
+def bookmark(page: Page) -> None:
+    page.keyboard.press("b")
+    expect(page.locator("#note")).to_contain_text("Bookmarked")
+    page.locator("summary", has_text="account and theme").click()
+
+
+def continue_from_here(page: Page) -> None:
+    page.get_by_role("link", name="Continue from here…").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def open_palette(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("file")
+    expect(page.get_by_role("option").first).to_be_visible()
+
+
+def unfold(page: Page) -> None:
+    page.get_by_role("link", name="1 fork").click()
+    expect(page.locator(".folded-row")).to_have_count(1)
+    page.locator("tbody input[type=checkbox]").first.check()
+    page.get_by_title("Edit tags, note and score").first.click()
+    expect(page.get_by_label("Add tags").first).to_be_visible()
+
+
+def suggest(page: Page) -> None:
+    page.locator("#q").press_sequentially("to")
+    expect(page.get_by_role("option").first).to_be_visible()
+
+
+def wait(page: Page) -> None:
+    expect(page.locator(".loading:visible")).to_have_count(0)
+
+
+STATES: list[tuple[str, Callable[[Page], None]]] = [
+    ("/sessions/{}?step=3", open_parts),
+    ("/sessions/{}?step=3", choose_what_if),
+    ("/sessions/{}?step=3", bookmark),
+    ("/sessions/{}?step=3", continue_from_here),
+    ("/sessions/{}/overview", open_palette),
+    ("/", unfold),
+    ("/search", suggest),
+    ("/compare?a={}", wait),
+]
+
+
+@pytest.mark.parametrize("scheme", ["dark", thorough("light")])
+def test_late_parts_keep_the_rules_of_axe(page: Page, project: Project, scheme: str) -> None:
+    session = record_session(project, 12)
+    fork(project, session.pk, at_step=3)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": 1440, "height": 930})
+    complaints: list[str] = []
+    page.on("console", lambda message: _note(complaints, message))
+    faults = {}
+    for path, act in STATES:
+        page.goto(path.format(session.pk))
+        if path.startswith("/sessions") and "step" in path:
+            expect(panel(page).locator(".context-moment")).to_be_visible()
+        act(page)
+        page.evaluate(AXE_SCRIPT)
+        if violations := page.evaluate(VIOLATIONS, OPTIONS):
+            faults[act.__name__] = violations
+    assert faults == {}
+    assert complaints == []
+
+
+def _note(complaints: list[str], message: ConsoleMessage) -> None:
+    if message.type in ("error", "warning"):
+        complaints.append(message.text)
+
+
+def test_a_bookmark_in_a_turn_that_the_list_does_not_show_logs_no_error(page: Page, project: Project) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: _note(complaints, message))
+    session: Session = record_session(project, 12)
+    page.goto(page_of(session, "?step=3&status=error"))
+    with page.expect_response(lambda response: "/news?" in response.url):
+        page.keyboard.press("b")
+    expect(page.locator("#note")).to_contain_text("Bookmarked")
+    expect(page.locator("[data-turn-head]")).to_have_count(1)
+    assert complaints == []
