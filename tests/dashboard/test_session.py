@@ -281,7 +281,8 @@ def test_news_have_every_changed_part_of_the_page(alice: Client, project: Projec
     append(project, session.pk, [failed(), ask("go on"), act(), ok()])
     session.refresh_from_db()
     page = html(fragment(alice, reverse("news", args=[session.pk]) + known))
-    template = page[page.index("<template>") : page.index("</template>")]
+    head, template = re.findall(r"<template data-(?:turn-head|new-rows)>(.*?)</template>", page, re.DOTALL)
+    assert 'id="turn-1"' in head
     assert re.findall(r'data-step="(\d+)"', template) == ["6", "7"]
     assert "go on" in template
     assert f'data-revision="{session.revision}" data-head="{session.head}"' in page
