@@ -171,6 +171,7 @@ def test_slow_models_of_any_number_of_projects_delay_no_run_without_a_model(
             time.sleep(0.05)
             other.refresh_from_db()
         assert len(runners.MODEL_RUNS.turns.projects) == RUNS_AT_ONCE
+        runners.find_waiting_runs()
         assert not runners.LOCAL_RUNS.waiting.is_set()
     finally:
         CompressionRun.objects.filter(pk__in=slow).update(state="cancelled")

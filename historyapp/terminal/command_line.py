@@ -19,7 +19,7 @@ from historyapp.terminal.show import show, step_range
 from historyapp.terminal.tail import tail
 
 Command = Callable[[Server, Output, Namespace], int | None]
-FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "markdown", "html")
+FORMATS = ("playhead_jsonl", "openai_messages", "anthropic_messages", "claude_code", "markdown", "html")
 """As in :data:`historyapp.core.exporters.EXPORTERS`, which takes half a second to load."""
 SHELLS = ("bash", "zsh", "fish")
 MANAGEMENT_COMMANDS = (
