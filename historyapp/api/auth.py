@@ -32,6 +32,8 @@ class ApiRequest(HttpRequest):
     """A request whose key has been checked."""
 
     auth: ApiKey
+    concerned_sessions: frozenset[UUID]
+    """Set by views whose path does not name the session, or not the only one."""
 
 
 class BearerKey(AuthBase):

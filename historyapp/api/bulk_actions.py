@@ -15,7 +15,7 @@ from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.compression_requests import MODEL, STRATEGY, StrategyName
 from historyapp.api.context_requests import ModelName
 from historyapp.api.fields import UUID_SCHEMA, IdField, RequestBody, Tag, id_of, money
-from historyapp.api.idempotency import earlier_response, handles_own_key, once_per_key
+from historyapp.api.idempotency import concerns_sessions, earlier_response, handles_own_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.api.transfers import ExportFormat
@@ -100,6 +100,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
 
     def start() -> HttpResponse:
         action = start_bulk_action(request.auth.project, bulk_request, actor=actor(request), spender=spender)
+        concerns_sessions(request, body.sessions)
         transaction.on_commit(partial(enqueue.wake_bulk_action, action.pk), robust=True)
         return json_response(_bulk_action_out(progress_of(action)), 202)
 

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, Field
+from uuid_utils.compat import uuid7
 
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import (
@@ -168,9 +169,13 @@ def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) ->
     if not body.record:
         return json_response(context_json(served, counted=counted))
 
+    id = uuid7()
+    # Made before the transaction, because it may have many MB.
+    response = json_response(context_json(served, counted=counted, snapshot=str(id)), 201)
+
     def record() -> HttpResponse:
-        snapshot = record_snapshot(served, counted=counted)
-        return json_response(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
+        record_snapshot(served, counted=counted, id=id)
+        return response
 
     return once_per_key(request, record)
 

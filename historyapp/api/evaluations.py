@@ -14,6 +14,7 @@ from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.context_requests import ModelName, PolicyName
 from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, IdField, Position, RequestBody, id_of
+from historyapp.api.idempotency import concerns_sessions
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, NotFound
@@ -86,6 +87,7 @@ def post_evaluation(request: ApiRequest, body: EvaluationIn) -> HttpResponse:
     evaluation_request = EvaluationRequest(body.sessions, body.budgets, body.policies, body.model or "")
     evaluation = start_evaluation(request.auth.project, evaluation_request, actor=actor(request))
     transaction.on_commit(partial(enqueue.wake_evaluation, evaluation.pk), robust=True)
+    concerns_sessions(request, body.sessions)
     return json_response(_evaluation_out(evaluation_progress(evaluation)), 202)
 
 
@@ -117,8 +119,9 @@ def read_evaluation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpRes
 @raises(Conflict, NotFound)
 def post_cancellation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpResponse:
     """The results so far are kept. 409 if the evaluation has ended."""
-    evaluation = cancel_evaluation(find_evaluation(request.auth.project, evaluation_id))
-    return json_response(_evaluation_out(evaluation_progress(evaluation)))
+    progress = evaluation_progress(cancel_evaluation(find_evaluation(request.auth.project, evaluation_id)))
+    concerns_sessions(request, [item.session for item in progress.items])
+    return json_response(_evaluation_out(progress))
 
 
 def _evaluation_out(progress: EvaluationProgress) -> EvaluationOut:

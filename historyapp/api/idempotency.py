@@ -3,8 +3,7 @@ Idempotency-Key.
 """
 
 import hashlib
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 from uuid import UUID
@@ -14,15 +13,20 @@ from django.http.response import HttpResponseBase
 from ninja.operation import Operation
 
 from historyapp.api.auth import ApiRequest
-from historyapp.api.responses import REPLAYED
-from historyapp.services.idempotency import StoredResponse, carry_out_once, find_stored_response
+from historyapp.api.responses import REPLAYED, LongResponse
+from historyapp.core.json import dump_json
+from historyapp.services.idempotency import (
+    KEPT_CHARACTERS,
+    StoredResponse,
+    carry_out_once,
+    find_stored_response,
+)
 from historyapp.wire.problems import NotValid
 
-View = Callable[..., HttpResponseBase]
+View = Callable[..., HttpResponseBase | LongResponse]
 
 _KEY = "HTTP_IDEMPOTENCY_KEY"  # request.headers would first copy all headers
 _HANDLES_OWN_KEY: set[View] = set()
-_ID = re.compile(r'"(?:id|session)": ?"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
 def with_shared_checks(view: View) -> View:
@@ -43,7 +47,7 @@ def with_shared_checks(view: View) -> View:
             )
             raise NotValid(f"There is no query parameter {names} here. {advice}")
         if request.method != "POST" or view in _HANDLES_OWN_KEY:
-            return view(request, **arguments)
+            return _made(view(request, **arguments))
         return once_per_key(request, lambda: view(request, **arguments))
 
     return checked
@@ -66,36 +70,64 @@ def earlier_response(request: ApiRequest) -> HttpResponse | None:
     return stored_response(first) if first else None
 
 
-def once_per_key(request: ApiRequest, make_response: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+def once_per_key(
+    request: ApiRequest, make_response: Callable[[], HttpResponseBase | LongResponse]
+) -> HttpResponseBase:
     """Returns the stored response to an earlier, equal request with the same key. Without one, returns the
     response of ``make_response``, and stores it if the request has a key.
+
+    ``make_response`` runs within the transaction of its writes. It must not make a long response there: it
+    returns a :class:`LongResponse`, or makes the response before it writes.
     """
     key = request.META.get(_KEY)
     if key is None:
-        return make_response()
+        return _made(make_response())
+    made: HttpResponseBase | LongResponse | None = None
 
     def respond() -> StoredResponse:
-        response = make_response()
-        assert isinstance(response, HttpResponse)
-        body = response.content.decode()
-        return StoredResponse(response.status_code, body, _sessions(request, body))
+        nonlocal made
+        made = make_response()
+        if isinstance(made, LongResponse):
+            return StoredResponse(made.status, None, _sessions(request))
+        assert isinstance(made, HttpResponse)
+        content = made.content
+        body = None if len(content) > KEPT_CHARACTERS else content.decode()
+        return StoredResponse(made.status_code, body, _sessions(request))
 
-    return stored_response(carry_out_once(request.auth.project, key, fingerprint(request), respond))
+    stored = carry_out_once(request.auth.project, key, fingerprint(request), respond)
+    return stored_response(stored) if stored.replayed or made is None else _made(made)
 
 
-def _sessions(request: ApiRequest, body: str) -> frozenset[UUID]:
-    """The ids of the sessions that a request concerns.
-
-    The path names the session, except if the request creates sessions: then the response has their ids.
+def concerns_sessions(request: ApiRequest, sessions: Iterable[UUID]) -> None:
+    """Names the sessions that a request concerns, if its path does not name the only one. When one of them is
+    purged, the stored response to the request is emptied.
     """
+    request.concerned_sessions = frozenset(sessions)
+
+
+def is_too_long_to_keep(*texts: str | None) -> bool:
+    """Whether the JSON of the texts alone has more characters than a response that is kept."""
+    given = [text for text in texts if text]
+    if sum(len(text) for text in given) > KEPT_CHARACTERS:
+        return True
+    return sum(len(dump_json(text)) for text in given) > KEPT_CHARACTERS
+
+
+def _sessions(request: ApiRequest) -> frozenset[UUID]:
+    named: frozenset[UUID] | None = getattr(request, "concerned_sessions", None)
+    if named is not None:
+        return named
     assert request.resolver_match
     session = request.resolver_match.kwargs.get("session_id")
-    if session is not None and not request.path.endswith("/forks"):
-        return frozenset([UUID(str(session))])
-    return frozenset(UUID(id) for id in _ID.findall(body))
+    return frozenset() if session is None else frozenset([UUID(str(session))])
+
+
+def _made(response: HttpResponseBase | LongResponse) -> HttpResponseBase:
+    return response.response() if isinstance(response, LongResponse) else response
 
 
 def stored_response(stored: StoredResponse) -> HttpResponse:
+    assert stored.body is not None
     headers = REPLAYED if stored.replayed else None
     return HttpResponse(stored.body, status=stored.status, content_type="application/json", headers=headers)
 

@@ -97,7 +97,7 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
     key = request.headers.get("Idempotency-Key")
     if key is not None and (first := find_stored_response(request.auth.project, key, fingerprint(request))):
         return StreamingHttpResponse(
-            iter([_event("appended", first.body)]),
+            iter([_event("appended", first.body or "")]),
             content_type="text/event-stream",
             headers={**_UNBUFFERED, **REPLAYED},
         )
@@ -170,7 +170,7 @@ class ModelCallEvents:
         self._appended = dump_json(json_value(content))
         key = self._request.headers.get("Idempotency-Key")
         if key is not None:
-            response = StoredResponse(200, self._appended)
+            response = StoredResponse(200, self._appended, frozenset([recorded.appended.session.pk]))
             carry_out_once(self._request.auth.project, key, fingerprint(self._request), lambda: response)
 
 

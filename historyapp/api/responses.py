@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -74,6 +75,22 @@ def json_response(content: Content, status: int = 200) -> HttpResponse:
     body = content if isinstance(content, str) else dump_json(json_value(content))
     # Django would find out the encoding of a text from the content type.
     return HttpResponse(body.encode(), status=status, headers=_JSON)
+
+
+@dataclass(frozen=True, slots=True)
+class LongResponse:
+    """A response of more than ``KEPT_CHARACTERS``, which a repeated request does not get.
+
+    A view that has written returns it instead of a response, because its transaction may still be open:
+    others wait for its end.
+    """
+
+    status: int
+    make: Callable[[], Content]
+    """Called after the end of the transaction."""
+
+    def response(self) -> HttpResponse:
+        return json_response(self.make(), self.status)
 
 
 def response_or_304(

@@ -18,14 +18,23 @@ from historyapp.api.fields import (
     StepNumber,
     Title,
 )
+from historyapp.api.idempotency import concerns_sessions, is_too_long_to_keep
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, json_response, response_or_304
-from historyapp.api.sessions import session_out
+from historyapp.api.responses import LongResponse, fill, json_response, response_or_304
+from historyapp.api.sessions import StandingTexts, session_out
 from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
 from historyapp.models.history import History
 from historyapp.models.takes import rewinds
-from historyapp.services.rewinds import MAX_REASON, RewindResult, Target, fork, rewind, undo_rewind
+from historyapp.services.rewinds import (
+    MAX_REASON,
+    RewindResult,
+    Target,
+    fork,
+    fork_position,
+    rewind,
+    undo_rewind,
+)
 from historyapp.wire.base import RangeOut, with_example
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
 from historyapp.wire.sessions import SessionOut
@@ -145,15 +154,23 @@ _WHOLE_HISTORY = ForkIn()
     "/sessions/{session_id}/forks", response={201: SessionOut}, summary="Fork a session", tags=["forks"]
 )
 @raises(Conflict)
-def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _WHOLE_HISTORY) -> HttpResponse:
+def post_fork(
+    request: ApiRequest, session_id: SessionId, point: ForkIn = _WHOLE_HISTORY
+) -> HttpResponse | LongResponse:
     """Copies nothing: the new session refers to the entries that it shares."""
+    parent = find_session(request, session_id)
+    position = fork_position(parent, at_step=point.at_step, at_position=point.at_position)
+    texts = StandingTexts.of(History(parent, position))
+    is_long = is_too_long_to_keep(*texts)
     child = fork(
         request.auth.project,
         session_id,
-        at_step=point.at_step,
-        at_position=point.at_position,
+        at_position=position,
         title=point.title,
         actor=actor(request),
         fork_id=point.id,
     )
-    return json_response(session_out(History(child)), 201)
+    concerns_sessions(request, [child.pk])
+    if is_long:
+        return LongResponse(201, lambda: session_out(History(child), texts))
+    return json_response(session_out(History(child), texts), 201)

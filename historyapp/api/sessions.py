@@ -1,6 +1,6 @@
 """Creates, lists, changes and archives sessions."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from django.http import HttpResponse
 from ninja import Query, Router
@@ -21,6 +21,7 @@ from historyapp.api.fields import (
     Title,
     integral,
 )
+from historyapp.api.idempotency import concerns_sessions
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response, response_or_304
 from historyapp.api.session_queries import SessionFilter, SessionListQuery, facets_out
@@ -167,6 +168,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
         starter=_starter(request, session),
         spender=Spender(request.auth),
     )
+    concerns_sessions(request, [created.pk])
     return json_response(session_out(History(created)), 201)
 
 
@@ -267,10 +269,26 @@ def archive_session(request: ApiRequest, session_id: SessionId, query: Query[Arc
     return HttpResponse(status=204)
 
 
-def session_out(history: History) -> SessionOut:
-    """The session, with its head and counters as of the history's position."""
+class StandingTexts(NamedTuple):
+    """The texts of a history that are part of its session's response."""
+
+    instruction: str | None
+    notebook: str | None
+
+    @classmethod
+    def of(cls, history: History) -> "StandingTexts":
+        return cls(history.instruction, history.notebook)
+
+
+def session_out(history: History, texts: StandingTexts | None = None) -> SessionOut:
+    """The session, with its head and counters as of the history's position.
+
+    Args:
+        texts: the texts of the history, if they have been read already.
+    """
     session, totals = history.session, history.tail.totals
     span = run_span(session, history.lineage)
+    texts = texts or StandingTexts.of(history)
     return fill(
         SessionOut,
         session,
@@ -287,8 +305,8 @@ def session_out(history: History) -> SessionOut:
         first_entry_at=span.first if span else None,
         duration=span.milliseconds / 1000 if span else None,
         settings=fill(SettingsOut, load_settings(session.settings)),
-        instruction=history.instruction,
-        notebook=history.notebook,
+        instruction=texts.instruction,
+        notebook=texts.notebook,
         **_annotation_fields(session),
     )
 

@@ -53,7 +53,10 @@ _SIDES = ("a", "b")
 )
 @raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
-    """Both summarise the same steps, at most 500. Contexts do not use these summaries."""
+    """Both summarise the same steps, at most 500. Contexts do not use these summaries.
+
+    `GET` the comparison for its results. The response never has them.
+    """
     sides = [
         RunRequest(side.strategy, body.from_step, body.to_step, side.model, side.options)
         for side in body.sides
@@ -63,7 +66,8 @@ def post_comparison(request: ApiRequest, session_id: SessionId, body: Comparison
     )
     for run in runs:
         wake(run)
-    return json_response(_comparison_out(compare_strategies(runs[0].session, runs)), 202)
+    comparison = compare_strategies(runs[0].session, runs, with_recall=False)
+    return json_response(_comparison_out(comparison), 202)
 
 
 @router.get(

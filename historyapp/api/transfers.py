@@ -9,7 +9,7 @@ from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.fields import AsOf, SessionId
-from historyapp.api.idempotency import earlier_response, handles_own_key, once_per_key
+from historyapp.api.idempotency import concerns_sessions, earlier_response, handles_own_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, UnreadableTranscript
@@ -79,6 +79,8 @@ def post_import(
     response = json_response(
         ImportOut(files=[_file_out(report) for report in reports]), 201 if changed else 200
     )
+
+    concerns_sessions(request, [session.id for report in reports for session in report.sessions])
 
     def respond() -> HttpResponse:
         check_imported(request.auth.project, reports)

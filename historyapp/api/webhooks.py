@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 from historyapp.api.auth import ApiRequest, actor, check_scope
 from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, Line, Name, RequestBody, id_of
-from historyapp.api.idempotency import handles_own_key, once_per_key
+from historyapp.api.idempotency import concerns_sessions, handles_own_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import AddressNotAllowed, Conflict, Invalid, NotFound
@@ -207,6 +207,7 @@ def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Del
     """Sends the same body with the same `webhook-id`. A pending delivery is sent at once."""
     check_scope(request.auth, "admin")
     row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
+    concerns_sessions(request, [row.session] if row.session else [])
     return json_response(_delivery_out(row), 201)
 
 

@@ -36,7 +36,8 @@ class StoredResponse:
     """The response to a request."""
 
     status: int
-    body: str
+    body: str | None
+    """None: too long to keep, and not yet made."""
     sessions: frozenset[UUID] = frozenset()
     """The sessions in the request or the response. The stored response is emptied when one of them is
     purged."""
@@ -99,8 +100,9 @@ def _claim(row: IdempotencyKey) -> None:
 
 
 def _store(row: IdempotencyKey, response: StoredResponse) -> None:
-    is_kept = len(response.body) <= KEPT_CHARACTERS
-    row.status, row.response = (response.status, response.body) if is_kept else (_STATUS_TOO_LONG, "")
+    body = response.body
+    is_kept = body is not None and len(body) <= KEPT_CHARACTERS
+    row.status, row.response = (response.status, body or "") if is_kept else (_STATUS_TOO_LONG, "")
     if response.sessions and _is_any_hidden(response.sessions):
         row.status, row.response = _STATUS_PURGED, ""
     row.sessions = " ".join(sorted(str(id) for id in response.sessions))

@@ -279,14 +279,8 @@ def fork(
         Conflict: when ``fork_id`` is taken.
         Invalid: when the point does not exist.
     """
-    if at_step is not None and at_position is not None:
-        raise Invalid("Give at_step or at_position, not both.")
     parent = read_session(project, session_id)
-    if at_position is not None:
-        position = _check_position_exists(parent, "at_position", at_position)
-    else:
-        history = History(parent)
-        position = history.lineage.last if at_step is None else _step_end(history, at_step)
+    position = fork_position(parent, at_step=at_step, at_position=at_position)
     tail = tail_at(parent, position)
     with writing():
         parent = lock_session(project, session_id)
@@ -305,6 +299,20 @@ def fork(
         begin_fork(child, shared, position, tail)
         add_audit_record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
         return child
+
+
+def fork_position(parent: Session, *, at_step: int | None = None, at_position: int | None = None) -> int:
+    """The position up to which a fork shares the history; see :func:`fork`.
+
+    Raises:
+        Invalid: when the point does not exist.
+    """
+    if at_step is not None and at_position is not None:
+        raise Invalid("Give at_step or at_position, not both.")
+    if at_position is not None:
+        return _check_position_exists(parent, "at_position", at_position)
+    history = History(parent)
+    return history.lineage.last if at_step is None else _step_end(history, at_step)
 
 
 def begin_fork(child: Session, shared: Lineage, position: int, tail: Tail | None = None) -> None:

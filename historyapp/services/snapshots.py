@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import F
+from uuid_utils.compat import uuid7
 
 from historyapp.core.context_diff import (
     CacheEffect,
@@ -68,28 +69,35 @@ def serve_context(session: Session, requested: RequestedContext) -> ServedContex
     return ServedContext(built, session, position, list(past.summary_ids), correction)
 
 
-def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Snapshot:
-    """Stores the snapshot of a served context. ``counted``: its tokens as the provider counted them."""
+def record_snapshot(served: ServedContext, *, counted: int | None = None, id: UUID | None = None) -> Snapshot:
+    """Stores the snapshot of a served context.
+
+    Args:
+        counted: its tokens as the provider counted them.
+        id: the snapshot's id; by default a new one.
+    """
     built, spec = served.built, served.built.spec
+    snapshot = Snapshot(
+        id=id or uuid7(),
+        session=served.session,
+        position=served.position,
+        policy=spec.policy,
+        format=spec.format,
+        model=spec.model,
+        max_tokens=spec.max_tokens,
+        settings=spec.settings.model_dump(),
+        factor=spec.factor,
+        tools=list(spec.tools),
+        screen_tokens=spec.screen_tokens,
+        summaries=served.summaries,
+        manifest=built.manifest.model_dump(exclude_defaults=True),
+        sha256=built.sha256,
+        prefix_sha256=built.prefix_sha256,
+        estimated=built.tokens,
+        counted=counted,
+    )
     with writing():
-        snapshot = Snapshot.objects.create(
-            session=served.session,
-            position=served.position,
-            policy=spec.policy,
-            format=spec.format,
-            model=spec.model,
-            max_tokens=spec.max_tokens,
-            settings=spec.settings.model_dump(),
-            factor=spec.factor,
-            tools=list(spec.tools),
-            screen_tokens=spec.screen_tokens,
-            summaries=served.summaries,
-            manifest=built.manifest.model_dump(exclude_defaults=True),
-            sha256=built.sha256,
-            prefix_sha256=built.prefix_sha256,
-            estimated=built.tokens,
-            counted=counted,
-        )
+        snapshot.save(force_insert=True)
         Session.objects.filter(pk=served.session.pk).update(revision=F("revision") + 1)
     return snapshot
 

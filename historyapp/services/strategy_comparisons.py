@@ -237,17 +237,18 @@ def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> lis
 
 
 def compare_strategies(
-    session: Session, runs: list[CompressionRun], as_of: int | None = None
+    session: Session, runs: list[CompressionRun], as_of: int | None = None, *, with_recall: bool = True
 ) -> StrategyComparison:
     """Loads a comparison with its summaries and the names that later steps needed.
 
     Args:
         as_of: later steps are read up to this position; None: up to the head.
+        with_recall: False within a transaction, because the names take seconds in long steps.
     """
     compared = History(session, runs[0].head)
     items = [list(_items_of(run)) for run in runs]
     recall = None
-    if not any(run.active for run in runs):
+    if with_recall and not any(run.active for run in runs):
         steps = runs[0].from_step, runs[0].to_step
         recall = strategy_recall(compared, History(session, as_of), items, steps)
     return StrategyComparison(compared, runs, items, recall)

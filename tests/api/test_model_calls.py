@@ -15,7 +15,7 @@ from historyapp.api.model_calls import SILENCE
 from historyapp.core.prices import load_prices
 from historyapp.llm import streams
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import Entry, Session, Snapshot, Total
+from historyapp.models import Entry, IdempotencyKey, Session, Snapshot, Total
 from historyapp.services import model_calls
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
@@ -316,6 +316,12 @@ def test_a_repeated_request_makes_one_model_call(ready: Agent, loopback: Loopbac
     assert again.headers["Idempotency-Replayed"] == "true"
     assert (len(loopback.requests), Session.objects.get().head) == (1, 3)
     assert_problem(ready.post("/calls", {"model": "gpt-5-mini"}, key), 422, "another request")
+
+
+def test_the_stored_response_of_a_model_call_names_its_session(ready: Agent, loopback: Loopback) -> None:
+    """Otherwise a purge would leave the model's output in it."""
+    ready.post("/calls", {"model": "gpt-5", "policy": "live"}, {"Idempotency-Key": "call-1"})
+    assert IdempotencyKey.objects.get().sessions == str(Session.objects.get().pk)
 
 
 def test_a_failed_model_call_can_be_repeated_with_its_idempotency_key(
