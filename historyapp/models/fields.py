@@ -172,6 +172,11 @@ def unpacked_size(stored: str | bytes) -> int:
     return len(stored) if isinstance(stored, str) else max(frame_content_size(stored), len(stored))
 
 
+def length_of_body() -> str:
+    """A term of SQL for the bytes of a stored body, compressed or not. It does not read the body."""
+    return "LENGTH(body)" if on_sqlite() else "OCTET_LENGTH(body)"
+
+
 def sized_json(stored: str) -> tuple[Any, int]:
     """Loads stored JSON. Returns the value and the bytes that it takes in memory."""
     value = load_dumped(stored)

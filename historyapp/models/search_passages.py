@@ -6,9 +6,9 @@ from uuid import UUID
 
 from historyapp.core.lineage import Span
 from historyapp.core.searchable import Passage, passages
-from historyapp.models.fields import session_value
+from historyapp.models.fields import length_of_body, session_value
 from historyapp.models.search import SearchHit
-from historyapp.models.search_steps import ReadCount, ReadingStopped, entries_where, length_of_body
+from historyapp.models.search_steps import ReadCount, ReadingStopped, entries_where
 
 MAX_READ = 1 << 24
 """The maximum number of characters of the entries that are read for one page of hits."""

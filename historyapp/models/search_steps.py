@@ -13,7 +13,14 @@ from django.db import models
 
 from historyapp.core.json import load_dumped
 from historyapp.core.search_documents import SearchDocument, UnreadEntry, document_of, split_steps
-from historyapp.models.fields import PackedText, as_uuid, on_sqlite, unpack, unpacked_size, uuid_value
+from historyapp.models.fields import (
+    PackedText,
+    as_uuid,
+    length_of_body,
+    unpack,
+    unpacked_size,
+    uuid_value,
+)
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
@@ -140,11 +147,6 @@ def _readable_to(session: UUID, first: int, last: int, count: ReadCount) -> int:
         if count.limit is not None and count.characters + total > count.limit:
             return int(position)
     return last
-
-
-def length_of_body() -> str:
-    """A term for the bytes of a stored body. It does not read the body."""
-    return "LENGTH(body)" if on_sqlite() else "OCTET_LENGTH(body)"
 
 
 def entries_where(

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from historyapp.core.entries import ModelOutput
-from historyapp.core.lineage import Span
-from historyapp.models.entries import Entry, in_spans
+from historyapp.core.json import load_fields
 from historyapp.models.episodes import Episode
+from historyapp.models.fields import at_places, length_of_body, unpack, unpacked_size
 from historyapp.models.history import History
-from historyapp.models.sql import live_entries
+from historyapp.models.run_sql import run_sql
 
 MAX_STEPS = 10
 """The maximum number of steps to search. Only an append with an unpaired result reads them."""
-MAX_TOKENS = 200_000
-"""The maximum number of tokens of their outputs. Reading longer ones takes too long for a transaction."""
+MAX_BYTES = 1 << 19
+"""The maximum number of bytes of their outputs. Reading longer ones takes too long for a transaction. A
+provider's own message and its reasoning count too, although they have no tokens."""
 
 Reason = Literal["answered", "abandoned", "unknown", "no_open_call"]
 
@@ -58,18 +58,25 @@ def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> lis
 
 def _call_ids(history: History, rows: Sequence[Episode]) -> Iterator[set[str | None]]:
     """The ids of each step's tool calls; empty for steps whose outputs are too long to read."""
-    positions = [row.first_position for row in rows]
-    spans = [Span(history.lineage.session_at(position) or "", position, position) for position in positions]
-    tokens = (
-        dict(in_spans(Entry.objects.order_by(), spans).values_list("position", "tokens")) if spans else {}
-    )
-    remaining = MAX_TOKENS
-    for position in positions:
-        remaining -= tokens[position]
-        if remaining < 0:
+    stored = _stored_outputs(history, [row.first_position for row in rows])
+    remaining = MAX_BYTES
+    for row in rows:
+        body = stored.get(row.first_position)
+        size = MAX_BYTES + 1 if body is None else unpacked_size(body)
+        if body is None or size > remaining:
             yield set()
             continue
-        around = {"after": position - 1, "before": position + 1}
-        (entry,) = live_entries(history.lineage, ("model_output",), **around, metadata=())
-        assert isinstance(entry.body, ModelOutput)
-        yield {tool_call.id for tool_call in entry.body.tool_calls}
+        remaining -= size
+        tool_calls = load_fields(unpack(body), ("tool_calls",)).get("tool_calls", ())
+        yield {tool_call.get("id") for tool_call in tool_calls}
+
+
+def _stored_outputs(history: History, positions: Sequence[int]) -> dict[int, str | bytes]:
+    """The stored bodies at these positions that have at most :data:`MAX_BYTES`, compressed or not."""
+    if not positions:
+        return {}
+    owners = ((history.lineage.session_at(position) or "", position) for position in positions)
+    where, values = at_places(owners)
+    columns = f"position, CASE WHEN {length_of_body()} <= {MAX_BYTES} THEN body END"
+    statement = f"SELECT {columns} FROM historyapp_entry WHERE {where}"  # noqa: S608 no value is in the text
+    return {position: body for position, body in run_sql(statement, values) if body is not None}

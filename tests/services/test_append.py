@@ -9,12 +9,20 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolResults
+from historyapp.core.entries import (
+    EntryDraft,
+    ModelOutput,
+    Rewind,
+    SystemInstruction,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+)
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.json import dump_json
-from historyapp.models import ApiKey, Entry, Episode, Project, Session, sql
+from historyapp.models import ApiKey, Entry, Episode, Project, Session, fields, sql, unpaired
 from historyapp.models.history import History
-from historyapp.models.unpaired import MAX_STEPS, UnpairedReason
+from historyapp.models.unpaired import UnpairedReason
 from historyapp.services import statements
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
@@ -116,10 +124,8 @@ def test_a_result_before_any_action_is_refused(project: Project, session: Sessio
 def test_a_result_that_answers_no_open_call_is_recorded_and_reported(
     project: Project, session: Session
 ) -> None:
-    unpaired = append(
-        project, session.pk, [act(), ok(), ok(), tool_calls("a", "b"), ok("a"), ok("z")]
-    ).unpaired
-    assert unpaired == [
+    drafts = [act(), ok(), ok(), tool_calls("a", "b"), ok("a"), ok("z")]
+    assert append(project, session.pk, drafts).unpaired == [
         UnpairedReason(3, 0, None, "no_open_call", None),
         UnpairedReason(6, 0, "z", "unknown", None),
     ]
@@ -134,9 +140,33 @@ def test_the_reason_of_an_unpaired_result_is_found_among_the_newest_steps(
     project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     append(project, session.pk, [tool_calls("old"), *[tool_calls(str(number)) for number in range(2000)]])
-    with django_assert_max_num_queries(4 + 2 + 4 + MAX_STEPS):
+    with django_assert_max_num_queries(4 + 2 + 4):
         reported = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
     assert [(one.reason, one.step) for one in reported] == [("abandoned", 1997), ("unknown", None)]
+
+
+def test_long_outputs_are_not_read_for_an_unpaired_result(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read while others wait. A provider's own message has no tokens, so tokens are no limit."""
+    read = list[int]()
+
+    def unpack(stored: str | bytes) -> str:
+        text = fields.unpack(stored)
+        read.append(len(text))
+        return text
+
+    monkeypatch.setattr(unpaired, "unpack", unpack)
+    message = {"role": "assistant", "content": "\U0001f600" * 100_000}
+    long = EntryDraft(ModelOutput(tool_calls=(ToolCall(id="b", name="ls"),), raw_message=message))
+    append(project, session.pk, [tool_calls("a"), long, tool_calls("c"), tool_calls("d")])
+    reported = append(project, session.pk, [ok("a"), ok("b"), ok("c")]).unpaired
+    assert [(one.reason, one.step) for one in reported] == [
+        ("abandoned", 1),
+        ("unknown", None),
+        ("abandoned", 3),
+    ]
+    assert (len(read), sum(read) < unpaired.MAX_BYTES) == (3, True)
 
 
 def test_a_transcript_can_have_results_of_unknown_calls(project: Project, session: Session) -> None:
