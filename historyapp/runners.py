@@ -23,9 +23,9 @@ from historyapp.work_threads import WorkThreads, stopping, work_in_turns
 
 MAX_LOCAL_RUNNERS = 8
 """The threads for runs without a model, with those whose runs only end their last summary."""
-MAX_MODEL_RUNNERS = min(RUNS_AT_ONCE + settings.PLAYHEAD_CONCURRENCY * len(PROVIDERS), 64)
+MAX_MODEL_RUNNERS = min(RUNS_AT_ONCE + 2 * settings.PLAYHEAD_CONCURRENCY * len(PROVIDERS), 64)
 """The threads for runs that call a model, with those whose runs only wait for their last calls. Such a run
-has a running call, and a process has at most ``PLAYHEAD_CONCURRENCY`` of these for each provider."""
+has a running call, and a process has at most twice ``PLAYHEAD_CONCURRENCY`` of these for each provider."""
 TURN_SECONDS = 20.0
 """Seconds after which a thread yields to waiting runs. Otherwise long runs would delay all other runs."""
 SHORT_TURN_SECONDS = 2.0

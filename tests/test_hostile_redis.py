@@ -73,8 +73,8 @@ def test_a_hostile_pause_value_delays_no_call_beyond_the_limit(
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     cache = use(server.url)
-    redis.Redis(port=server.port).set(cache.make_and_validate_key("playhead:pause:openai"), stored)
-    summarise.wait_for_provider("openai")
+    redis.Redis(port=server.port).set(cache.make_and_validate_key("playhead:pause:gpt-5-mini"), stored)
+    summarise.wait_for_provider("openai", "gpt-5-mini")
     assert sum(slept) <= summarise.MAX_PAUSE
 
 
@@ -104,7 +104,7 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
     with silent_server() as url:
         use(url)
         started = time.monotonic()
-        summarise.wait_for_provider("openai")
+        summarise.wait_for_provider("openai", "gpt-5-mini")
         assert time.monotonic() - started < 2
 
 

@@ -8,10 +8,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from uuid import UUID
 
 from django.conf import settings
@@ -25,9 +25,10 @@ from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.calls import CallThreads
 from historyapp.services.compression.jobs import TOO_LONG, Job, errors_not_repeated, read_jobs
 from historyapp.services.compression.store import abort_run, finish_run, store_results
-from historyapp.services.compression.summarise import ItemResult, Summariser
+from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
 from historyapp.services.compression.writers import InlineWriter, Writer
 from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
@@ -78,16 +79,16 @@ def process_run(
 
 
 @cache
-def _thread_pool(provider: str) -> ThreadPoolExecutor:
+def _threads(provider: str) -> CallThreads:
     """The threads for a provider's model calls, shared by all runs of this process.
 
     Summaries without a model have their own threads. So a provider that does not respond delays no other run.
     """
-    return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix=f"summarise {provider}")
+    return CallThreads(f"summarise {provider}", settings.PLAYHEAD_CONCURRENCY)
 
 
 class _RunWorker:
-    """One task's part of a run. Only its own thread uses the database; pool threads make the summaries."""
+    """One task's part of a run. Only its own thread uses the database; other threads make the summaries."""
 
     def __init__(self, run_id: UUID, should_stop: Callable[[], bool], writer: Writer) -> None:
         self._run = CompressionRun.objects.select_related("session__project").get(pk=run_id)
@@ -99,8 +100,10 @@ class _RunWorker:
         self._owner: UUID = uuid7()
         self._claimed: deque[Job] = deque()
         """Claimed items that are not started yet."""
-        self._running: dict[Future[list[ItemResult]], list[int]] = {}
-        """The items that pool threads summarise, or that wait for such a thread."""
+        self._running: dict[Future[list[ItemResult]], list[Job]] = {}
+        """The items that other threads summarise, or that wait for such a thread."""
+        self._paused = False
+        """Whether items are not started because of the model's pause."""
         self._results: list[ItemResult] = []
         """Results that are not stored yet."""
         self._head, self._busy = 0, True
@@ -117,13 +120,13 @@ class _RunWorker:
         try:
             while True:
                 self._start_jobs()
-                if not self._running:
+                if not self._running and not self._paused:
                     time.sleep(max(0, self._next_write - time.monotonic()))
                 enough = self._summariser.calls_model and len(self._results) >= self._max_running
                 if enough or time.monotonic() >= self._next_write:  # paid results are stored soon
                     self._write()
                     self._start_jobs()
-                if self._running:
+                if self._running or self._paused:
                     self._wait()
                 elif self._results:
                     continue  # items that are too long
@@ -133,16 +136,26 @@ class _RunWorker:
             release(self._owner)
 
     def _start_jobs(self) -> None:
+        """Starts claimed items. During the model's pause they wait here, not in the threads that all projects
+        share."""
+        free = self._claimed and len(self._running) < self._max_running and not self._should_stop()
+        self._paused = bool(free) and self._is_model_paused()
+        if self._paused:
+            return
         while self._claimed and len(self._running) < self._max_running and not self._should_stop():
             jobs = [self._claimed.popleft() for _ in range(min(self._items_per_thread, len(self._claimed)))]
-            future = _thread_pool(self._summariser.provider).submit(self._summarise, jobs)
-            self._running[future] = [job.item.pk for job in jobs]
+            threads = _threads(self._summariser.provider)
+            future = threads.submit(self._run.session.project_id, partial(self._summarise, jobs))
+            self._running[future] = jobs
+
+    def _is_model_paused(self) -> bool:
+        return self._summariser.calls_model and pause_of(self._run.model) > 0
 
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
-        """Makes summaries in a pool thread, until the run must stop or has ended."""
+        """Makes summaries in another thread, until the run must stop or has ended, or its model pauses."""
         results = []
         for job in jobs:
-            if self._ended or self._should_stop():
+            if self._ended or self._should_stop() or self._is_model_paused():
                 break
             results.append(self._summariser.summarise(*job))
         return results
@@ -160,7 +173,8 @@ class _RunWorker:
             self._busy, self._head = head != self._head, head
         # Twice as many items are claimed as can run, so that no thread waits for the database.
         target = self._max_running * self._items_per_thread
-        few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and self._running)
+        is_working = self._running or self._paused
+        few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and is_working)
         if few_left and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
@@ -194,9 +208,13 @@ class _RunWorker:
         """Waits until a summary is ready or the next write is due."""
         pause = self._next_write - time.monotonic() if self._results else CANCEL_CHECK_SECONDS
         pause = max(0, min(pause, settings.PLAYHEAD_CLAIM_SECONDS / 3))
+        if not self._running:
+            time.sleep(pause)
         for future in wait(self._running, pause, FIRST_COMPLETED).done:
-            del self._running[future]
-            self._results += future.result()
+            jobs, results = self._running.pop(future), future.result()
+            self._results += results
+            made = {result.item for result in results}
+            self._claimed.extendleft(job for job in reversed(jobs) if job.item.pk not in made)
         self._ended = not CompressionRun.objects.active().filter(pk=self._run.pk).exists()
         if self._ended or self._should_stop():
             self._release_waiting()
@@ -204,13 +222,14 @@ class _RunWorker:
     def _release_waiting(self) -> None:
         """Releases the items whose summaries have not begun, so that others can take them at once.
 
-        This includes those that wait for a thread of the pool, which runs of other projects may occupy.
+        This includes those that wait for a thread, because other runs have them all.
         """
         items = [job.item.pk for job in self._claimed]
         self._claimed.clear()
+        self._paused = False
         for future in list(self._running):
             if future.cancel():
-                items += self._running.pop(future)
+                items += [job.item.pk for job in self._running.pop(future)]
         if items:
             release(self._owner, items)
 

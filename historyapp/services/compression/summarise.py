@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 from uuid import UUID
 
 from django.conf import settings
@@ -38,6 +39,7 @@ from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
 from historyapp.redis_values import TIME_LIMITS
+from historyapp.services.compression.calls import sleep
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.compression.writers import SummaryTookTooLong, Writer, WriterFault
 from historyapp.services.prices import price_list
@@ -51,7 +53,8 @@ log = logging.getLogger(__name__)
 LIMITS = TimeLimits(connect=10, read=60, total=120)
 UNEXPECTED_ERROR = "An unexpected {}; the worker's log has details."
 MAX_PAUSE = 60
-"""The maximum number of seconds that all workers pause when a provider asks one of them to wait."""
+"""The maximum number of seconds that all workers do not call a model after its provider asked one of them to
+wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +199,11 @@ class MeteredModel:
         format = format_named(self._provider.format)
         formatted = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, formatted.context, prompt.max_output_tokens, formatted.options)
-        wait_for_provider(provider)
+        wait_for_provider(provider, self._model)
         prompt_tokens = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         reservation = self._reserve(prompt_tokens, prompt)
-        retries = RetryPolicy(attempts=5, on_retry=functools.partial(_before_retry, provider, reservation))
+        before_retry = functools.partial(_before_retry, self._model, reservation)
+        retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=sleep)
         try:
             deltas = call_model(request, limits=LIMITS, retries=retries)
             completion = collect(reservation.watch(deltas))
@@ -244,24 +248,36 @@ class MeteredModel:
         )
 
 
-def _before_retry(provider: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
+def _before_retry(model: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
     """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
     necessary."""
     with short_connection():
         reservation.retry(failure, wait)
-    if isinstance(failure, LimitReached):  # a provider's limit applies to all model calls with its key
+    if isinstance(failure, LimitReached):  # a provider's limit for a model applies to all calls with its key
         until = time.time() + min(wait, MAX_PAUSE)
         with _without_redis():
-            cache.set(f"playhead:pause:{provider}", until, timeout=MAX_PAUSE)
+            cache.set(_pause_key(model), until, timeout=MAX_PAUSE)
 
 
-def wait_for_provider(provider: str) -> None:
-    """Waits until the provider's pause is over, then for the provider's rate limit in our settings, if
-    any."""
+def _pause_key(model: str) -> str:
+    return f"playhead:pause:{quote(model)}"
+
+
+def pause_of(model: str) -> float:
+    """The seconds until all workers may call the model again; 0 or less: now. Later than :data:`MAX_PAUSE`
+    is not a pause: the clock was set back."""
     with _without_redis():
-        pause = (cache.get(f"playhead:pause:{provider}") or 0) - time.time()
-        if pause > 0:
-            time.sleep(min(pause, MAX_PAUSE))
+        pause = (cache.get(_pause_key(model)) or 0) - time.time()
+        return pause if pause <= MAX_PAUSE else 0
+    return 0
+
+
+def wait_for_provider(provider: str, model: str) -> None:
+    """Waits until the model's pause is over, then for the provider's rate limit in our settings, if any."""
+    pause = pause_of(model)
+    if pause > 0:
+        sleep(pause)
+    with _without_redis():
         limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
         if limit is None:
             return
