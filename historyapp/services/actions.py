@@ -4,8 +4,9 @@ from uuid import UUID
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults
 from historyapp.core.errors import Conflict
-from historyapp.core.prepared import prepare
-from historyapp.core.tokens import entry_tokens
+from historyapp.core.json import dump_json
+from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.projection import Step
 from historyapp.models import Project, Session
 from historyapp.services.append import (
     ACTION_IN_FLIGHT,
@@ -16,8 +17,15 @@ from historyapp.services.append import (
     check_position,
     complete,
     lock_session,
+    read_session,
 )
+from historyapp.services.packing import pack_soon
 from historyapp.services.transactions import writing
+
+_LONG = 1 << 19
+"""Characters of JSON. Compressing more takes too long for a transaction."""
+_START = '{"results":[{'
+"""The start of a stored result. The name of its tool follows."""
 
 
 def register_action(
@@ -33,6 +41,7 @@ def register_action(
     """
     assert isinstance(draft.body, ModelOutput)
     prepared = prepare(complete(draft))
+    bodies = pack_soon([prepared.body])
     with writing():
         session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
@@ -40,7 +49,7 @@ def register_action(
         step = session.live_tail.step
         if session.status == Session.Status.LIVE and step and step.status == "in_flight":
             raise Conflict(ACTION_IN_FLIGHT)
-        return append_locked(session, [prepared])
+        return append_locked(session, [prepared], bodies)
 
 
 def register_result(
@@ -57,7 +66,11 @@ def register_result(
             archived.
     """
     assert isinstance(draft.body, ToolResults)
-    tokens = entry_tokens(draft.body)
+    prepared = prepare(draft)
+    early = None
+    if len(prepared.body) > _LONG:
+        early = _with_tool(prepared, _tool_of(read_session(project, session_id).live_tail.step))
+        bodies = pack_soon([early.body])
     with writing():
         session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
@@ -65,7 +78,31 @@ def register_result(
         step = session.live_tail.step
         if step is None or step.status != "in_flight":
             raise Conflict(NO_ACTION_IN_FLIGHT)
-        result = draft.body.results[0]
-        if step.tool_names:
-            result = result.model_copy(update={"tool_name": step.tool_names[0]})
-        return append_locked(session, [prepare(draft._replace(body=ToolResults(results=(result,))), tokens)])
+        tool = _tool_of(step)
+        if early is not None and _named_tool(early) == tool:
+            return append_locked(session, [early], bodies)
+        return append_locked(session, [_with_tool(prepared, tool)])
+
+
+def _tool_of(step: Step | None) -> str | None:
+    """The name of the first tool of the newest step."""
+    return step.tool_names[0] if step and step.tool_names else None
+
+
+def _named_tool(prepared: Prepared) -> str | None:
+    assert isinstance(prepared.draft.body, ToolResults)
+    return prepared.draft.body.results[0].tool_name
+
+
+def _with_tool(prepared: Prepared, tool: str | None) -> Prepared:
+    """The prepared result with the name of its tool. Writing a long result again would take too long."""
+    body = prepared.draft.body
+    assert isinstance(body, ToolResults)
+    assert prepared.body.startswith(f'{_START}"status"')
+    if tool is None:
+        return prepared
+    result = body.results[0].model_copy(update={"tool_name": tool})
+    return prepared._replace(
+        draft=prepared.draft._replace(body=ToolResults(results=(result,))),
+        body=f'{_START}"tool_name":{dump_json(tool)},{prepared.body[len(_START) :]}',
+    )

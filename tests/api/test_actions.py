@@ -1,9 +1,13 @@
 """Actions, results and whole steps: one action at a time, each with one result."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from django.db import connection
 
+from historyapp.models import Entry, Session, fields
+from historyapp.services import actions, packing, statements
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
@@ -265,3 +269,28 @@ def test_an_analysis_whose_field_has_no_valid_name_is_refused(run: Agent) -> Non
     assert_problem(refused, 422, "analysis_result")
     assert refused["errors"][0]["loc"][:2] == ["body", "analysis_result"]
     assert run.get()["head"] == 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_long_result_is_written_and_compressed_before_others_have_to_wait(
+    run: Agent, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    in_transaction = list[bool]()
+
+    def pack_all(texts: Sequence[str]) -> list[str | bytes]:
+        in_transaction.append(connection.in_atomic_block)
+        return fields.pack_all(texts)
+
+    monkeypatch.setattr(packing, "pack_all", pack_all)
+    monkeypatch.setattr(statements, "pack_all", pack_all)
+    monkeypatch.setattr(packing, "on_sqlite", lambda: True)
+    long = "x" * 600_000
+    assert run.post("/actions", {"use_tool": {"name": "ls"}, "thoughts": long}).status == 201
+    if moved:  # another step has begun since the session was read
+        monkeypatch.setattr(actions, "read_session", lambda *_: Session())
+    assert run.succeed({"name": "é", "value": long}).status == 201
+    assert in_transaction == [False, False, True] if moved else in_transaction == [False, False]
+    stored = Entry.objects.get(position=2)
+    result = {"tool_name": "ls", "status": "success", "outputs": {"name": "é", "value": long}}
+    assert (list(stored.body["results"][0].items()), stored.kind) == (list(result.items()), "tool_results")
