@@ -17,7 +17,7 @@ _RANGE = 500
 """Positions of one query."""
 _OWN_ROWS = (
     "SELECT position, kind, created_at, body, tokens, totals, metadata FROM historyapp_entry "
-    "WHERE session_id = %s AND position BETWEEN %s AND %s ORDER BY position"
+    "WHERE session_id = %s AND position BETWEEN %s AND %s"
 )
 
 
@@ -51,9 +51,19 @@ def own_rows(
     return _rows([Span(str(session), first, last)] if first <= last else [], metadata)
 
 
-def live_rows(lineage: Lineage, after: int = 0, metadata: tuple[str, ...] | None = None) -> Iterator[OwnRow]:
-    """The live entries after a position, oldest first. ``metadata``: as in :func:`own_rows`."""
-    return _rows(spans_between(lineage, after), metadata)
+def live_rows(
+    lineage: Lineage,
+    after: int = 0,
+    metadata: tuple[str, ...] | None = None,
+    kinds: tuple[str, ...] = (),
+) -> Iterator[OwnRow]:
+    """The live entries after a position, oldest first.
+
+    Args:
+        metadata: as in :func:`own_rows`.
+        kinds: the kinds to read; empty: all.
+    """
+    return _rows(spans_between(lineage, after), metadata, kinds)
 
 
 def rows_at(lineage: Lineage, positions: Iterable[int]) -> Iterator[OwnRow]:
@@ -61,16 +71,20 @@ def rows_at(lineage: Lineage, positions: Iterable[int]) -> Iterator[OwnRow]:
     return _rows(span for position in positions for span in lineage.between(position, position))
 
 
-def _rows(spans: Iterable[Span], metadata: tuple[str, ...] | None = None) -> Iterator[OwnRow]:
+def _rows(
+    spans: Iterable[Span], metadata: tuple[str, ...] | None = None, kinds: tuple[str, ...] = ()
+) -> Iterator[OwnRow]:
     """One body at a time is read from its stored form, so entries of any length take little memory.
 
     Each query reads one range. For several ranges, SQLite would sort the rows with their bodies. For a limit,
     PostgreSQL may read and sort all entries of a session.
     """
+    condition = f" AND kind IN ({', '.join(['%s'] * len(kinds))})" if kinds else ""
+    statement = f"{_OWN_ROWS}{condition} ORDER BY position"
     for span in spans:
         for start in range(span.first, span.last + 1, _RANGE):
-            values = [session_value(span.session), start, min(span.last, start + _RANGE - 1)]
-            for row in long_rows(_OWN_ROWS, values, "position", ("body", "metadata")):
+            values = [session_value(span.session), start, min(span.last, start + _RANGE - 1), *kinds]
+            for row in long_rows(statement, values, "position", ("body", "metadata")):
                 yield _own_row(row, metadata)
 
 

@@ -16,6 +16,8 @@ from historyapp.models.own_rows import OwnRow, live_rows, rows_at
 
 MAX_PENDING = 100
 """The maximum number of inputs after the newest step to read, and of notes. The newest are read."""
+_MIN_ROW = 256
+"""Bytes that an entry of a step counts in addition to its own: reading it takes at least 10 µs."""
 
 
 def tail_of(lineage: Lineage) -> Tail:
@@ -56,13 +58,13 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     if not totals.steps:
         return None
     *previous, row = Episode.objects.numbered(lineage, max(1, totals.steps - 1), totals.steps)
-    within = (read for read in live_rows(lineage, row.first_position - 1) if read.kind in core.STEP_KINDS)
+    within = live_rows(lineage, row.first_position - 1, kinds=core.STEP_KINDS)
     last = next(within)
     count_read(last.size)
     before = totals._replace(steps=totals.steps - 1)
     step = advance(Tail(before, input_preview=row.input_preview), last.core()).tail.step
     for last in within:  # one at a time, because a step may have many long results
-        count_read(last.size)
+        count_read(_MIN_ROW + last.size)
         step = advance(Tail(totals, step), last.core()).tail.step
     assert step is not None
     # If the step was cut, the row's anchor is the cut's, but the totals are those of the step's last entry.

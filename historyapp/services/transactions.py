@@ -23,13 +23,14 @@ writers."""
 
 is_long_request: ContextVar[bool] = ContextVar("is_long_request", default=False)
 """Whether the request is a model call, an export or an import. They write one at a time, so that an append
-waits for at most one of them."""
+waits for at most one of them. On SQLite they also pause after each transaction: an import may have thousands,
+and a lock does not let the thread that waits longest in first."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
 
 _MAX_PAUSE = 0.5
-"""Seconds between two parts of :func:`write_in_parts`, at most."""
+"""Seconds between two parts of :func:`write_in_parts` or two transactions of long requests, at most."""
 
 _T = TypeVar("_T")
 
@@ -160,8 +161,10 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
     default_timeout = float(database.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     until = time.monotonic() + timeout
+    is_long = is_long_request.get() and not database.in_atomic_block
     with (
         _acquired(_long_writer, until) if is_long_request.get() else nullcontext(),
+        _pause_afterwards() if is_long else nullcontext(),
         _acquired(_sqlite_writer, until),
         _transaction_with_timeout(until - time.monotonic(), default_timeout),
     ):
@@ -181,6 +184,14 @@ def _acquired(lock: threading.RLock, until: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def _pause_afterwards() -> Iterator[None]:
+    """Pauses for as long as the block took, so that others can write."""
+    started = time.monotonic()
+    yield
+    time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
 
 
 @contextmanager

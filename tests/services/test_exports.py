@@ -35,7 +35,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
-from historyapp.services.imports.limits import LONG_STEP
+from historyapp.services.imports.writer import SHORT_STEP_BYTES
 from historyapp.services.notes import put_note
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
@@ -368,8 +368,8 @@ moves = st.lists(
 
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(moves, st.sampled_from([1, LONG_STEP]))
-def test_any_history_is_imported_unchanged(project: Project, script: list[object], long_step: int) -> None:
+@given(moves, st.sampled_from([0, SHORT_STEP_BYTES]))
+def test_any_history_is_imported_unchanged(project: Project, script: list[object], short: int) -> None:
     """Of entries (lists), rewinds (positions) and summaries (steps)."""
     session = create_session(project)
     for number, move in enumerate(script):
@@ -383,6 +383,6 @@ def test_any_history_is_imported_unchanged(project: Project, script: list[object
             append(project, session.pk, move, lenient=True)  # type: ignore[arg-type]
     original = Session.objects.get(pk=session.pk)
     elsewhere = Project.objects.create(name="Bob's")
-    with patch("historyapp.services.imports.limits.LONG_STEP", long_step):
+    with patch("historyapp.services.imports.writer.SHORT_STEP_BYTES", short):
         copy = imported(elsewhere, exported(original))[0]
     assert contents(copy) == contents(original)

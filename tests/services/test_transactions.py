@@ -187,3 +187,34 @@ def test_of_long_requests_only_one_at_a_time_waits_with_the_short_ones(
         thread.join(10)
     assert sorted(written) == [0, 1, 2]
     assert lock.most == most
+
+
+def test_a_long_request_pauses_after_each_transaction_so_that_others_can_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An import began its next transaction at once, and appends waited for many of them."""
+    written, names = list[str](), list[str]()
+
+    def write_short() -> None:
+        with writing():
+            written.append("short")
+        connection.close()
+
+    def sleep(seconds: float) -> None:
+        names.append("long pause" if seconds >= 0.2 else "short pause")
+        other = threading.Thread(target=write_short)
+        other.start()
+        other.join(5)
+
+    token = is_long_request.set(True)
+    try:
+        with monkeypatch.context() as patched:
+            for seconds in (0.2, 0.0):
+                with writing(), writing():
+                    threading.Event().wait(seconds)
+                    written.append("long")
+                    patched.setattr("historyapp.services.transactions.time.sleep", sleep)
+    finally:
+        is_long_request.reset(token)
+    assert names == ["long pause", "short pause"]
+    assert written == ["long", "short", "long", "short"]

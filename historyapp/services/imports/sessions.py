@@ -18,7 +18,6 @@ from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart, Skipped
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
-from historyapp.core.projection import Tail
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.text import clean
 from historyapp.llm.router import LOCAL
@@ -27,9 +26,10 @@ from historyapp.models.relatives import MAX_STARTERS, starters
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.compression.start import set_thresholds
-from historyapp.services.imports.limits import LongSteps, check_number_of_sessions, report_left_out
+from historyapp.services.imports.limits import check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
+from historyapp.services.imports.tails import Tails
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
@@ -59,7 +59,7 @@ class ImportJob:
         self.ignored: set[str] = set()
         """Sessions of which this file has a partial copy, and an imported transcript the complete one."""
         self.new: set[str] = set()
-        self._long_steps = LongSteps()
+        self._tails = Tails()
 
     def add(self, parsed: ParsedOperation) -> None:
         match parsed.operation:
@@ -91,7 +91,7 @@ class ImportJob:
             elif isinstance(operation, (Append, RewindTo)) and (id := operation.session) not in differing:
                 if id not in sources:
                     source = self._matching_sources(id).filter(variant=self.variants[id]).first()
-                    sources[id] = SessionWriter(self.starts[id], source, LongSteps()) if source else None
+                    sources[id] = SessionWriter(self.starts[id], source, Tails()) if source else None
                 writer = sources[id]
                 if writer is not None and writer.is_comparing:
                     with _collecting_differences(differing):
@@ -136,42 +136,51 @@ class ImportJob:
         if parent in missing:  # a file may name a session as its own ancestor
             missing[start.session] = self.starts[start.session] = replace(start, forked_from=None)
         for start in reversed(missing.values()):  # a file may have a long chain of forks
-            tail = self._shared_tail(start)
+            position = self._fork_position(start)
             try:
                 with writing():
-                    source = self._find_or_create_source(start, tail)
+                    source = self._find_or_create_source(start, position)
             except IntegrityError as error:
                 detail = f"Another import of {start.session} is under way. Import it again later."
                 raise Conflict(detail) from error
             self._link(source)
-            self.writers[start.session] = SessionWriter(start, source, self._long_steps)
+            self.writers[start.session] = SessionWriter(start, source, self._tails)
         return self.writers[id]
 
-    def _shared_tail(self, start: SessionStart) -> Tail | None:
-        """The tail of a fork, if the file has long steps. It is read before the fork is created."""
-        if not self._long_steps.has_any or not start.forked_from or start.forked_from[0] not in self.starts:
+    def _fork_position(self, start: SessionStart) -> int | None:
+        """The position in the stored parent at which a new session forks from it; None if it does not.
+
+        Reads the tail at this position, before the transaction that creates the fork.
+        """
+        if not start.forked_from or start.forked_from[0] not in self.starts:
+            return None
+        if self._source(start) is not None:
             return None
         parent = self._writer(start.forked_from[0])
-        parent.flush()
+        parent.flush_waiting()
         session = read_session(self.project, parent.source.session_id)
         position = min(shifted(parent.source, start.forked_from[1]), session.head)
-        return self._long_steps.tail(session, position)
+        self._tails.read(session, position)
+        return position
 
-    def _find_or_create_source(self, start: SessionStart, tail: Tail | None) -> ImportSource:
+    def _find_or_create_source(self, start: SessionStart, position: int | None) -> ImportSource:
         """The session's progress of import. The first import creates the session.
 
         Args:
-            tail: the result of :meth:`_shared_tail`.
+            position: the result of :meth:`_fork_position`.
         """
-        variant = self.variants[start.session]
-        source = self._matching_sources(start.session).filter(variant=variant).first()
+        variant, source = self.variants[start.session], self._source(start)
         if source is None and not variant:
             source = self._replace_partial_copy(start)
         if source is None:
             self.new.add(start.session)
             report_left_out(self.report, start)
-            source = self._create(start, variant, tail)
+            source = self._create(start, variant, position)
         return source
+
+    def _source(self, start: SessionStart) -> ImportSource | None:
+        sources = self._matching_sources(start.session)
+        return sources.filter(variant=self.variants[start.session]).first()
 
     def _replace_partial_copy(self, start: SessionStart) -> ImportSource | None:
         """The source of a partial copy of this session, reset so that the complete copy is imported; or None.
@@ -198,15 +207,16 @@ class ImportJob:
         source.save()
         return source
 
-    def _create(self, start: SessionStart, variant: int, tail: Tail | None) -> ImportSource:
+    def _create(self, start: SessionStart, variant: int, position: int | None) -> ImportSource:
         session, shifts = self._new_session(start), list[list[int]]()
         if start.forked_from is not None and start.forked_from[0] in self.starts:
+            if position is None:  # a purge has deleted the fork's source meanwhile
+                raise Conflict(f"{start.session} was deleted during the import. Import the file again.")
             parent = self._writer(start.forked_from[0])
-            parent.flush()
             session.forked_from = lock_session(self.project, parent.source.session_id)
-            position = min(shifted(parent.source, start.forked_from[1]), session.forked_from.head)
             shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]
-            begin_fork(session, session.forked_from.lineage(position).cut(position), position, tail)
+            shared = session.forked_from.lineage(position).cut(position)
+            begin_fork(session, shared, position, self._tails.of(shared))
         else:
             session.save(force_insert=True)
         import_annotation(session, start.annotation)

@@ -6,8 +6,6 @@ stored in one transaction together with the progress of the import. A killed imp
 batch.
 """
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -17,18 +15,17 @@ from historyapp.core.dates import UNDATED, known_time
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
-from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.core.projection import Tail
 from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.models.notes import MAX_NOTES
 from historyapp.services.append import append_locked, lock_session, read_session
-from historyapp.services.imports.limits import LongSteps
+from historyapp.services.imports.digests import DIGEST_PREFIX, digest, earlier_digest
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.summaries import AT_ONCE, StoredSummaries, with_positions, write_summaries
+from historyapp.services.imports.tails import Tails
 from historyapp.services.list_columns import set_duration
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
@@ -39,15 +36,8 @@ REWIND_COST = 40
 """A rewind counts as this many entries, because it takes about as long."""
 BATCH_BYTES = 8 * 1024 * 1024
 """A batch is written when it reaches this many bytes."""
-_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable"}
-_LOCATION_FIELDS = frozenset({"line", "index", "message", "row", *_ADDED_FIELDS})
-"""Fields of ``metadata.source`` that say where a record is in the file. Digests do not include them: a blank
-line at the top of a file changes all of them, and they differ between a sub-agent's own file and its
-parent's. Earlier versions did not read ``_ADDED_FIELDS``. Files that they imported can be imported again."""
-_DIGEST_PREFIX = "c"
-"""The prefix of this version's digests. Digests of earlier versions include ``_LOCATION_FIELDS`` and are
-plain hex."""
-_DIGEST_LENGTH = 64
+SHORT_STEP_ENTRIES, SHORT_STEP_BYTES = 32, 1 << 16
+"""The maximum size of a step, with the entries after it, that a rewind reads within its transaction."""
 
 
 class DifferentBeginning(Exception):
@@ -74,18 +64,18 @@ class SessionWriter:
 
     Args:
         source: the progress of the session's import. The session exists.
-        long_steps: of the file.
+        tails: of the file.
     """
 
-    def __init__(self, start: SessionStart, source: ImportSource, long_steps: LongSteps) -> None:
+    def __init__(self, start: SessionStart, source: ImportSource, tails: Tails) -> None:
         self.start, self.source, self.counts = start, source, Counts()
-        self._long_steps = long_steps
+        self._tails = tails
         self._settled = source.settled
         self._provisional: list[str] = source.provisional_digests
         """Digests of the operations at the end of the file in the last import. They may have changed
         since."""
         digests = (source.settled_digest, *self._provisional)
-        self._by_earlier_version = any(digest and not digest.startswith(_DIGEST_PREFIX) for digest in digests)
+        self._by_earlier_version = any(old and not old.startswith(DIGEST_PREFIX) for old in digests)
         self._last_equal: _SourceOperation | None = None
         """The operation before the first one that differs from the last import; None until an operation
         differs."""
@@ -147,12 +137,28 @@ class SessionWriter:
         self._add_waiting(new)
 
     def _begin_batch(self, operation: Append | RewindTo) -> None:
-        """If there are long steps, rewinds have batches of their own: the tails that they need are read
-        before the transaction, so the entries before them must be stored."""
-        if not self._waiting or not self._long_steps.has_any:
+        """Writes the waiting operations if a rewind goes to one of them, so that its tail can be read before
+        its transaction. Short steps are read within it: one transaction for each rewind takes twice as long.
+        """
+        if not self._waiting or not isinstance(operation, RewindTo):
             return
-        if isinstance(self._waiting[-1].operation, Append) != isinstance(operation, Append):
-            self.flush()
+        index = _target(operation, self._newest.position + 1) - self._waiting[0].position
+        if index < 0 or self._ends_short_step(index):
+            return
+        if any(isinstance(waiting.operation, Append) for waiting in self._waiting):
+            self.flush()  # otherwise the tail is that of another rewind in the batch
+
+    def _ends_short_step(self, index: int) -> bool:
+        """Whether a waiting operation belongs to a short step, or follows it, and the whole step waits."""
+        size = 0
+        for at in range(index, max(-1, index - SHORT_STEP_ENTRIES), -1):
+            operation, prepared = self._waiting[at].operation, self._waiting[at].prepared
+            size += prepared.size if prepared else 0
+            if not isinstance(operation, Append) or size > SHORT_STEP_BYTES:
+                return False
+            if operation.draft.body.kind == "model_output":
+                return True
+        return False
 
     def _add_waiting(self, new: "_SourceOperation") -> None:
         self._waiting.append(new)
@@ -179,13 +185,12 @@ class SessionWriter:
         if isinstance(operation, Append):
             # Tokens are counted later, if the entry is new.
             prepared = (prepared or prepare(operation.draft, tokens=0))._replace(draft=operation.draft)
-            self._long_steps.add(self.start.session, operation.draft.body.kind, prepared.size)
         previous = self._newest
         return _SourceOperation(
             operation,
             previous.number + 1,
             previous.position + 1,
-            _digest(previous.digest, operation, prepared),
+            digest(previous.digest, operation, prepared),
             earlier_digest(previous.earlier_digest, operation, prepared) if self._by_earlier_version else "",
             prepared,
             tokens_counted=parsed.prepared is not None,
@@ -220,8 +225,7 @@ class SessionWriter:
         """Writes the waiting summaries. The entries that they cover are written first."""
         if not self._summaries:
             return
-        if self._waiting:
-            self.flush()
+        self.flush_waiting()
         waiting, self._summaries, self._summaries_size = self._summaries, [], 0
         for start in range(0, len(waiting), AT_ONCE):
             batch = [self._with_session_positions(row) for row in waiting[start : start + AT_ONCE]]
@@ -247,7 +251,7 @@ class SessionWriter:
             else waiting.prepared
             for waiting in self._waiting
         ]
-        tails = self._planned_tails() if self._long_steps.has_any else {}
+        self._read_tails()
         with writing():
             # First the session, because a purge locks it before it deletes its source.
             session = lock_session(self.source.project, self.source.session_id)
@@ -258,8 +262,8 @@ class SessionWriter:
                 )
             status, head = session.status, session.head
             if self._last_equal is not None:
-                _cut_off_changed_end(session, source, self._last_equal, tails)
-            self._store(session, source, entries, tails)
+                _cut_off_changed_end(session, source, self._last_equal, self._tails)
+            self._store(session, source, entries)
             stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
             source.provisional_digests = stored[self._newest_settled.number - source.settled :]
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
@@ -273,21 +277,27 @@ class SessionWriter:
                 status=status, created_at=started_at, duration=session.duration
             )
         self.source, self._last_equal = source, None
+        self._tails.forget()
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head
 
-    def _planned_tails(self) -> dict[int, Tail]:
-        """The tails that the rewinds of this batch need, by position. They are read before the session is
-        locked, because a long step takes seconds. Empty unless the batch begins with a rewind."""
-        source = self.source
-        session = read_session(source.project, source.session_id)
-        positions = [_last_equal_position(source, self._last_equal)] if self._last_equal else []
-        for waiting in self._waiting:
-            if not isinstance(waiting.operation, RewindTo):
-                break
-            positions.append(shifted(source, waiting.operation.to_position))
-        stored = {position for position in positions if position <= session.head}
-        return {position: self._long_steps.tail(session, position) for position in sorted(stored)}
+    def flush_waiting(self) -> None:
+        """Writes the waiting operations, if there are any."""
+        if self._waiting:
+            self.flush()
+
+    def _read_tails(self) -> None:
+        """Reads the tails that the waiting rewinds need."""
+        rewinds = [row for row in self._waiting if isinstance(row.operation, RewindTo)]
+        if not rewinds and self._last_equal is None:
+            return
+        session = read_session(self.source.project, self.source.session_id)
+        if self._last_equal is not None:
+            self._tails.read(session, _last_equal_position(self.source, self._last_equal))
+        for waiting in rewinds:
+            target = _target(waiting.operation, waiting.position)
+            if target < self._waiting[0].position:  # see _begin_batch() for others
+                self._tails.read(session, min(shifted(self.source, target), session.head))
 
     def _with_times(self) -> list["_SourceOperation"]:
         """The waiting operations. Those without a time get the first known time, or :data:`UNDATED`.
@@ -300,13 +310,7 @@ class SessionWriter:
         pairs = zip(self._waiting, times, strict=True)
         return [waiting if time else _with_time(waiting, first) for waiting, time in pairs]
 
-    def _store(
-        self,
-        session: Session,
-        source: ImportSource,
-        entries: list[Prepared | None],
-        tails: Mapping[int, Tail],
-    ) -> None:
+    def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
         """Stores the waiting operations. Consecutive entries are appended together."""
         pairs = zip(self._waiting, entries, strict=True)
         for is_append, group in groupby(pairs, lambda pair: pair[1] is not None):
@@ -319,11 +323,11 @@ class SessionWriter:
             for waiting, _ in members:
                 if isinstance(rewind := waiting.operation, RewindTo):
                     _add_shift(source, waiting.position, session.head + 1 - waiting.position)
-                    to_position = min(shifted(source, rewind.to_position), session.head)
+                    to_position = min(shifted(source, _target(rewind, waiting.position)), session.head)
                     reason, actor = rewind.reason or None, rewind.actor or None
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
-                    rewind_locked(session, draft, "import", tail=tails.get(to_position))
+                    _rewind_to(session, to_position, draft, self._tails)
 
 
 def _progress(source: ImportSource) -> tuple[Any, ...]:
@@ -342,14 +346,25 @@ def _with_time(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
 
 
 def _cut_off_changed_end(
-    session: Session, source: ImportSource, last_equal: _SourceOperation, tails: Mapping[int, Tail]
+    session: Session, source: ImportSource, last_equal: _SourceOperation, tails: Tails
 ) -> None:
     """Rewinds to the last operation that has not changed. The entries after it become a take."""
     to_position = _last_equal_position(source, last_equal)
     source.provisional_digests = source.provisional_digests[: last_equal.number - source.settled]
     reason = "the end of the file reads differently now"
     draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
-    rewind_locked(session, draft, "import", tail=tails.get(to_position))
+    _rewind_to(session, to_position, draft, tails)
+
+
+def _rewind_to(session: Session, position: int, draft: EntryDraft, tails: Tails) -> None:
+    remaining = session.lineage(position).cut(position)
+    rewind_locked(session, draft, "import", remaining, tails.of(remaining))
+
+
+def _target(rewind: Append | RewindTo, position: int) -> int:
+    """The position in the file to which a rewind at a position goes: one before it."""
+    assert isinstance(rewind, RewindTo)
+    return min(rewind.to_position, position - 1)
 
 
 def _last_equal_position(source: ImportSource, last_equal: _SourceOperation) -> int:
@@ -372,29 +387,3 @@ def shifted(source: ImportSource, position: int) -> int:
         if since <= position:
             by = shift
     return position + by
-
-
-def _digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
-    """The digest of an operation's content, chained to the digest before it."""
-    metadata = ""
-    if prepared is not None:
-        draft_metadata, metadata = prepared.draft.metadata, prepared.metadata
-        source = draft_metadata.get("source")
-        if isinstance(source, Mapping) and not _LOCATION_FIELDS.isdisjoint(source):
-            kept = {name: value for name, value in source.items() if name not in _LOCATION_FIELDS}
-            metadata = dump_json({**draft_metadata, "source": kept})
-    return (_DIGEST_PREFIX + _hash(before, operation, prepared, metadata))[:_DIGEST_LENGTH]
-
-
-def earlier_digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
-    """The digest that earlier versions stored, which includes :data:`_LOCATION_FIELDS`."""
-    return _hash(before, operation, prepared, prepared.metadata if prepared else "")
-
-
-def _hash(before: str, operation: Append | RewindTo, prepared: Prepared | None, metadata: str) -> str:
-    text = ""
-    if prepared is not None:
-        text = f"{prepared.draft.body.kind}\n{prepared.body}\n{metadata}"
-    elif isinstance(operation, RewindTo):
-        text = f"rewind to {operation.to_position}: {operation.reason}"
-    return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -12,9 +12,9 @@ from historyapp.core.importers.records import present_fields
 from historyapp.models import Entry, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.services.imports import writer
+from historyapp.services.imports.digests import earlier_digest
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.reports import FileReport
-from historyapp.services.imports.writer import earlier_digest
 from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
 from tests.core.importers.claude_lines import S, answer, assistant, record, says, tool_call, user
@@ -136,7 +136,7 @@ def test_a_session_imported_by_an_earlier_version_is_recognised_and_grows(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(writer, "_digest", earlier_digest)
+        earlier.setattr(writer, "digest", earlier_digest)
         provisional = entry("c", 3)._replace(provisional=True)
         read(project, script, entry("a", 1), entry("b", 2), provisional)
     assert len(ImportSource.objects.get().settled_digest) == 64
@@ -153,7 +153,7 @@ def test_a_session_that_an_earlier_version_imported_differently_is_another_sessi
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(writer, "_digest", earlier_digest)
+        earlier.setattr(writer, "digest", earlier_digest)
         read(project, script, *texts("a", "b", "c"))
     read(project, script, *texts("x", "b", "c"))
     assert Session.objects.count() == 2

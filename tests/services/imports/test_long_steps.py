@@ -5,6 +5,7 @@ import io
 import pytest
 from django.db import connection
 
+from historyapp.core.entries import DebugLog, EntryDraft, Review
 from historyapp.core.importers.base import Source
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Tail
@@ -12,7 +13,8 @@ from historyapp.models import Entry, Project, Session, tails
 from historyapp.services import rewinds
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
-from historyapp.services.imports import limits
+from historyapp.services.imports import tails as tails_of_files
+from historyapp.services.imports import writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -50,6 +52,7 @@ def read_in_transaction(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return tails.tail_of(lineage)
 
     monkeypatch.setattr(rewinds, "tail_of", tail_of)
+    monkeypatch.setattr(tails_of_files, "tail_of", tail_of)
     return within
 
 
@@ -62,21 +65,39 @@ def test_long_steps_are_read_before_transactions(
     parent, child = Session.objects.filter(project=elsewhere).order_by("fork_position")
     assert (parent.head, child.fork_position) == (8, 3)
     assert Entry.objects.filter(session=parent, kind="rewind").count() == 3
-    assert read_in_transaction == [False] * 4
+    assert read_in_transaction == [False] * 3  # the second rewind to position 3 needs no further read
+
+
+@pytest.mark.parametrize("entry", [Review(analysis="ok"), DebugLog(category="", message="")])
+def test_a_step_of_many_short_entries_is_read_once_before_the_transactions(
+    project: Project, elsewhere: Project, read_in_transaction: list[bool], entry: Review | DebugLog
+) -> None:
+    """25 rewinds in a transaction read 18,000 entries each."""
+    session = create_session(project)
+    append(project, session.pk, [tool_calls("a"), *[EntryDraft(entry)] * 40])
+    for _ in range(30):
+        rewind(project, session.pk, Target(to_position=41))
+    fork(project, session.pk, at_position=41)
+    text = "".join(export_session(Session.objects.get(pk=session.pk), "playhead_jsonl").chunks)
+    read_in_transaction.clear()
+    source = Source("export.jsonl", io.BytesIO(text.encode()))
+    assert import_file(elsewhere, source).error == ""
+    assert Entry.objects.filter(session__project=elsewhere, kind="rewind").count() == 30
+    assert read_in_transaction == [False]
 
 
 def test_short_steps_are_read_within_the_transaction_of_their_batch(
     transcript: Source, elsewhere: Project, read_in_transaction: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "LONG_STEP", 1 << 30)
+    monkeypatch.setattr(writer, "SHORT_STEP_BYTES", 1 << 30)
     assert import_file(elsewhere, transcript).error == ""
-    assert read_in_transaction == [True] * 4
+    assert read_in_transaction == [True] * 3 + [False]
 
 
 def test_an_import_may_read_a_limited_number_of_bytes_of_long_steps(
     transcript: Source, elsewhere: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "MAX_CUT_BYTES", 1_000_000)
+    monkeypatch.setattr(tails_of_files, "MAX_CUT_BYTES", 1_000_000)
     report = import_file(elsewhere, transcript)
     assert "more than 1,000,000 bytes of the steps that they cut" in report.error
     (session,) = Session.objects.filter(project=elsewhere)

@@ -1,0 +1,61 @@
+"""Reads the tails that the rewinds and forks of a file need, before their transactions."""
+
+from historyapp.core.errors import Invalid
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Tail
+from historyapp.models import Session
+from historyapp.models.large_reads import end_large_read
+from historyapp.models.long_rows import bytes_left
+from historyapp.models.tails import tail_of
+
+MAX_CUT_BYTES = 1 << 30
+"""The maximum number of bytes that the rewinds and forks of one file may read of the steps that they cut."""
+
+
+class Tails:
+    """The tails that one file needs next, up to :data:`MAX_CUT_BYTES`.
+
+    A step may have thousands of entries or many megabytes, and other writers would wait while a transaction
+    reads it. A tail depends on the newest live entry only, because the entries before an entry are the same
+    in every lineage. So it is read once, however many rewinds and forks end there.
+    """
+
+    def __init__(self) -> None:
+        self._left = MAX_CUT_BYTES
+        self._tails: dict[tuple[str, int], Tail] = {}
+        """By the session and the position of the newest entry."""
+
+    def read(self, session: Session, position: int) -> None:
+        """Reads the tail of a stored session at a position, unless it is known.
+
+        Raises:
+            Invalid: if the file's rewinds and forks read too much.
+        """
+        lineage = session.lineage(position).cut(position)
+        if (end := _end(lineage)) in self._tails:
+            return
+        outer = bytes_left.set(self._left)
+        try:
+            self._tails[end] = tail_of(lineage)
+        except Invalid as error:
+            raise Invalid(
+                f"The rewinds and forks of this file read more than {MAX_CUT_BYTES:,} bytes of the steps "
+                "that they cut. The operations before this one are imported."
+            ) from error
+        finally:
+            self._left = bytes_left.get() or 0
+            bytes_left.reset(outer)
+            end_large_read()
+
+    def of(self, lineage: Lineage) -> Tail | None:
+        """The tail of a lineage, or None if it was not read."""
+        return self._tails.get(_end(lineage))
+
+    def forget(self) -> None:
+        """Forgets all tails except the last one, because a tail may be long."""
+        while len(self._tails) > 1:
+            del self._tails[next(iter(self._tails))]
+
+
+def _end(lineage: Lineage) -> tuple[str, int]:
+    return (lineage.newest[-1].session, lineage.last) if lineage.newest else ("", 0)
