@@ -8,13 +8,15 @@ its own row last. If the process is killed between two parts, the next purge or 
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import DatabaseError
-from django.db.models import F, Model, QuerySet
+from django.db import DatabaseError, connection
+from django.db.models import BigIntegerField, F, Func, Model, QuerySet, Value
 from django.utils import timezone
 
 from historyapp.models import (
@@ -51,6 +53,7 @@ from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import TransactionTooLong
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,9 @@ _RESPONSES_AT_ONCE, _RECORDS_AT_ONCE = 10, 500
 """The maximum numbers of stored responses, of up to a MB each, and of audit records in one transaction."""
 _SUBAGENTS_AT_ONCE, _RUNS_AT_ONCE = 500, 500
 _FIRST_ROWS, _MAX_ROWS = 20, 5_000
+_PART_BYTES = 1 << 22
+"""One transaction deletes rows of about this many bytes, or one row: SQLite overwrites what it deletes."""
+_MAX_PAUSE = 0.5
 _MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
 _MAX_STEPS = 200
@@ -227,17 +233,62 @@ def _rows_of(session: UUID) -> Iterator[tuple["QuerySet[Model]", str]]:
 
 def _delete_in_parts(rows: "QuerySet[Model]", column: str) -> None:
     size = _FIRST_ROWS
-    while True:
-        last = list(rows.order_by(column).values_list(column, flat=True)[size - 1 : size])
-        if not last and not rows.exists():
-            return
-        with _part() as part:
-            _delete(rows.filter(**{f"{column}__lte": last[0]}) if last else rows)
-        seconds = part.seconds
-        if seconds < PART_SECONDS / 2:
+    while part := _next_part(rows, column, size):
+        try:
+            with _part() as timed:
+                _delete(rows.filter(**{f"{column}__lte": part.last}))
+        except TransactionTooLong:
+            if part.rows == 1:
+                raise
+            size = part.rows // 2
+            continue
+        if timed.seconds < PART_SECONDS / 2:
             size = min(size * 2, _MAX_ROWS)
-        elif seconds > PART_SECONDS:
-            size = max(size // 2, 1)
+        elif timed.seconds > PART_SECONDS:
+            size = max(min(size, part.rows) // 2, 1)
+
+
+class _RowsOfPart(NamedTuple):
+    last: Any
+    """The value of the last row in the column that gives the order."""
+    rows: int
+
+
+def _next_part(rows: "QuerySet[Model]", column: str, max_rows: int) -> _RowsOfPart | None:
+    """The first rows, up to :data:`_PART_BYTES`; None if there are none.
+
+    Reads the lengths before the transaction, because SQLite reads a whole text to compute its length.
+    """
+    lengths = [_Length(name) for name in _long_columns(rows.model)]
+    size: Any = reduce(add, lengths, Value(0))
+    found, total, part = rows.order_by(column).annotate(part_size=size), 0, None
+    with closing(found.values_list(column, "part_size")[:max_rows].iterator(chunk_size=1)) as read:
+        for count, (last, length) in enumerate(read, 1):
+            part, total = _RowsOfPart(last, count), total + length
+            if total >= _PART_BYTES:
+                break
+    return part
+
+
+def _long_columns(model: type[Model]) -> list[str]:
+    """The columns that have no limit of length."""
+    types = {"text", "blob", "bytea"}
+    return [
+        field.attname
+        for field in model._meta.concrete_fields
+        if (field.db_type(connection) or "").lower() in types
+    ]
+
+
+class _Length(Func):
+    """The bytes of a text or of binary data; 0 for null."""
+
+    template = "COALESCE(OCTET_LENGTH(%(expressions)s), 0)"
+    output_field = BigIntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "COALESCE(LENGTH(CAST(%(expressions)s AS BLOB)), 0)"
+        return super().as_sql(compiler, connection, template=template, **context)
 
 
 class _TimedPart:
@@ -255,7 +306,7 @@ def _part() -> Iterator[_TimedPart]:
         yield part
     part.seconds = time.monotonic() - started  # with the commit, which updates SQLite's text index
     if on_sqlite():
-        time.sleep(min(part.seconds, PART_SECONDS))
+        time.sleep(min(part.seconds, _MAX_PAUSE))
 
 
 def _delete(part: "QuerySet[Model]") -> None:

@@ -23,6 +23,7 @@ from historyapp.services.search import index
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.text_index import index_text
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import TransactionTooLong
 from tests.api.agent import Agent
 from tests.api.conftest import key_for
 from tests.services.test_purge_races import MARKER, Race
@@ -150,6 +151,61 @@ def test_the_rows_are_deleted_in_transactions_of_limited_size(
     for before, after in pairwise(counts):
         assert 0 <= before[0] - after[0] <= 4
         assert 0 <= before[1] - after[1] <= 4
+
+
+def deleted_at_once(monkeypatch: pytest.MonkeyPatch, most: int = 1_000) -> list[int]:
+    """The numbers of entries that one transaction deletes. More than ``most`` take too long."""
+    numbers, delete = list[int](), deletions._delete
+
+    def counted(part: Any) -> None:
+        if part.model is Entry and (number := part.count()):
+            if number > most:
+                raise TransactionTooLong("The transaction was ended.")
+            numbers.append(number)
+        delete(part)
+
+    monkeypatch.setattr(deletions, "_delete", counted)
+    return numbers
+
+
+def test_a_transaction_deletes_one_long_row_and_many_short_ones(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 entries of 84 MB took longer than a transaction may take, each time that it was tried."""
+    monkeypatch.setattr(deletions, "_FIRST_ROWS", 20)
+    monkeypatch.setattr(deletions, "_MAX_ROWS", 20)
+    monkeypatch.setattr(deletions, "_PART_BYTES", 100_000)
+    monkeypatch.setattr(deletions, "PART_SECONDS", 60.0)  # so that the time changes nothing
+    session = create_session(project)
+    for length in (1, 1, 100_000, 100_000, 60_000, 60_000, *[1] * 24):
+        append(project, session.pk, [EntryDraft(ModelInput(content="go"), metadata={"note": "x" * length})])
+    change_session(project, session.pk, {"status": "archived"})
+    numbers = deleted_at_once(monkeypatch)
+    assert erase(Session.objects.get(pk=session.pk)) == Purged(1, 30)
+    assert numbers[:3] == [3, 1, 2]
+    assert len(numbers) < 10
+    assert sum(numbers) == 30
+
+
+def test_a_part_that_takes_too_long_is_tried_again_with_fewer_rows(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "_FIRST_ROWS", 20)
+    monkeypatch.setattr(deletions, "_MAX_ROWS", 20)
+    session = long_session(project)
+    numbers = deleted_at_once(monkeypatch, most=3)
+    assert erase(Session.objects.get(pk=session.pk)) == Purged(1, 31)
+    assert sum(numbers) == 31
+    assert numbers[0] == 2
+
+
+def test_a_single_row_that_takes_too_long_is_an_error(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = long_session(project)
+    deleted_at_once(monkeypatch, most=0)
+    with pytest.raises(TransactionTooLong):
+        erase(Session.objects.get(pk=session.pk))
 
 
 def hidden(project: Project, session: Session) -> None:
