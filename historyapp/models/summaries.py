@@ -3,11 +3,12 @@
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from django.db import models
+from django.db.models.functions import Length
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -30,7 +31,9 @@ MAX_SAME_END = 1000
 MAX_PAGE_BYTES = 8 * 1024 * 1024
 """A page of summaries ends after this many bytes of JSON."""
 READ_AT_ONCE = 16
-"""Summaries of one query in :meth:`SummaryQuerySet.read`. A client can write summaries of 3.6 MB."""
+"""Summaries of one query in :meth:`SummaryQuerySet.read`, if they have few characters."""
+READ_CHARACTERS = 1 << 22
+"""A query reads summaries with about this many characters, or one: an import may have summaries of 30 MB."""
 MAX_COVERING = 400
 """The maximum number of summaries to read in order to find those that cover some positions."""
 
@@ -195,8 +198,14 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         out."""
         waiting = iter(ids)
         while some := list(islice(waiting, READ_AT_ONCE)):
-            found = self.in_bulk(some)
-            yield from (found.pop(id) for id in some if id in found)
+            length = Length("text") + Length("key_points")
+            lengths = dict(self.filter(pk__in=some).values_list("pk", length))
+            while some:
+                totals = accumulate(lengths.get(id, 0) for id in some)
+                count = max(1, sum(total <= READ_CHARACTERS for total in totals))
+                part, some = some[:count], some[count:]
+                found = self.in_bulk(part)
+                yield from (found.pop(id) for id in part if id in found)
 
     def _by_ends(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> Self:
         return self.ending_in(session, lineage, *positions).by_end()

@@ -91,17 +91,21 @@ def test_texts_of_summaries_count_as_read(record: Record) -> None:
 
 
 @pytest.mark.parametrize("format", ["playhead_jsonl", "markdown"])
+@pytest.mark.parametrize(
+    ("name", "most", "queries"),
+    [("READ_AT_ONCE", 2, 4), ("READ_CHARACTERS", 2.5 * LENGTH, 4), ("READ_CHARACTERS", 10, 7)],
+)
 def test_an_export_reads_a_few_summaries_at_a_time(
-    record: Record, monkeypatch: pytest.MonkeyPatch, format: str
+    record: Record, monkeypatch: pytest.MonkeyPatch, format: str, name: str, most: int, queries: int
 ) -> None:
     session = record(1)
     for number in range(7):
         summarise(session, number)
-    monkeypatch.setattr(summaries, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(summaries, name, most)
     with CaptureQueriesContext(connection) as captured:
         text = "".join(export_session(session, format).chunks)
     assert [f"{number:03} xx" in text for number in range(7)] == [True] * 7
-    assert len([query for query in captured if '"historyapp_summary"."text"' in query["sql"]]) == 4
+    assert len([query for query in captured if '"historyapp_summary"."text", ' in query["sql"]]) == queries
 
 
 def forbid_in_transactions(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]:
