@@ -12,6 +12,10 @@ from historyapp.core.windows import CLEARED, LogRow, find_window, is_clear
 
 KEPT_ROWS = 1_024
 """The number of newest rows that are kept. Condensers forget single entries, which are always recent."""
+_MOST_UNREAD = 128
+"""The number of rows after which a replacement of entries is read, if nobody asks earlier. Each reading looks
+at all kept rows, and each row may be a replacement.
+"""
 
 
 class RemovedEntries:
@@ -26,22 +30,29 @@ class RemovedEntries:
         self._window_start = 0
         self._kept_before: set[int] = set()
         self._forgotten: set[int] = set()
+        self._unread = 0
+        """The rows since the first replacement that has not been read."""
         self._rows.extendleft(islice(newest_first, KEPT_ROWS))
         self._compact()
 
     def add(self, row: LogRow) -> None:
         """The next row of the log."""
         self._rows.append(row)
-        if _replaces(row):
+        if self._unread or _replaces(row):
+            self._unread += 1
+        if self._unread >= _MOST_UNREAD:
             self._compact()
 
     def is_removed(self, position: int) -> bool:
         """Whether the model no longer sees an entry that it once saw."""
+        if self._unread:
+            self._compact()
         if position < self._window_start:
             return position not in self._kept_before
         return position in self._forgotten
 
     def _compact(self) -> None:
+        self._unread = 0
         window = find_window(reversed(self._rows), sys.maxsize)
         seen = {row.position for row in window.rows}
         if window.begins in ("compaction", "cleared") and window.position:

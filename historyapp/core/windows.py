@@ -6,6 +6,7 @@ Rows are read from the newest end, so the cost depends only on the size of the w
 """
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -21,6 +22,8 @@ MAX_FORGOTTEN = 10_000
 """Reading ends after this many forgotten entries, so that its cost does not grow with the session."""
 HOOK_CLEARED = "The context was cleared."
 """The beginning of the entry that the importer makes for a ``SessionStart:clear`` hook."""
+MAX_IDS = 64
+"""The number of a row's ids that are read. OpenHands gives an output one for each of its tool calls."""
 READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
 """The kinds of entries in a window. Instruction and notebook are not part of it."""
 
@@ -46,7 +49,7 @@ class LogRow(NamedTuple):
     def ids(self) -> set[str]:
         """The ids of the entry in the transcript."""
         source = mapping(self.metadata.get("source"))
-        names = [source.get("uuid"), source.get("id"), *listing(source.get("ids"))]
+        names = [source.get("uuid"), source.get("id"), *listing(source.get("ids"))[:MAX_IDS]]
         return {str(name) for name in names if isinstance(name, (str, int))}
 
 
@@ -93,8 +96,8 @@ class _Forgotten:
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
-        self._ranges: list[tuple[int, int]] = []
-        """Ranges of event numbers. They do not overlap, so there are few: usually a single one that grows."""
+        self._firsts, self._lasts = list[int](), list[int]()
+        """The first and last numbers of ranges of events, in order. The ranges do not overlap."""
         self.count = 0
         self._outputs: list[int] = []
         self.condensed_by: int | None = None
@@ -109,13 +112,21 @@ class _Forgotten:
             self.summarised_by = row.position
         self._ids |= {str(id) for id in listing(condensed.get("forgotten"))}
         first, last = condensed.get("first"), condensed.get("last")
-        if isinstance(first, int) and isinstance(last, int):
-            overlapping = [span for span in self._ranges if span[0] <= last and first <= span[1]]
-            self._ranges = [span for span in self._ranges if span not in overlapping]
-            ends = [(first, last), *overlapping]
-            self._ranges.append((min(low for low, _ in ends), max(high for _, high in ends)))
-        if self.condensed_by is None and (self._ids or self._ranges):
+        if isinstance(first, int) and isinstance(last, int) and first <= last:
+            self._add_range(first, last)
+        if self.condensed_by is None and (self._ids or self._firsts):
             self.condensed_by = row.position
+
+    def _add_range(self, first: int, last: int) -> None:
+        """Adds a range, joined with those that it overlaps."""
+        start, end = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        if start < end:
+            first, last = min(first, self._firsts[start]), max(last, self._lasts[end - 1])
+        self._firsts[start:end], self._lasts[start:end] = [first], [last]
+
+    def _is_in_range(self, number: int) -> bool:
+        place = bisect_right(self._firsts, number)
+        return place > 0 and number <= self._lasts[place - 1]
 
     @property
     def outcome(self) -> tuple[tuple[Mapping[str, Any], ...], int | None, int, int | None, tuple[int, ...]]:
@@ -126,9 +137,7 @@ class _Forgotten:
         """Whether an entry was removed. Counts removed entries."""
         ids = row.ids
         numbers = [int(id) for id in ids if id.isascii() and id.isdecimal() and len(id) < 19]
-        is_forgotten = bool(ids & self._ids) or any(
-            first <= number <= last for number in numbers for first, last in self._ranges
-        )
+        is_forgotten = bool(ids & self._ids) or any(map(self._is_in_range, numbers))
         self.count += is_forgotten
         if is_forgotten and row.kind == "model_output":
             self._outputs.append(row.position)

@@ -2,7 +2,11 @@
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
+import pytest
+
+from historyapp.core import compactions
 from historyapp.core.compactions import KEPT_ROWS, RemovedEntries
 from historyapp.core.dates import UNDATED
 from historyapp.core.windows import LogRow
@@ -67,3 +71,15 @@ def test_a_bounded_number_of_rows_is_read() -> None:
     rows = (row(position) for position in range(KEPT_ROWS + 5, 0, -1))
     RemovedEntries(rows)
     assert next(rows).position == 5
+
+
+def test_replacements_are_read_when_somebody_asks_or_after_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading looks at a thousand rows, and each row of a log may be a replacement."""
+    read = Mock(side_effect=compactions.find_window)
+    monkeypatch.setattr(compactions, "find_window", read)
+    seen = RemovedEntries([row(1, id=1)])
+    for position in range(2, 1_002):
+        seen.add(row(position, "debug_log", {"message": ""}, condensed={"first": position, "last": position}))
+    seen.add(row(1_002, "debug_log", {"message": ""}, condensed={"forgotten": ["1"]}))
+    assert read.call_count < 10
+    assert seen.is_removed(1)

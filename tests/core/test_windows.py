@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from historyapp.core.json import dump_json
-from historyapp.core.windows import CLEARED, LogRow, Window, find_window
+from historyapp.core.windows import CLEARED, MAX_IDS, LogRow, Window, find_window
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 PLENTY = 1_000_000
@@ -192,3 +194,18 @@ def test_reading_of_forgotten_entries_is_bounded(monkeypatch: pytest.MonkeyPatch
     shown_window = window([*rows, noted(10, source={"condensed": {"first": 2, "last": 8}})])
     assert (positions(shown_window), shown_window.begins, shown_window.forgotten) == ([9], "older", 3)
     assert shown_window.outputs == [6, 7, 8, 9]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 8)), max_size=30))
+def test_an_event_in_any_forgotten_range_is_not_seen(ranges: list[tuple[int, int]]) -> None:
+    events = [row(n, "model_output", metadata={"source": {"id": n}}) for n in range(1, 80)]
+    condensations = [
+        noted(100 + n, source={"condensed": {"first": first, "last": first + more}})
+        for n, (first, more) in enumerate(ranges)
+    ]
+    seen = {n for n in range(1, 80) if not any(first <= n <= first + more for first, more in ranges)}
+    assert {row.position for row in window([*events, *condensations]).rows} == seen
+
+
+def test_a_bounded_number_of_ids_of_a_row_is_read() -> None:
+    assert len(row(1, metadata={"source": {"ids": list(range(5_000))}}).ids) == MAX_IDS
