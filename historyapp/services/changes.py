@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
@@ -99,6 +100,12 @@ def reset_transaction_ids() -> int:
     if on_sqlite():
         return 0
     with writing():
-        FiguresProgress.objects.filter(transaction_id__gte=next_transaction()).update(transaction_id=0)
-        Webhook.objects.filter(transaction_id__gte=next_transaction()).update(transaction_id=0)
-        return Change.objects.filter(transaction_id__gte=next_transaction()).update(transaction_id=0)
+        # Others may write meanwhile. Their rows have later ids than those that are read before the limit, and
+        # no cursor that is read before it is beyond it.
+        newest = Change.objects.aggregate(id=Max("id", default=0))["id"]
+        cursors = (FiguresProgress.objects, Webhook.objects)
+        highest = [rows.aggregate(number=Max("transaction_id", default=0))["number"] for rows in cursors]
+        limit = next_transaction()
+        for rows, number in zip(cursors, highest, strict=True):
+            rows.filter(transaction_id__gte=limit, transaction_id__lte=number).update(transaction_id=0)
+        return Change.objects.filter(id__lte=newest, transaction_id__gte=limit).update(transaction_id=0)

@@ -9,7 +9,7 @@ import pytest
 from historyapp.core import compactions
 from historyapp.core.compactions import KEPT_ROWS, RemovedEntries
 from historyapp.core.dates import UNDATED
-from historyapp.core.windows import LogRow
+from historyapp.core.windows import LogRow, find_window
 
 
 def row(position: int, kind: str = "tool_results", body: Any = None, **source: Any) -> LogRow:
@@ -75,7 +75,7 @@ def test_a_bounded_number_of_rows_is_read() -> None:
 
 def test_replacements_are_read_when_somebody_asks_or_after_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reading looks at a thousand rows, and each row of a log may be a replacement."""
-    read = Mock(side_effect=compactions.find_window)
+    read = Mock(side_effect=find_window)
     monkeypatch.setattr(compactions, "find_window", read)
     seen = RemovedEntries([row(1, id=1)])
     for position in range(2, 1_002):

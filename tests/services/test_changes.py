@@ -236,6 +236,27 @@ def test_readers_continue_after_a_restore_of_the_database(
 
 
 @pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite counts no transactions")
+def test_changes_of_others_while_a_server_starts_keep_their_place(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers whose cursor is beyond them would never get them."""
+    added: list[int] = []
+
+    def next_transaction() -> int:
+        number = feed.next_transaction()
+        change_session(project, session.pk, {"title": f"{len(added)}"})
+        change = Change.objects.latest("id")
+        Change.objects.filter(pk=change.pk).update(transaction_id=number + 5)
+        added.append(change.pk)
+        return number
+
+    monkeypatch.setattr(changes, "next_transaction", next_transaction)
+    assert changes.reset_transaction_ids() == 0
+    assert added
+    assert not Change.objects.filter(pk__in=added, transaction_id=0).exists()
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite counts no transactions")
 def test_streams_continue_after_a_restore_of_the_database(project: Project, session: Session) -> None:
     ahead = feed.next_transaction() + 10**9
     cursor = Cursor(ahead, Change.objects.latest("id").pk)
