@@ -253,7 +253,7 @@ def test_a_search_for_summaries_loads_no_spans_if_there_are_too_many_to_query(de
     past = history(deep_fork)
     assert past.session.ancestors
     # The sessions with summaries, their summaries, a block of spans for the one that was found, and its text.
-    assert queries(lambda: Summary.objects.page(past.session, past.lineage, 10)) == 4
+    assert queries(lambda: Summary.objects.page(past.session, past.lineage, 10)) == 5
     assert past.lineage.min_spans_from(1) == len(past.lineage.spans)
     assert past.lineage.min_spans_from(past.lineage.last) <= 1
 
