@@ -109,12 +109,14 @@ def test_an_append_issues_only_the_queries_that_it_needs(run: Agent) -> None:
 
 
 def test_a_change_loads_its_session_once_and_a_rewind_twice(run: Agent) -> None:
-    """A rewind and a fork read the end of the history before they lock the session."""
+    """A rewind and a fork read the end of the history before they lock the session. A fork reads the texts of
+    its response before that.
+    """
     run.step()
     for call, loads in (
         (lambda: run.patch("", {"title": "better"}), 1),
         (lambda: run.post("/rewinds", {"episodes": 1}), 2),
-        (lambda: run.post("/forks"), 2),
+        (lambda: run.post("/forks"), 3),
     ):
         session_queries = [query for query in cost(call) if query.endswith('FROM "historyapp_session"')]
         assert len([query for query in session_queries if "tail" in query]) == loads
