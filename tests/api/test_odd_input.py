@@ -195,7 +195,7 @@ def test_texts_of_2_mb_are_returned_completely(run: Agent) -> None:
 
 def test_a_late_result_does_not_read_long_outputs(run: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are read within the transaction of the append."""
-    monkeypatch.setattr("historyapp.models.unpaired.MAX_TOKENS", 1_000)
+    monkeypatch.setattr("historyapp.models.unpaired.MAX_BYTES", 4_000)
     long = called("a") | {"text": "one word " * 2_000}
     run.post("/entries", {"entries": [long, returned("a"), called("b"), returned("b")]})
     assert unpaired(run.post("/entries", {"entries": [returned("a")]})) == [(5, 0, "a", "unknown", None)]

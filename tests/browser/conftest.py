@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.core.servers.basehttp import ThreadedWSGIServer
@@ -14,6 +15,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Error,
     Page,
+    Playwright,
     expect,
     sync_playwright,
 )
@@ -34,9 +36,17 @@ def browser() -> Iterator[Browser]:
     if program is None:
         pytest.fail("There is no Chromium; `make test` installs one.")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = _launch(playwright, program)
         yield browser
         browser.close()
+
+
+def _launch(playwright: Playwright, program: Path) -> Browser:
+    """Starts the browser. Chromium has crashed at a start, so a second try follows."""
+    try:
+        return playwright.chromium.launch(executable_path=program, args=FLAGS)
+    except Error:
+        return playwright.chromium.launch(executable_path=program, args=FLAGS)
 
 
 @pytest.fixture(scope="package")
