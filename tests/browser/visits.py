@@ -1,5 +1,7 @@
 """Opens pages in the browser, signed in and with test data."""
 
+import re
+
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
@@ -86,4 +88,4 @@ def hide(page: Page, hidden: bool) -> None:
 def choose(page: Page, name: str) -> None:
     """Chooses from the menu of the session's head."""
     page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
-    page.locator(".actions .menu-item", has_text=name).click()
+    page.locator(".actions .menu-item", has_text=re.compile(rf"^\s*{re.escape(name)}")).click()
