@@ -56,9 +56,14 @@ def encoded_parts(value: Any) -> Iterator[str]:
 
 
 def _is_large(value: Any) -> bool:
-    """Whether a value may have a long JSON, judged by its own length only."""
+    """Whether a value may have a long JSON: a long text, or more than ten items, also within short lists and
+    objects."""
     kind = type(value)
-    return (kind is str and len(value) > PART) or ((kind is list or kind is dict) and len(value) > 10)
+    if kind is str:
+        return len(value) > PART
+    if kind is list or kind is dict:
+        return len(value) > 10 or any(map(_is_large, value if kind is list else value.values()))
+    return False
 
 
 def without_collections(parse: Callable[[str], Any], text: str) -> Any:

@@ -279,6 +279,7 @@ def test_a_long_text_is_read_without_the_garbage_collector() -> None:
         {f"k{n}": [n, {"x": "é"}] for n in range(30_000)},
         {1: "é" * 300_000, None: [], "e": {}, "t": (1, "é" * 70_000)},
         [["é" * 70_000], {"a": "é" * 70_000, "b": []}, [[["é"] * 600] * 60] * 20],
+        {"results": [{"outputs": [{"type": "text", "text": "é" * 300_000}]}]},
     ],
 )
 def test_long_json_is_written_in_parts_with_the_same_result(value: object) -> None:
