@@ -8,6 +8,7 @@ written.
 import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -81,36 +82,80 @@ def _compute_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
     return False
 
 
+class _Computed(NamedTuple):
+    """The outcomes of a session's next entries."""
+
+    after: int
+    """The position before the first of these entries."""
+    last: int
+    """The position of the last entry."""
+    tail: Tail
+    """The tail at ``last``."""
+    changed: dict[int, Step]
+    """The steps to write, by their anchors."""
+
+
 def compute_next_outcomes(session_id: UUID) -> bool:
-    """Computes the outcomes of a session's next entries in one transaction. Returns whether there may be
-    more."""
+    """Computes the outcomes of a session's next entries and writes them in one transaction. Returns whether
+    there may be more."""
+    session = Session.objects.filter(pk=session_id).first()
+    stale = StaleOutcomes.objects.filter(session=session_id).first()
+    if session is None or stale is None:
+        return False
+    # Entries can be long, so they are read before the transaction. They never change, and an append or a
+    # rewind meanwhile adds rows but does not change those of earlier positions that are read here.
+    computed = _compute_next(session, max(stale.after, session.fork_position))
     with writing():
         session = Session.objects.select_for_update().filter(pk=session_id).first()
-        stale = StaleOutcomes.objects.filter(session=session_id).first()
-        if session is None or stale is None:
+        found = StaleOutcomes.objects.filter(session=session_id).first()
+        if session is None or found is None:
             return False
-        after = max(stale.after, session.fork_position)
-        tail, changed = _tail_at(session, after), dict[int, Step]()
-        for entry in _own_entries(session, after):
-            after = entry.position
-            tail = _apply_entry(session, tail, entry, changed)
-        _write_outcomes(session, changed)
-        if after < session.head:
-            StaleOutcomes.objects.filter(session=session_id).update(after=after)
+        if found.after != stale.after:
+            return True  # another worker has written these outcomes, or they are computed again
+        _write_outcomes(session, computed.changed)
+        if computed.last < session.head:
+            StaleOutcomes.objects.filter(session=session_id).update(after=computed.last)
             return True
-        _finish(session, tail)
+        _finish(session, computed.tail)
     link_subagents([session_id])  # an earlier version did not store which step started a sub-agent
     return False
 
 
-def _tail_at(session: Session, position: int) -> Tail:
+def _compute_next(session: Session, after: int) -> _Computed:
+    """Computes the outcomes of the session's own next entries, within the limits of one transaction.
+
+    Stops before a rewind that is not the first entry: the tail after a rewind is computed from stored rows,
+    which must include those of the entries before it.
+    """
+    tail, last, changed = None, after, dict[int, Step]()
+    for entry in _own_entries(session, after):
+        loaded = entry.core()
+        if isinstance(loaded.body, Rewind):
+            if last > after:
+                break
+            tail = _tail_after_cut(session, entry.position, changed)
+        else:
+            advanced = advance(tail or _tail_at(session, after, changed), loaded, excerpts=False)
+            changed.update((step.anchor, step) for step in advanced.changed)
+            tail = advanced.tail
+        last = entry.position
+    return _Computed(after, last, tail or _tail_at(session, after, changed), changed)
+
+
+def _tail_at(session: Session, position: int, changed: dict[int, Step]) -> Tail:
     """The tail at a position of the session. If a fork has cut a step there, the fork has its own row for
     it."""
-    tail = tail_of(session.lineage(position))
-    if position > session.fork_position or not session.forked_from_id or tail.step is None:
+    if position > session.fork_position or not session.forked_from_id:
+        return tail_of(session.lineage(position))
+    return _tail_after_cut(session, position, changed)
+
+
+def _tail_after_cut(session: Session, cut_at: int, changed: dict[int, Step]) -> Tail:
+    """The tail after a rewind or at a fork point. If it has cut a step, the step has a new row."""
+    tail = tail_of(session.lineage(cut_at))
+    if tail.step is None:
         return tail
-    cut = tail.step._replace(anchor=position)
-    _write_outcomes(session, {position: cut})
+    changed[cut_at] = cut = tail.step._replace(anchor=cut_at)
     return tail._replace(step=cut)
 
 
@@ -122,27 +167,6 @@ def _own_entries(session: Session, after: int) -> Iterator[OwnRow]:
         if row.position > after + 1 and (tokens > MAX_TOKENS or size > AT_ONCE):
             return
         yield row
-
-
-def _apply_entry(session: Session, tail: Tail, entry: OwnRow, changed: dict[int, Step]) -> Tail:
-    loaded = entry.core()
-    if isinstance(loaded.body, Rewind):
-        _write_outcomes(session, changed)
-        changed.clear()
-        return _tail_after_rewind(session, entry.position, changed)
-    advanced = advance(tail, loaded, excerpts=False)
-    changed.update((step.anchor, step) for step in advanced.changed)
-    return advanced.tail
-
-
-def _tail_after_rewind(session: Session, rewind: int, changed: dict[int, Step]) -> Tail:
-    """The tail after a rewind. If the rewind has cut a step, the step has a new row."""
-    tail = tail_of(session.lineage(rewind))
-    if tail.step is None:
-        return tail
-    cut = tail.step._replace(anchor=rewind)
-    changed[rewind] = cut
-    return tail._replace(step=cut)
 
 
 def _write_outcomes(session: Session, changed: dict[int, Step]) -> None:

@@ -1,8 +1,10 @@
 """Workers compute the outcomes of steps that an earlier version recorded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput
@@ -136,6 +138,53 @@ def test_entries_and_forks_added_meanwhile_get_correct_totals(
     append(project, session.pk, [shell_command(), shell_output(FAILED)])
     late = fork(project, session.pk, at_step=7)
     append(project, late.pk, [shell_command(), shell_output(FAILED)])
+    compute_outcomes(never)
+    for one in Session.objects.order_by("created_at"):
+        assert rebuild(one, check_only=True).differences == []
+
+
+def test_entries_are_read_before_the_transaction(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of 20 results of 4 MB was read again and again while others could not write."""
+    forget(recorded(project, session))
+    outer, within = len(connection.savepoint_ids), list[bool]()
+
+    def noted(read: Callable[..., Any]) -> Callable[..., Any]:
+        def note(*arguments: Any) -> Any:
+            within.append(len(connection.savepoint_ids) > outer)
+            return read(*arguments)
+
+        return note
+
+    for name in ("tail_of", "own_rows"):
+        monkeypatch.setattr(outcomes_service, name, noted(getattr(outcomes_service, name)))
+    compute_outcomes(never)
+    assert within
+    assert not any(within)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_changes_between_the_read_and_the_transaction_are_kept(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Another worker computes the same entries, and an agent appends, rewinds and forks."""
+    monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
+    forget(recorded(project, session))
+    compute, left = outcomes_service._compute_next, [number]
+
+    def disturbed(one: Session, after: int) -> Any:
+        computed = compute(one, after)
+        left[0] -= 1
+        if left[0] == -1 and one.pk == session.pk:
+            compute_next_outcomes(session.pk)
+            append(project, session.pk, [shell_command(), shell_output(FAILED)])
+            rewind(project, session.pk, Target(to_step=7))
+            late = fork(project, session.pk, at_step=6)
+            append(project, late.pk, [shell_command(), shell_output(FAILED)])
+        return computed
+
+    monkeypatch.setattr(outcomes_service, "_compute_next", disturbed)
     compute_outcomes(never)
     for one in Session.objects.order_by("created_at"):
         assert rebuild(one, check_only=True).differences == []
