@@ -271,6 +271,17 @@ def test_a_long_text_is_read_without_the_garbage_collector() -> None:
     assert len(collections) < 20
 
 
+def test_threads_that_read_long_texts_leave_the_garbage_collector_on() -> None:
+    """A thread that found it off, because another one was reading, could turn it off again after the other
+    had turned it on: for ever."""
+    gc.disable()  # as the other thread does
+    try:
+        json_parts.without_collections(load_dumped, "[]")
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -280,11 +291,36 @@ def test_a_long_text_is_read_without_the_garbage_collector() -> None:
         {1: "é" * 300_000, None: [], "e": {}, "t": (1, "é" * 70_000)},
         [["é" * 70_000], {"a": "é" * 70_000, "b": []}, [[["é"] * 600] * 60] * 20],
         {"results": [{"outputs": [{"type": "text", "text": "é" * 300_000}]}]},
+        ["é" * 60_000] * 100,
+        {f"{n}" + "é" * 60_000: n for n in range(100)},
+        {"é" * 3_000_000: {None: 1, 2: "é" * 70_000, True: []}},
+        [[[[["é" * 30] * 10] * 10] * 10] * 10] * 10,
     ],
 )
 def test_long_json_is_written_in_parts_with_the_same_result(value: object) -> None:
     assert dump_json(value) == json_parts.encode(value)
     assert max(map(len, json_parts.encoded_parts(value))) < 1_000_000
+
+
+def test_deeply_nested_json_is_written_in_linear_time() -> None:
+    """A search for long texts began again at each level: 100,000 values took seconds."""
+    value: list[object] = [0] * 10
+    for _ in range(5):
+        value = [value] * 10
+    value = [value, "é" * 70_000]
+    for _ in range(185):
+        value = [value]
+    started = time.process_time()
+    parts = list(json_parts.encoded_parts(value))
+    assert time.process_time() - started < 3
+    assert "".join(parts) == json_parts.encode(value)
+
+
+def test_a_long_value_that_contains_itself_is_refused() -> None:
+    value: list[object] = ["é" * 300_000]
+    value.append(value)
+    with pytest.raises(RecursionError):
+        dump_json(value)
 
 
 @pytest.mark.parametrize("unit", ['"', '"",', r"\"", "\\", ",", '",', "[", '["\\'])
