@@ -174,8 +174,8 @@ def request_search_index(project: UUID) -> None:
 
 
 def wake_bulk_action(action: UUID) -> None:
-    """Wakes a worker for a bulk action. Without a broker, the next sweep does it."""
-    send("bulk_action", [action], f"the bulk action {action} waits for the next sweep")
+    """Wakes a worker for a bulk action. Without a broker, workers find it within a second."""
+    send("bulk_action", [action], f"workers find the bulk action {action} within a second")
 
 
 def wake_evaluation(evaluation: UUID) -> None:

@@ -6,7 +6,6 @@ for unfinished work.
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,24 +15,20 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
+from historyapp.bulk_workers import TURNS as BULK_TURNS
+from historyapp.bulk_workers import start_bulk_worker
 from historyapp.celery import app
 from historyapp.duties import Duties
-from historyapp.enqueue import (
-    not_requested,
-    wake,
-    wake_bulk_action,
-)
+from historyapp.enqueue import not_requested, wake
 from historyapp.evaluators import TURNS as EVALUATION_TURNS
 from historyapp.evaluators import find_waiting_evaluations, start_evaluator
 from historyapp.indexers import TURNS as INDEX_TURNS
 from historyapp.indexers import request_index
-from historyapp.models import BulkAction, Webhook
-from historyapp.runners import LANES, LOCAL_RUNS, TURN_SECONDS, start_runner
+from historyapp.models import Webhook
+from historyapp.runners import LANES, LOCAL_RUNS, start_runner
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
-from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions, postpone_compression
 from historyapp.services.deletions import INTERRUPTED_AFTER, delete_hidden_sessions, hidden_sessions
@@ -43,7 +38,7 @@ from historyapp.services.figures.run_figures import count_ahead, sessions_to_cou
 from historyapp.services.reservations import short_connection
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
-from historyapp.work_threads import stopping
+from historyapp.work_threads import WorkThreads, stopping
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +52,7 @@ PROJECT_SENDERS = 4
 """The same for each project. Slow targets of one project must not delay the deliveries of others."""
 
 _chores: set[str] = set()
-"""The chores that this process is working on: bulk actions, outcomes, figures."""
+"""The chores that this process is working on: outcomes, figures, deletions."""
 _current_webhooks: dict[UUID, UUID] = {}
 """The webhooks that this process is working on, with their projects."""
 _submitted_webhooks: set[UUID] = set()
@@ -78,21 +73,8 @@ def compress(run: str, forwards: int = 0) -> None:
 
 @app.task(name="bulk_action")
 def bulk_action(action: str) -> None:
-    """Works on an action on many sessions, in turns. Workers in other processes may work on it too.
-
-    In this process, the actions of a project share one thread, so that other projects' tasks do not wait.
-    """
-    id = UUID(action)
-    project = BulkAction.objects.filter(pk=id).values_list("project_id", flat=True).first()
-    with _only_once(f"bulk actions of {project}") as is_first:
-        if project is None or not is_first:
-            return  # when the other action's turn ends, it wakes a worker for the next one
-        end = time.monotonic() + TURN_SECONDS
-        process_bulk_action(id, lambda: stopping.is_set() or time.monotonic() >= end, wake)
-    active = BulkAction.objects.active().filter(project=project).order_by("pk")
-    next_one = active.filter(pk__gt=id).first() or active.first()
-    if next_one is not None and not stopping.is_set():
-        wake_bulk_action(next_one.pk)
+    """Lets a thread work on the bulk action that is next, which may be another one."""
+    start_bulk_worker()
 
 
 @app.task(name="evaluate")
@@ -233,7 +215,7 @@ _sweep_duties = Duties()
 
 
 def sweep() -> bool:
-    """Wakes workers for a bulk action of each project, for evaluations and for chores.
+    """Starts threads for evaluations and chores.
 
     Deletes changes, deliveries, bulk actions and evaluations that are no longer kept. An error in one part is
     logged and does not stop the others. Returns whether all parts succeeded.
@@ -241,8 +223,7 @@ def sweep() -> bool:
     retention = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
     parts: dict[str, Callable[[], object]] = {
         "find waiting evaluations": find_waiting_evaluations,
-        "wake bulk actions": _wake_bulk_actions,
-        "request chores": _request_chores,
+        "start chores": _start_chores,
         "delete old changes": lambda: prune_changes(retention),
         "delete old deliveries": lambda: prune_deliveries(retention),
         "delete old bulk actions": lambda: prune_bulk_actions(timezone.now() - retention),
@@ -253,27 +234,27 @@ def sweep() -> bool:
     return not _sweep_duties.failing
 
 
-def _wake_bulk_actions() -> None:
-    for action in BulkAction.objects.next_of_projects():
-        wake_bulk_action(action)  # when its turn ends, it wakes a worker for the next one of its project
+CHORES = {
+    "outcomes": WorkThreads("outcomes", 1, lambda: compute_outcomes()),
+    "figures": WorkThreads("figures", 1, lambda: count_figures()),
+    "deletions": WorkThreads("deletions", 1, lambda: complete_deletions()),
+}
+"""The thread of each chore. Without messages, so that chores begin without Redis too."""
 
 
-def _request_chores() -> None:
-    try:
-        if outcomes.has_stale_sessions():
-            compute_outcomes.delay()
-        if sessions_to_count():
-            count_figures.delay()
-        if hidden_sessions(INTERRUPTED_AFTER):
-            complete_deletions.delay()
-    except (OperationalError, OSError) as error:
-        log.warning("The broker cannot be reached; outcomes and figures wait for the next sweep: %s", error)
+def _start_chores() -> None:
+    if outcomes.has_stale_sessions():
+        CHORES["outcomes"].start()
+    if sessions_to_count():
+        CHORES["figures"].start()
+    if hidden_sessions(INTERRUPTED_AFTER):
+        CHORES["deletions"].start()
 
 
 def is_busy() -> bool:
-    """Whether this process is working on a run, an evaluation, an index, a webhook or a chore, or a run is
-    waiting."""
-    working = EVALUATION_TURNS.projects or _current_webhooks or _chores
+    """Whether this process is working on a run, an evaluation, a bulk action, an index, a webhook or a chore,
+    or a run is waiting."""
+    working = EVALUATION_TURNS.projects or BULK_TURNS.projects or _current_webhooks or _chores
     return bool(working) or INDEX_TURNS.is_busy or any(lane.is_busy for lane in LANES)
 
 

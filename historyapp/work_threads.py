@@ -62,15 +62,17 @@ class WorkThreads:
             log.exception("A thread for %s has ended.", self._name)
 
 
-def work_in_turns(turns: Turns, work_for_one_turn: Callable[[UUID], bool]) -> None:
+def work_in_turns(turns: Turns, work_for_one_turn: Callable[[UUID], bool | timedelta]) -> None:
     """Works until nothing waits. After an error in a piece of work, that piece waits for the next sweep.
 
     Args:
-        work_for_one_turn: returns whether other work of the same project comes first now.
+        work_for_one_turn: returns whether other work of the same project comes first now, or how long this
+            work must wait.
     """
     while not stopping.is_set() and (id := turns.take()) is not None:
         wait: timedelta | None = timedelta(seconds=settings.PLAYHEAD_SWEEP_SECONDS)
         try:
-            wait = timedelta(0) if work_for_one_turn(id) else None
+            ended = work_for_one_turn(id)
+            wait = ended if isinstance(ended, timedelta) else timedelta(0) if ended else None
         finally:
             turns.end(id, wait)

@@ -16,24 +16,25 @@ from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from historyapp.announcements import announce_changes
+from historyapp.bulk_workers import BULK_WORKERS, find_waiting_bulk_actions
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
 from historyapp.duties import Duties
-from historyapp.enqueue import request_search_index
+from historyapp.enqueue import not_requested
 from historyapp.evaluators import EVALUATORS
-from historyapp.indexers import INDEXERS, find_waiting_indexes
+from historyapp.indexers import INDEXERS, find_waiting_indexes, request_index
 from historyapp.runners import LANES, find_waiting_runs
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.search.index import projects_to_index
-from historyapp.tasks import is_busy, send_due_webhooks, start_due_runs, sweep
+from historyapp.tasks import CHORES, is_busy, send_due_webhooks, start_due_runs, sweep
 from historyapp.work_threads import stopping
 
 log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
-"""Tasks other than compression runs, evaluations, indexes and webhooks, which have threads of their own."""
+"""Tasks only start threads of other kinds, except the chores that an earlier version requested."""
 NICENESS = 10
 """The worker's scheduling priority is lower than that of the web process, which serves agents and people."""
 STOP_SECONDS = 10
@@ -80,7 +81,7 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
     clock.join()
-    for threads in (*(lane.threads for lane in LANES), EVALUATORS, INDEXERS):
+    for threads in (*(lane.threads for lane in LANES), BULK_WORKERS, EVALUATORS, INDEXERS, *CHORES.values()):
         threads.wait()
 
 
@@ -112,9 +113,9 @@ def leave(code: int = 0) -> None:
 def _look(idle_seconds: float | None) -> Callable[[], None]:
     """Returns the function that the clock calls every second.
 
-    It finds due sessions, due webhooks and waiting runs, updates projects' figures, and sweeps every minute.
-    An error of one of these does not stop the others. It stops the worker after ``idle_seconds`` without
-    work.
+    It finds due sessions, due webhooks, waiting runs and bulk actions, updates projects' figures, and sweeps
+    every minute. An error of one of these does not stop the others. It stops the worker after
+    ``idle_seconds`` without work.
     """
     # The second sweep runs when the claims of a killed worker have expired.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
@@ -123,8 +124,8 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
     duties = Duties()
 
     def request_search_indexes() -> None:
-        for project in projects_to_index():
-            request_search_index(project)
+        for project in not_requested("search", projects_to_index()):
+            request_index("search", project)
 
     def look() -> None:
         nonlocal next_sweep, last_work
@@ -134,6 +135,7 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
         duties.attempt("send webhooks", send_due_webhooks)
         duties.attempt("start automatic runs", start_due_runs)
         duties.attempt("find waiting runs", find_waiting_runs)
+        duties.attempt("find waiting bulk actions", find_waiting_bulk_actions)
         duties.attempt("find waiting indexes", find_waiting_indexes)
         duties.attempt("request indexes of searches", request_search_indexes)
         is_behind = duties.attempt("count figures", lambda: follow_changes(cpu_time_limit(FOLLOW_SECONDS)))

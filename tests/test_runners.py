@@ -9,9 +9,8 @@ import pytest
 from django.db import OperationalError
 
 from historyapp import runners, tasks
-from historyapp.models import BulkAction, CompressionRun, Project
+from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
-from historyapp.services.bulk.start import BulkRequest, start_bulk_action
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
@@ -19,7 +18,6 @@ from historyapp.services.compression.start import start_run
 from historyapp.services.compression.turns import RUNS_AT_ONCE
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
-from tests.test_worker import record_messages_to_workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -232,33 +230,3 @@ def test_a_run_that_cannot_be_stored_waits_while_others_are_worked_on(
     assert list(runners.LOCAL_RUNS.turns.candidates()) == [other.pk]
     assert not runners.LOCAL_RUNS.turns.projects
     assert CompressionRun.objects.get(pk=broken.pk).state == "queued"
-
-
-def test_bulk_actions_of_a_project_share_one_thread_and_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project.objects.create(name="ours")
-    sessions = [create_session(project).pk for _ in range(2)]
-    first, second = (
-        start_bulk_action(project, BulkRequest("add_tag", sessions, tag=tag)) for tag in ("a", "b")
-    )
-    other = start_bulk_action(
-        theirs := Project.objects.create(name="theirs"),
-        BulkRequest("add_tag", [create_session(theirs).pk], tag="a"),
-    )
-    sent = record_messages_to_workers(monkeypatch)
-    monkeypatch.setattr(tasks, "_chores", {f"bulk actions of {project.pk}"})
-    tasks.bulk_action(str(first.pk))
-    tasks.bulk_action(str(other.pk))
-    assert (_action(first), _action(other), sent) == ("running", "finished", [])
-    monkeypatch.setattr(tasks, "_chores", set())
-    monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
-    tasks.bulk_action(str(first.pk))
-    tasks.bulk_action(str(second.pk))
-    assert sent == [str(second.pk), str(first.pk)]
-    monkeypatch.setattr(tasks, "TURN_SECONDS", 20)
-    tasks.bulk_action(str(first.pk))
-    tasks.bulk_action(str(second.pk))
-    assert (_action(first), _action(second), sent[2:]) == ("finished", "finished", [str(second.pk)])
-
-
-def _action(action: BulkAction) -> str:
-    return BulkAction.objects.get(pk=action.pk).state

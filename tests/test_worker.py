@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from celery import Task
 from django.conf import settings
 from django.db import OperationalError
 
@@ -83,8 +82,8 @@ def raise_error(error: Exception) -> Any:
     raise error
 
 
-CLOCK = ("send_due_webhooks", "start_due_runs", "find_waiting_runs", "find_waiting_indexes",
-         "projects_to_index", "follow_changes", "sweep")  # fmt: skip
+CLOCK = ("send_due_webhooks", "start_due_runs", "find_waiting_runs", "find_waiting_bulk_actions",
+         "find_waiting_indexes", "projects_to_index", "follow_changes", "sweep")  # fmt: skip
 
 
 @pytest.mark.parametrize("broken", CLOCK[:-1])
@@ -103,8 +102,8 @@ def test_a_duty_of_the_clock_that_fails_stops_no_other(monkeypatch: pytest.Monke
     assert set(called) == {*CLOCK} - {broken}
 
 
-SWEPT = ("find_waiting_evaluations", "_wake_bulk_actions", "_request_chores", "prune_changes",
-         "prune_deliveries", "prune_bulk_actions", "prune_evaluations")  # fmt: skip
+SWEPT = ("find_waiting_evaluations", "_start_chores", "prune_changes", "prune_deliveries",
+         "prune_bulk_actions", "prune_evaluations")  # fmt: skip
 
 
 @pytest.mark.parametrize("broken", SWEPT)
@@ -120,14 +119,20 @@ def test_a_part_of_a_sweep_that_fails_stops_no_other(monkeypatch: pytest.MonkeyP
     assert tasks.sweep(), "the next one succeeds"
 
 
-def test_a_sweep_computes_missing_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
+def wait_for_chores() -> None:
+    """Waits until the threads for chores have ended."""
+    for threads in tasks.CHORES.values():
+        threads.wait()
+
+
+def test_a_sweep_computes_missing_outcomes() -> None:
     project = Project.objects.create(name="ours")
     session = create_session(project)
     append(project, session.pk, [act("bash", command="ls"), ok()])
     Episode.objects.update(kind="", target="")
     StaleOutcomes.objects.create(session=session)
-    monkeypatch.setattr(Task, "delay", lambda task: task.run())
     tasks.sweep()
+    wait_for_chores()
     assert Episode.objects.get().target == "ls"
     assert not StaleOutcomes.objects.exists()
     assert not tasks.is_busy()
@@ -138,8 +143,8 @@ def test_a_sweep_counts_figures_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("historyapp.services.figures.run_figures.INTERVAL", 2)
     session = create_session(Project.objects.create(name="ours"))
     append(session.project, session.pk, [draft for _ in range(5) for draft in (act("bash"), ok())])
-    monkeypatch.setattr(Task, "delay", lambda task: task.run())
     tasks.sweep()
+    wait_for_chores()
     assert FiguresCheckpoint.objects.filter(session=session).count() == 2
     assert not tasks.is_busy()
 

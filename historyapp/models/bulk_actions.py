@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from typing import Self
-from uuid import UUID
 
 from django.db import models
 from django.utils import timezone
@@ -21,11 +20,6 @@ class BulkActionQuerySet(models.QuerySet["BulkAction"]):
     def active(self) -> Self:
         """Actions that a worker has not finished."""
         return self.filter(state=BulkAction.State.RUNNING)
-
-    def next_of_projects(self) -> list[UUID]:
-        """The oldest active action of each project."""
-        newest_first = self.active().order_by("-pk").values_list("project_id", "pk")
-        return list(dict(newest_first.iterator()).values())
 
     def older_than(self, moment: datetime) -> Self:
         return self.exclude(state=BulkAction.State.RUNNING).filter(created_at__lt=moment)

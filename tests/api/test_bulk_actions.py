@@ -12,7 +12,7 @@ from django.db import DataError
 from django.test import Client
 from django.utils import timezone
 
-from historyapp import tasks
+from historyapp import bulk_workers, tasks
 from historyapp.models import AuditRecord, BulkAction, Change, CompressionRun, Project, Session
 from historyapp.services.bulk import start
 from historyapp.services.bulk.work import process_bulk_action
@@ -42,7 +42,7 @@ def finished(alice: Agent, action: str, sessions: list[str], **fields: Any) -> A
     """The outcome of an action after a worker has carried it out."""
     started = alice.post("/bulk-actions", {"action": action, "sessions": sessions, **fields})
     assert started.status == 202, started.body
-    tasks.bulk_action(started["id"])
+    bulk_workers.work_on_bulk_actions()
     return alice.get(f"/bulk-actions/{started['id']}").body
 
 
@@ -50,7 +50,7 @@ def test_a_tag_is_added_and_removed(alice: Agent, sessions: list[str]) -> None:
     alice.patch(f"/sessions/{sessions[0]}", {"tags": ["to read"]})
     started = alice.post("/bulk-actions", {"action": "add_tag", "tag": "to read", "sessions": sessions})
     assert (started.status, started["state"], started["waiting"]) == (202, "running", 3)
-    tasks.bulk_action(started["id"])
+    bulk_workers.work_on_bulk_actions()
     action = alice.get(f"/bulk-actions/{started['id']}")
     assert (action["state"], action["done"], action["unchanged"], action["total"]) == ("finished", 2, 1, 3)
     assert [item["state"] for item in action["items"]] == ["unchanged", "done", "done"]
@@ -151,7 +151,7 @@ def test_a_cancelled_action_starts_no_further_items(alice: Agent, sessions: list
     started = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})
     cancelled = alice.delete(f"/bulk-actions/{started['id']}")
     assert (cancelled["state"], cancelled["waiting"]) == ("cancelled", 3)
-    tasks.bulk_action(started["id"])
+    bulk_workers.work_on_bulk_actions()
     assert set(Session.objects.values_list("status", flat=True)) == {"live"}
     assert_problem(alice.delete(f"/bulk-actions/{started['id']}"), 409, "nothing to cancel")
 
@@ -222,7 +222,7 @@ def test_no_money_is_spent_without_a_request(
     action = BulkAction.objects.get()
     action.api_key = project.api_keys.get(name="poor")
     action.save()
-    tasks.bulk_action(str(action.pk))
+    bulk_workers.work_on_bulk_actions()
     assert not CompressionRun.objects.filter(total__gt=0).exists()
     assert "lacks the scope `spend`" in action.items.order_by("number").first().reason  # type: ignore[union-attr]
 
@@ -259,37 +259,18 @@ def test_a_second_worker_continues_where_the_first_stopped(alice: Agent, session
     assert not process_bulk_action(UUID(started["id"]), lambda: next(stops), lambda _: None)
     between = alice.get(f"/bulk-actions/{started['id']}")
     assert (between["state"], between["done"], between["waiting"]) == ("running", 2, 1)
-    tasks.bulk_action(started["id"])
+    bulk_workers.work_on_bulk_actions()
     action = alice.get(f"/bulk-actions/{started['id']}")
     assert (action["state"], action["done"], action["unchanged"]) == ("finished", 3, 0)
     assert Change.objects.filter(kind="session_changed").count() == 3
 
 
-def test_a_sweep_wakes_open_actions_and_deletes_old_ones(
-    alice: Agent, sessions: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    woken: list[UUID] = []
-    monkeypatch.setattr(tasks, "wake_bulk_action", woken.append)
+def test_a_sweep_deletes_old_actions_that_have_ended(alice: Agent, sessions: list[str]) -> None:
+    finished(alice, "add_tag", sessions, tag="x")
     left = alice.post("/bulk-actions", {"action": "archive", "sessions": sessions})["id"]
-    ended = finished(alice, "add_tag", sessions, tag="x")["id"]
     BulkAction.objects.update(created_at=timezone.now() - timedelta(days=400))
-    woken.clear()
     tasks.sweep()
-    assert woken == [UUID(left)]
-    assert not BulkAction.objects.filter(pk=ended).exists()
-
-
-def test_a_sweep_wakes_one_action_of_each_project(
-    alice: Agent, project: Project, sessions: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    woken: list[UUID] = []
-    monkeypatch.setattr(tasks, "wake_bulk_action", woken.append)
-    body = {"action": "archive", "sessions": sessions}
-    first, *_ = [UUID(alice.post("/bulk-actions", body)["id"]) for _ in range(3)]
-    other = BulkAction.objects.create(project=Project.objects.create(name="other"), kind="archive")
-    woken.clear()
-    tasks.sweep()
-    assert sorted(woken) == sorted([first, other.pk])
+    assert [str(action.pk) for action in BulkAction.objects.all()] == [left]
 
 
 def test_a_project_has_a_limited_number_of_running_actions(
@@ -309,7 +290,7 @@ def test_a_stored_response_does_not_name_a_purged_session(
 ) -> None:
     body, key = {"action": "archive", "sessions": sessions[:1]}, {"Idempotency-Key": "k"}
     started = alice.post("/bulk-actions", body, key)
-    tasks.bulk_action(started["id"])
+    bulk_workers.work_on_bulk_actions()
     purge(project, [UUID(sessions[0])], timezone.now() + timedelta(days=1))
     assert not Session.objects.filter(pk=sessions[0]).exists()
     assert_problem(alice.post("/bulk-actions", body, key), 409, "purged")

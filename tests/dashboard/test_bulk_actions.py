@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from dashboard.views import bulk_actions
-from historyapp import tasks
+from historyapp import bulk_workers
 from historyapp.models import BulkAction, CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
@@ -81,7 +81,7 @@ def test_a_long_action_is_left_to_a_worker(
     assert f'hx-get="/bulk/{action.pk}" hx-trigger="every 1s"' in shown
     assert "0 of 3 sessions archived, 3 waiting" in shown
     assert "0 of 3 sessions archived, 3 waiting" in text(alice.get("/"))
-    tasks.bulk_action(str(action.pk))
+    bulk_workers.work_on_bulk_actions()
     assert "3 of 3" not in text(alice.get("/"))
     shown = html(alice.get(f"/bulk/{action.pk}", headers={"hx-request": "true"}))
     assert "every 1s" not in shown
@@ -95,7 +95,7 @@ def test_cancelling_skips_items_that_have_not_started(
     page = post(alice, "archive", sessions).headers["Location"]
     assert "Cancel" in text(bob.get(page))
     bob.post(f"{page}/cancel")
-    tasks.bulk_action(str(BulkAction.objects.get().pk))
+    bulk_workers.work_on_bulk_actions()
     assert statuses() == {"live"}
     assert "0 of 3 sessions archived, 3 not started: cancelled." in text(alice.get(page))
     assert alice.post(f"{page}/cancel").status_code == 409

@@ -28,6 +28,7 @@ from tests.api.agent import Agent
 from tests.api.conftest import key_for
 from tests.services.test_purge_races import MARKER, Race
 from tests.services.test_retention import days_ago, tables_with
+from tests.test_worker import wait_for_chores
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -344,16 +345,15 @@ def test_a_killed_purge_of_a_fork_does_not_block_its_parent(project: Project) ->
     assert Session.objects.count() == 0
 
 
-def test_a_worker_completes_an_interrupted_deletion(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_completes_an_interrupted_deletion(project: Project) -> None:
     session = long_session(project)
     hidden(project, session)
-    monkeypatch.setattr(tasks.complete_deletions, "delay", tasks.complete_deletions)
     tasks.sweep()
+    wait_for_chores()
     assert Entry.objects.count() == 31  # the process may still be running
     Session.objects.update(last_entry_at=timezone.now() - deletions.INTERRUPTED_AFTER)
     tasks.sweep()
+    wait_for_chores()
     assert Entry.objects.count() == Session.objects.count() == 0
 
 

@@ -1,14 +1,15 @@
 """Carries out an action on many sessions. Each session is changed in its own transaction, so a worker may die
 at any time.
 
-The row of the action is locked while one of its sessions is changed. So two workers on the same action take
-turns, and no session is changed after the action was cancelled.
+The row of the action is locked while one of its sessions is changed. So one worker at a time works on it, and
+no session is changed after the action was cancelled.
 """
 
 import logging
 from collections.abc import Callable
 from uuid import UUID
 
+from django.db import connection
 from django.utils import timezone
 
 from historyapp.core.errors import PlayheadError
@@ -29,6 +30,10 @@ Outcome = tuple[str, str]
 _DONE: Outcome = (BulkItem.State.DONE, "")
 
 
+class InUse(Exception):
+    """Another worker is changing a session of the action."""
+
+
 def process_bulk_action(
     action_id: UUID, should_stop: Callable[[], bool], wake: Callable[[UUID], None]
 ) -> bool:
@@ -37,6 +42,9 @@ def process_bulk_action(
     Args:
         should_stop: called before each session.
         wake: wakes workers for a compression run that was started.
+
+    Raises:
+        InUse: on PostgreSQL. Waiting for the other worker would hold a connection.
     """
     while not should_stop():
         item = _carry_out_next(action_id)
@@ -52,8 +60,8 @@ def _carry_out_next(action_id: UUID) -> BulkItem | None:
     item: BulkItem | None = None
     try:
         with writing():
-            action = BulkAction.objects.select_for_update().filter(pk=action_id).first()
-            if action is None or action.state != BulkAction.State.RUNNING:
+            action = _lock(action_id)
+            if action is None:
                 return None
             item = action.items.filter(state=BulkItem.State.WAITING).order_by("number").first()
             if item is None:
@@ -72,6 +80,16 @@ def _carry_out_next(action_id: UUID) -> BulkItem | None:
             waiting = BulkItem.objects.filter(pk=item.pk, state=BulkItem.State.WAITING)
             waiting.update(state=item.state, reason=error.detail[:1000])
     return item
+
+
+def _lock(action_id: UUID) -> BulkAction | None:
+    """The action, locked until the transaction ends. None if it has ended."""
+    active = BulkAction.objects.active().filter(pk=action_id)
+    locked = active.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
+    action = locked.first()
+    if action is None and active.exists():
+        raise InUse
+    return action
 
 
 def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
