@@ -13,6 +13,8 @@ from historyapp.data_folder import SQLITE_FILE
 
 SQLITE = "django.db.backends.sqlite3"
 POSTGRESQL = "django.db.backends.postgresql"
+LIMITED_POSTGRESQL = "historyapp.postgresql"
+"""The same, with a limit for the connections of long work."""
 SYNCHRONOUS = ("FULL", "NORMAL", "OFF")
 
 _SQLITE_PRAGMAS = (
@@ -54,7 +56,8 @@ def database(home: Path) -> dict[str, Any]:
     if synchronous:  # otherwise the server's own setting applies
         commit = "on" if synchronous == "FULL" else "off"
         options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()
-    return {**config, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
+    kept = {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
+    return {**config, **kept, "ENGINE": LIMITED_POSTGRESQL, "OPTIONS": options}
 
 
 def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:

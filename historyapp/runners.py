@@ -10,6 +10,7 @@ have such runs, they delay no run without a model.
 
 import threading
 import time
+from contextlib import nullcontext
 from itertools import islice
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from historyapp.llm.router import LOCAL, PROVIDERS
 from historyapp.models import CompressionRun
 from historyapp.services.compression.start import projects_with_unclaimed_runs
 from historyapp.services.compression.turns import RUNS_AT_ONCE, RunTurns
+from historyapp.services.connections import limited_connections
 from historyapp.work_threads import WorkThreads, stopping, work_in_turns
 
 MAX_LOCAL_RUNNERS = 8
@@ -83,7 +85,9 @@ class RunLane:
         from historyapp.services.compression.run import process_run
         from historyapp.services.compression.writers import WRITER
 
-        process_run(run, should_stop, WRITER)
+        owner = ("runs", self.turns.projects.get(run))
+        with limited_connections(owner) if self.calls_model else nullcontext():
+            process_run(run, should_stop, WRITER)
         return not gives_thread
 
 

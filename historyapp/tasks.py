@@ -6,7 +6,7 @@ for unfinished work.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -31,11 +31,11 @@ from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.changes import prune_changes
 from historyapp.services.compression.start import compress_if_due, due_sessions, postpone_compression
+from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.deletions import INTERRUPTED_AFTER, delete_hidden_sessions, hidden_sessions
 from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.faults import concerns_data, is_row_lock
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
-from historyapp.services.reservations import short_connection
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
 from historyapp.work_threads import WorkThreads, stopping
@@ -86,33 +86,38 @@ def evaluate(evaluation: str) -> None:
 @app.task(name="send_webhook")  # sent by earlier versions: during an update, both read the queue
 def send_webhook(webhook: str) -> None:
     """Sends a webhook's due deliveries in a thread of its own kind."""
-    _submit_webhook(UUID(webhook))
+    _submit_webhooks([UUID(webhook)])
 
 
-def _submit_webhook(id: UUID) -> None:
+def _submit_webhooks(ids: Collection[UUID]) -> None:
+    projects = Webhook.objects.filter(pk__in=ids).values_list("pk", "project_id") if ids else []
+    for id, project in projects:
+        _submit_webhook(id, project)
+
+
+def _submit_webhook(id: UUID, project: UUID) -> None:
     """Lets a thread send a webhook's due deliveries, unless one does so already or is about to."""
     with _lock:
         if id in _submitted_webhooks:
             return
         _submitted_webhooks.add(id)
-    SENDERS.submit(_send_webhook, id)
+    SENDERS.submit(_send_webhook, id, project)
 
 
-def _send_webhook(id: UUID) -> None:
+def _send_webhook(id: UUID, project: UUID) -> None:
     # Imported here: only workers load the HTTP client.
     from historyapp.services.webhooks.delivery import process_webhook
 
     try:
-        with short_connection():
-            project = Webhook.objects.filter(pk=id).values_list("project_id", flat=True).first()
-            if project is None or not _reserve_sender(id, project):
-                return  # if it is still due, the next check finds it again
-            try:
+        if not _reserve_sender(id, project):
+            return  # if it is still due, the next check finds it again
+        try:
+            with short_connection(("webhooks", project)):
                 process_webhook(id, stopping.is_set)
-            finally:
-                with _lock:
-                    del _current_webhooks[id]
-    except (DatabaseError, StorageFailed) as error:
+        finally:
+            with _lock:
+                del _current_webhooks[id]
+    except (DatabaseError, StorageFailed, ConnectionsInUse) as error:
         log.warning("The webhook %s waits for the next check: %s", id, error)
     except Exception:  # nobody reads the thread's result
         log.exception("The deliveries of the webhook %s cannot be sent.", id)
@@ -138,8 +143,7 @@ def send_due_webhooks() -> None:
 
     Without messages, which would wait behind other messages and for a thread for tasks.
     """
-    for id in not_requested("webhook", Webhook.objects.due(timezone.now()), WEBHOOK_SECONDS):
-        _submit_webhook(id)
+    _submit_webhooks(not_requested("webhook", Webhook.objects.due(timezone.now()), WEBHOOK_SECONDS))
 
 
 @app.task(name="index_text")

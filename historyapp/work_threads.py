@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
-from historyapp.services.reservations import short_connection
+from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.turns import Turns
 from historyapp.wire.problems import StorageFailed
 
@@ -56,7 +56,7 @@ class WorkThreads:
         try:
             with short_connection():
                 self._work()
-        except (DatabaseError, InterfaceError, StorageFailed) as error:
+        except (DatabaseError, InterfaceError, StorageFailed, ConnectionsInUse) as error:
             log.warning("The %s wait until the database can be used: %s", self._name, str(error).strip())
         except Exception:  # nobody reads the thread's result
             log.exception("A thread for %s has ended.", self._name)

@@ -1,11 +1,14 @@
 """The server's pools of threads."""
 
+from collections.abc import Callable
 from functools import partial
 
 from historyapp.front.attempts import PasswordAttempts
-from historyapp.front.connections import close_connection, release_connection, renew_connection
+from historyapp.front.connections import close_connection, renew_connection
 from historyapp.front.pool_names import KNOWN_DEVICES, PASSWORDS
-from historyapp.front.pools import Hooks, Pool, RankedPool
+from historyapp.front.pools import Client, Hooks, Pool, RankedPool
+from historyapp.services.connections import limited_connections, release_connection, set_owner
+from historyapp.wire.problems import ServerUnavailable
 
 CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
@@ -13,6 +16,25 @@ CALL_SPACING = 0.02
 """Seconds between the starts of two model calls. Each call takes about 15 ms of processor time."""
 KEYS = "API keys"
 """The pool of the thread that looks up unknown API keys."""
+
+
+class CallPool(Pool):
+    """The pool for model calls, whose number of connections to the database is limited: most of its threads
+    wait for a provider, but hundreds of calls may begin or end together."""
+
+    def submit(
+        self, client: Client, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
+    ) -> None:
+        super().submit(client, partial(_run_with_places, client.owner, run), refuse)
+
+    def reassign(self, client: Client) -> None:
+        super().reassign(client)
+        set_owner(client.owner)
+
+
+def _run_with_places(owner: bytes, run: Callable[[float], object], waited: float) -> None:
+    with limited_connections(owner):
+        run(waited)
 
 
 def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dict[str, Pool]:
@@ -26,18 +48,26 @@ def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dic
     hooks = Hooks(end=close_connection)
     kept = partial(Pool, max_wait=max_wait, keeps_thread=True, hooks=hooks._replace(idle=renew_connection))
     ending = partial(Pool, max_wait=max_wait, keeps_thread=False, hooks=hooks)
-    long = partial(ending, hooks=hooks._replace(after_job=release_connection))
+    long = hooks._replace(after_job=release_connection)
     # Checking a password takes a third of a second of computing, by design.
     passwords = RankedPool(PASSWORDS, 1, max_wait=max_wait, keeps_thread=False, hooks=hooks)
     passwords.rank = attempts.number
     return {
         "reads": kept("reads", threads, spare=threads),
         "writes": kept("writes", threads, spare=threads),
-        "calls": long("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
+        "calls": CallPool(
+            "model calls",
+            CALL_THREADS,
+            max_wait=max_wait,
+            keeps_thread=False,
+            hooks=hooks,
+            spare=SPARE_CALL_THREADS,
+            spacing=CALL_SPACING,
+        ),
         PASSWORDS: passwords,
         KNOWN_DEVICES: ending(KNOWN_DEVICES, 1),
         KEYS: ending(KEYS, 1),
         # They respond even while all threads wait for the database.
         "checks": ending("health checks", 4),
-        "transfers": long("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
+        "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS, hooks=long),
     }

@@ -15,12 +15,6 @@ def close_connection() -> None:
     connection.close()
 
 
-def release_connection() -> None:
-    """Closes this thread's connection to PostgreSQL, which limits their number. The next query opens one."""
-    if connection.vendor == "postgresql":
-        connection.close()
-
-
 def renew_connection() -> None:
     """Reconnects to SQLite, so that the next request need not connect.
 

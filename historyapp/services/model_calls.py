@@ -8,8 +8,6 @@ from math import ceil
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from historyapp.core.budget import meter_for
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
@@ -26,6 +24,7 @@ from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.models.large_reads import end_large_read
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
+from historyapp.services.connections import release_connection
 from historyapp.services.contexts import BuiltContext, RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
@@ -121,7 +120,7 @@ class ModelCall:
         self._started = time.monotonic()
         try:
             self._reserve()
-            _release_connection()
+            release_connection()
             end_large_read()
             retries = replace(RETRIES, on_retry=self._retry)
             with closing(call_model(self._request, retries=retries)) as deltas:
@@ -129,7 +128,7 @@ class ModelCall:
                     if not isinstance(delta, SilentDelta):
                         if self._snapshot is None:
                             self._snapshot = record_snapshot(self._served)
-                            _release_connection()
+                            release_connection()
                         self._builder.add(delta)
                     yield delta
             self._append(on_append)
@@ -143,6 +142,7 @@ class ModelCall:
             raise
         finally:
             self._reservation.settle(None)  # for a call that was cancelled or failed in another way
+            release_connection()  # the client may read the rest slowly
 
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
@@ -156,7 +156,7 @@ class ModelCall:
 
     def _retry(self, failure: ModelCallError, wait: float) -> None:
         self._reservation.retry(failure, wait)
-        _release_connection()
+        release_connection()
 
     def _append(self, on_append: Callable[[RecordedCompletion], None]) -> None:
         assert self._snapshot is not None
@@ -203,14 +203,6 @@ class ModelCall:
             with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
                 append(self._session.project, self._session.pk, [draft])
             count_model_calls("call", self._provider.name, 1, None, failed=1)
-
-
-def _release_connection() -> None:
-    """Closes this thread's connection before it waits for a provider, because PostgreSQL limits the number of
-    connections. The next query opens a new one.
-    """
-    if connection.vendor == "postgresql" and not connection.in_atomic_block:
-        connection.close()
 
 
 def _prefixed_model(session: Session, request: ModelCallRequest) -> str:

@@ -7,12 +7,11 @@ the reserved maximum counts, because the call may have been billed.
 
 import logging
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError
 from django.db.models import F
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -325,13 +324,3 @@ def _cap_reached(detail: str, cap: SpendingCounter, **fields: str) -> CapReached
         ends_at=cap.ends_at.isoformat().replace("+00:00", "Z"),
         **fields,
     )
-
-
-@contextmanager
-def short_connection() -> Generator[None]:
-    """Closes this thread's connection at the end. A pool thread would keep it open forever."""
-    try:
-        yield
-    finally:
-        if not connection.in_atomic_block:
-            connection.close()

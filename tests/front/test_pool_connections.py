@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from historyapp.front import pools
 from historyapp.front.all_pools import make_pools
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.pools import Client
+from historyapp.services.connections import OWN_PLACES
 from historyapp.wire.problems import ServerUnavailable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,3 +73,37 @@ def test_a_thread_that_ends_closes_its_connection(
 def test_threads_for_long_requests_close_their_connection_after_each(pool: str) -> None:
     used = _connections_of(pool, 2, until_ended=False)
     assert [wrapper.connection for wrapper in used] == [None, None]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite limits no connections")
+def test_model_calls_of_a_project_use_few_connections_and_others_do_not_wait_for_them() -> None:
+    """Hundreds of model calls may begin together, and wait for the rows of their spending caps."""
+    release, numbers, other_connected = threading.Event(), list[int](), threading.Event()
+    open_now, lock = Counter[Client](), threading.Lock()
+    ours, theirs = Client(b"key", b"ours"), Client(b"other key", b"theirs")
+
+    def call(client: Client, _: float) -> None:
+        connection.ensure_connection()
+        with lock:
+            open_now[client] += 1
+            numbers.append(open_now[ours])
+        if client == theirs:
+            other_connected.set()
+        assert release.wait(20)
+        with lock:
+            open_now[client] -= 1
+
+    async def run() -> None:
+        pool = make_pools(4, 5, PasswordAttempts())["calls"]
+        for client in (*[ours] * 12, theirs):
+            pool.submit(client, partial(call, client), _never)
+        while not (other_connected.is_set() and open_now[ours] >= OWN_PLACES):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        release.set()
+        while pool.is_busy:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert len(numbers) == 13, "all get their turn"
+    assert max(numbers) == OWN_PLACES

@@ -12,8 +12,9 @@ from historyapp.llm.deltas import TextDelta
 from historyapp.llm.errors import LimitReached, ModelCallError, ProviderUnreachable, TimedOut
 from historyapp.models import Project, Session, SpendingCounter, SpendingReservation
 from historyapp.services.caps import project_caps, set_caps
+from historyapp.services.connections import short_connection
 from historyapp.services.prices import price_list
-from historyapp.services.reservations import Reservation, reserve, short_connection
+from historyapp.services.reservations import Reservation, reserve
 from historyapp.services.sessions import create_session
 from historyapp.services.spending import Payer
 from historyapp.wire.problems import CapReached

@@ -25,11 +25,13 @@ from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.calls import CallThreads
 from historyapp.services.compression.jobs import TOO_LONG, Job, errors_not_repeated, read_jobs
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
 from historyapp.services.compression.writers import InlineWriter, Writer
+from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import ServerUnavailable
@@ -43,8 +45,6 @@ WRITE_PAUSE = 2
 """Seconds without writing after each second of writing."""
 BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
-CANCEL_CHECK_SECONDS = 1.0
-"""A worker notices within this many seconds that its run was cancelled."""
 STORE_SECONDS, STORE_PAUSE = 120.0, 1.0
 """How long a worker tries to store results that are paid for, and how long it waits after each attempt."""
 PAGE_SIZE = 500
@@ -121,7 +121,7 @@ class _RunWorker:
             while True:
                 self._start_jobs()
                 if not self._running and not self._paused:
-                    time.sleep(max(0, self._next_write - time.monotonic()))
+                    self._sleep(self._next_write - time.monotonic())
                 enough = self._summariser.calls_model and len(self._results) >= self._max_running
                 if enough or time.monotonic() >= self._next_write:  # paid results are stored soon
                     self._write()
@@ -133,6 +133,7 @@ class _RunWorker:
                 elif not finish_run(self._run.pk) or self._should_stop():
                     return
         finally:
+            ACTIVE_RUNS.forget(self._run.pk)
             release(self._owner)
 
     def _start_jobs(self) -> None:
@@ -209,15 +210,22 @@ class _RunWorker:
         pause = self._next_write - time.monotonic() if self._results else CANCEL_CHECK_SECONDS
         pause = max(0, min(pause, settings.PLAYHEAD_CLAIM_SECONDS / 3))
         if not self._running:
-            time.sleep(pause)
+            self._sleep(pause)
+        elif self._summariser.calls_model:
+            release_connection()  # because PostgreSQL limits their number
         for future in wait(self._running, pause, FIRST_COMPLETED).done:
             jobs, results = self._running.pop(future), future.result()
             self._results += results
             made = {result.item for result in results}
             self._claimed.extendleft(job for job in reversed(jobs) if job.item.pk not in made)
-        self._ended = not CompressionRun.objects.active().filter(pk=self._run.pk).exists()
+        self._ended = not ACTIVE_RUNS.contains(self._run.pk)
         if self._ended or self._should_stop():
             self._release_waiting()
+
+    def _sleep(self, seconds: float) -> None:
+        if self._summariser.calls_model and seconds > 0:
+            release_connection()
+        time.sleep(max(0, seconds))
 
     def _release_waiting(self) -> None:
         """Releases the items whose summaries have not begun, so that others can take them at once.

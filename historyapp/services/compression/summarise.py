@@ -42,8 +42,9 @@ from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression.calls import sleep
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.compression.writers import SummaryTookTooLong, Writer, WriterFault
+from historyapp.services.connections import short_connection
 from historyapp.services.prices import price_list
-from historyapp.services.reservations import Reservation, reserve, short_connection
+from historyapp.services.reservations import Reservation, reserve
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached, SpendForbidden
@@ -208,7 +209,7 @@ class MeteredModel:
             deltas = call_model(request, limits=LIMITS, retries=retries)
             completion = collect(reservation.watch(deltas))
         except Exception as error:
-            with short_connection():
+            with short_connection(("calls", reservation.payer.project_id)):
                 reservation.fail(error)
             if isinstance(error, (ModelCallError, ValueError, Invalid)):
                 self._add_usage(Usage())  # providers do not report the usage of a failed model call
@@ -218,7 +219,7 @@ class MeteredModel:
         usage = completion.tokens if completion.usage else counted
         self._add_usage(usage)
         if self._price is not None:
-            with short_connection():
+            with short_connection(("calls", reservation.payer.project_id)):
                 reservation.settle(self._price.cost(usage))
         reason = completion.finished.reason
         if reason == "refusal":
@@ -233,7 +234,7 @@ class MeteredModel:
         if self._payer is None:
             return Reservation(Payer(UUID(int=0), UUID(int=0)), self._model)
         schema_tokens = count_tokens(dump_json(prompt.answer_schema)) if prompt.answer_schema else 0
-        with short_connection():
+        with short_connection(("calls", self._payer.project_id)):
             return reserve(
                 self._payer, self._model, prompt_tokens + schema_tokens + 100, prompt.max_output_tokens
             )
@@ -251,7 +252,7 @@ class MeteredModel:
 def _before_retry(model: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
     """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
     necessary."""
-    with short_connection():
+    with short_connection(("calls", reservation.payer.project_id)):
         reservation.retry(failure, wait)
     if isinstance(failure, LimitReached):  # a provider's limit for a model applies to all calls with its key
         until = time.time() + min(wait, MAX_PAUSE)

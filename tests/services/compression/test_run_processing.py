@@ -1,5 +1,6 @@
 """How a worker processes a run: cancellation, a silent provider, a deleted run, other workers."""
 
+import concurrent.futures
 import threading
 import time
 from typing import Any
@@ -8,8 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 from django.conf import settings
 from django.db import DataError, InterfaceError, OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import CompressionRun, Project, Summary
+from historyapp.services.compression import active_runs
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan, process_run
@@ -253,3 +256,41 @@ def test_a_run_gives_up_if_the_database_stays_locked(
     with pytest.raises(OperationalError):
         process_run(run.pk)
     assert CompressionRun.objects.get(pk=run.pk).active
+
+
+@pytest.mark.skipif("config.getoption('database') != 'postgres'", reason="SQLite limits no connections")
+def test_a_run_that_waits_for_a_model_has_no_connection(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(20).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
+    connected: list[bool] = []
+
+    def wait(*arguments: Any) -> Any:
+        connected.append(connection.connection is not None)
+        return concurrent.futures.wait(*arguments)
+
+    loopback.default = lambda _: Answer(text="Read it.", pause=0.2)
+    monkeypatch.setattr(run_module, "wait", wait)
+    process_run(run.pk)
+    assert CompressionRun.objects.get(pk=run.pk).state == "succeeded"
+    assert set(connected) == {False}
+
+
+def test_waiting_runs_of_a_process_share_one_check_whether_they_were_cancelled(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(active_runs, "CANCEL_CHECK_SECONDS", 60)
+    request = RunRequest(strategy="simple_extract")
+    ours, theirs = (start_run(project, record(6).pk, request).run for _ in range(2))
+    active = active_runs.ActiveRuns()
+    assert active.contains(ours.pk)
+    assert active.contains(theirs.pk), "a run that is new is read at once"
+    with CaptureQueriesContext(connection) as queries:
+        assert all(active.contains(run.pk) for run in (ours, theirs))
+    assert not queries
+    cancel_run(ours)
+    monkeypatch.setattr(active, "_next_check", 0)
+    with CaptureQueriesContext(connection) as queries:
+        assert not active.contains(ours.pk)
+        assert active.contains(theirs.pk)
+    assert len(queries) == 1

@@ -7,10 +7,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from historyapp import tasks
-from historyapp.models import Project, QueuedMessage, Webhook
+from historyapp.models import Project, QueuedMessage, Webhook, WebhookDelivery
+from historyapp.services.sessions import create_session
+from historyapp.services.webhooks import delivery
+from historyapp.services.webhooks.sending import Attempt
 from historyapp.tasks import MAX_SENDERS, PROJECT_SENDERS, SHARED_SENDERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,11 +32,11 @@ def test_slow_targets_of_a_project_do_not_delay_other_projects(monkeypatch: pyte
 
     monkeypatch.setattr("historyapp.services.webhooks.delivery.process_webhook", process)
     with ThreadPoolExecutor(8) as senders:
-        turns = [senders.submit(tasks._send_webhook, webhook.pk) for webhook in webhooks]
+        turns = [senders.submit(tasks._send_webhook, webhook.pk, slow.pk) for webhook in webhooks]
         try:
             quick = Webhook.objects.create(project=other, url="https://b.example")
             project_of[quick.pk] = other.pk
-            senders.submit(tasks._send_webhook, quick.pk).result(20)
+            senders.submit(tasks._send_webhook, quick.pk, other.pk).result(20)
             returned = as_completed(turns, timeout=20)
             for _ in range(len(webhooks) - PROJECT_SENDERS):
                 next(returned)
@@ -40,7 +44,7 @@ def test_slow_targets_of_a_project_do_not_delay_other_projects(monkeypatch: pyte
         finally:
             release.set()
     assert all(turn.exception() is None for turn in turns)
-    tasks._send_webhook(webhooks[-1].pk)
+    tasks._send_webhook(webhooks[-1].pk, slow.pk)
     assert started[slow.pk] == PROJECT_SENDERS + 1, "its turn comes when another one has ended"
 
 
@@ -80,3 +84,24 @@ def test_the_clock_lets_threads_send_due_webhooks_without_messages(monkeypatch: 
     finally:
         release.set()
     assert ended.acquire(timeout=30)
+
+
+@pytest.mark.skipif("config.getoption('database') != 'postgres'", reason="SQLite limits no connections")
+def test_a_sender_has_no_connection_while_it_waits_for_a_slow_target(
+    project: Project, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL limits the number of connections, and a target may take ten seconds."""
+    for _ in range(4):
+        create_session(project)
+    connected: list[bool] = []
+    milliseconds = iter([500, 10, 500, 10])
+
+    def send(*arguments: object) -> Attempt:
+        connected.append(connection.connection is not None)
+        return Attempt(status=200, error="", milliseconds=next(milliseconds))
+
+    monkeypatch.setattr(delivery, "send", send)
+    tasks._send_webhook(webhook.pk, project.pk)
+    assert connected == [False, False, True, False], "it is kept after a target has responded quickly"
+    assert WebhookDelivery.objects.filter(state="succeeded").count() == 4
+    connection.close()

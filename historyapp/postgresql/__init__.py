@@ -1,0 +1,1 @@
+"""A database backend of Django, see :mod:`historyapp.postgresql.base`."""

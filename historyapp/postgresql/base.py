@@ -1,0 +1,33 @@
+"""Django's backend for PostgreSQL, with a limit for the connections of long work."""
+
+from collections.abc import Hashable
+from typing import Any
+
+from django.db.backends.postgresql import base
+
+from historyapp.services.connections import give_place_back, take_place
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A thread's connection. See :mod:`historyapp.services.connections`."""
+
+    _place: Hashable | None = None
+    """The owner of the place that the connection takes."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        self._place = take_place()
+        try:
+            return super().get_new_connection(conn_params)
+        except BaseException:
+            self._give_back()
+            raise
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]  # the stubs do not know it
+        finally:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        place, self._place = self._place, None
+        give_place_back(place)
