@@ -21,6 +21,7 @@ from historyapp.models import Session, ShareLink, StepNote
 from historyapp.models.history import History
 from historyapp.models.landmarks import has_later_failure
 from historyapp.models.relatives import Relatives, relatives_of
+from historyapp.models.samples import count_steps
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MAX_CHARACTERS
 from historyapp.models.turns import steps_of_turn
@@ -121,6 +122,11 @@ class Location:
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
 
     @cached_property
+    def shared_steps(self) -> int:
+        """The number of steps that a fork shares with its parent; 0 for other sessions."""
+        return count_steps(self.session.shared_lineage)
+
+    @cached_property
     def relatives(self) -> Relatives:
         """The newest forks and sub-agents of the session. A share link leads to none."""
         return Relatives([], []) if self.is_shared else relatives_of(self.session)
@@ -179,7 +185,8 @@ class Location:
 
 
 def find_location(request: PersonRequest, session_id: UUID, step: int | None = None) -> Location:
-    """The location at ``step`` (argument or address) and ``as_of``; by default the first step.
+    """The location at ``step`` (argument or address) and ``as_of``; by default the first step, or the first
+    step after the fork point.
 
     Raises:
         NotFound: when the person cannot see the session or it has no such step; -1 is the newest.
@@ -194,7 +201,10 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
         step = read_number(request.GET, "step")
     if step in (None, 0, -1) and not history.steps:
         return Location(history, 0, filter, timeline, find)
-    return Location(history, history.resolve(1 if step is None else step), filter, timeline, find)
+    location = Location(history, history.resolve(1 if step is None else step), filter, timeline, find)
+    if step is None and location.session.forked_from_id is not None:
+        return replace(location, step=min(location.shared_steps + 1, location.steps))
+    return location
 
 
 def find_history(request: PersonRequest, session_id: UUID) -> History:

@@ -7,9 +7,7 @@ from dashboard.access import PersonRequest
 from dashboard.location import Location, page_context
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
-from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of, tokens_of
-from historyapp.models import Entry
 from historyapp.services.prices import price_list
 
 MAX_TITLE = 300
@@ -65,6 +63,5 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
         "max_title": MAX_TITLE,
     }
     if session.forked_from_id is not None:
-        forked_at = Entry.objects.live(session.lineage(session.fork_position), newest_first=True, limit=1)
-        context["fork_step"] = next((Totals.load(entry.totals).steps for entry in forked_at), 0)
+        context["fork_step"] = location.shared_steps
     return context

@@ -1,6 +1,6 @@
 """The rows of the step list: a window of all steps, or of those that match a filter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.location import Location
 from dashboard.step_list.subagents import SubagentRow, subagents_in
@@ -175,6 +175,12 @@ class _Matches:
     rows: list[Episode]
     boundary: int | None
     """Steps beyond this one have not been searched; None: all have been."""
+
+
+def at_first_match(location: Location) -> Location:
+    """The location at the first step that its filter shows, or unchanged if no step is found."""
+    found = _search(location).find(1).rows
+    return replace(location, step=found[0].number) if found else location
 
 
 def matches_around(location: Location, step: int) -> FilteredRows:

@@ -18,7 +18,6 @@ from dashboard.templatetags.playhead import short_figure
 from dashboard.timeline.bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
 from historyapp.models.relatives import steps_before
-from historyapp.models.samples import count_steps
 from historyapp.models.takes import Take
 
 MarkKind = Literal["input", "bookmark", "compaction", "rewind", "fork", "agent"]
@@ -152,7 +151,7 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
             label = f"Fork after step {step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
             yield from _fork(bars, step, label, reverse("session", args=[fork.pk]))
     if location.session.forked_from_id is not None and not location.is_shared:
-        step = count_steps(location.session.shared_lineage)
+        step = location.shared_steps
         href = reverse("session", args=[location.session.forked_from_id])
         yield from _fork(bars, step, f"Forked from another session after step {step:,}", href)
 

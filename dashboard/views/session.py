@@ -24,6 +24,7 @@ from dashboard.step_list.chips import active_chips, quick_chips
 from dashboard.step_list.filter import read_filter
 from dashboard.step_list.rows import (
     AROUND,
+    at_first_match,
     before_turn,
     beyond_turn,
     mark_notes,
@@ -53,6 +54,8 @@ from historyapp.services.sessions import change_session
 @require_safe
 def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
+    if location.filter.query and read_number(request.GET, "step") is None:
+        location = at_first_match(location)
     history, step = location.history, location.step
     cut_off = takes(history)
     found_text = find_in(location, _searched_to(request))

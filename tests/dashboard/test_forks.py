@@ -7,7 +7,9 @@ from django.urls import reverse
 
 from historyapp.models import Project, Session
 from historyapp.models.history import History
+from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
+from tests.services.drafts import act, ok
 
 
 def forked(client: Client, session: Session, step: str, query: str = "") -> tuple[Session, str]:
@@ -21,6 +23,20 @@ def test_a_fork_shares_everything_up_to_the_step(alice: Client, session: Session
     assert child.forked_from == session
     assert History(child).steps == 3
     assert location == "step=3"
+
+
+def test_a_fork_opens_at_its_first_own_step(alice: Client, project: Project, session: Session) -> None:
+    child, _ = forked(alice, session, "3")
+
+    def opened(query: str = "") -> int:
+        step: int = alice.get(reverse("session", args=[child.pk]) + query).context["location"].step
+        return step
+
+    assert opened() == 3  # it has no step of its own yet
+    append(project, child.pk, [act("ls"), ok(), act("pwd"), ok()])
+    assert opened() == 4
+    assert opened("?as_of=3") == 1
+    assert opened("?step=1") == 1
 
 
 def test_a_take_can_be_forked(alice: Client, project: Project, session: Session) -> None:

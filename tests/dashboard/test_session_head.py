@@ -35,6 +35,14 @@ def test_a_page_of_settings_has_no_second_primary_button(alice: Client, session:
     assert "Continue from here" not in page
 
 
+def test_pages_without_a_step_continue_and_fork_after_the_newest_step(
+    alice: Client, session: Session
+) -> None:
+    page = html(alice.get(reverse("overview", args=[session.pk])))
+    assert f'href="{reverse("continue", args=[session.pk])}?step=-1" data-dialog>Continue…</a>' in page
+    assert '<input type="hidden" name="step" value="5" data-step-field>' in page
+
+
 def test_without_reported_usage_tokens_are_estimated_and_money_is_unknown(session: Session) -> None:
     figures = head_figures(newest_step(session))
     assert (figures.tokens, figures.tokens_label, figures.cost) == (session.tokens, "tokens", 0)

@@ -52,7 +52,17 @@ def test_the_list_has_only_matching_steps(
 
 def test_the_number_of_errors_in_the_head_links_to_them(alice: Client, session: Session) -> None:
     head = html(alice.get(f"/sessions/{session.pk}?step=2")).partition('id="rows"')[0]
-    assert '?step=2&amp;status=error"><b>1</b> error</a>' in " ".join(head.split())
+    assert '?status=error"><b>1</b> error</a>' in " ".join(head.split())
+
+
+@pytest.mark.parametrize(
+    ("query", "step"),
+    [("status=error", 3), ("text=not%20found", 3), ("status=in_flight", 1), ("kind=read&step=2", 2)],
+)
+def test_a_filter_without_a_step_opens_the_first_step_that_it_shows(
+    alice: Client, session: Session, query: str, step: int
+) -> None:
+    assert alice.get(f"/sessions/{session.pk}?{query}").context["location"].step == step
 
 
 def test_likely_failures_are_listed_separately_and_marked_with_their_line(
@@ -64,7 +74,7 @@ def test_likely_failures_are_listed_separately_and_marked_with_their_line(
     assert listed(alice.get(f"/sessions/{session.pk}?status=error")) == []
     page = alice.get(f"/sessions/{session.pk}?status=likely_failed&step=3")
     head = html(page).partition('id="rows"')[0]
-    assert '?step=3&amp;status=likely_failed"><b>1</b> likely failed</a>' in head, "counted apart from errors"
+    assert '?status=likely_failed"><b>1</b> likely failed</a>' in head, "counted apart from errors"
     assert '&amp;status=error"' not in head, "without errors there is no link to them"
     assert listed(page) == [3]
     assert '<option value="likely_failed" selected>likely failed</option>' in html(page)
