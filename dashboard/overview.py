@@ -6,11 +6,14 @@ from datetime import timedelta
 from functools import cached_property
 from itertools import accumulate, groupby
 
+from django.urls import reverse
+
 from dashboard.location import Location
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes
+from historyapp.services.ledger import ledger_of
 from historyapp.services.overview import RunOverview
 
 SHOWN = 12
@@ -180,6 +183,25 @@ class OverviewPage:
             ("output", "share-output", usage.output, "#dearest"),
         )
         return shares(parts)
+
+    @cached_property
+    def costs(self) -> list[Share]:
+        """The cost of each kind of token, in millionths of a dollar; empty unless all of it is priced."""
+        if self.overview.money.source != "priced":
+            return []
+        costs, location = ledger_of(self.location.history).costs, self.location
+        address = f"{reverse('ledger', args=[location.session.pk])}?step=1{location.as_of_parameter}"
+        parts = (
+            ("read from cache", "share-cached", round(costs.cache_read), address),
+            ("written to cache", "share-written", round(costs.cache_write), address),
+            ("uncached input", "share-uncached", round(costs.uncached), address),
+            ("output", "share-output", round(costs.output), address),
+        )
+        return shares(parts)
+
+    @property
+    def edited_files(self) -> int:
+        return sum(file.edits > 0 for _, file in self.overview.files)
 
     @property
     def usage_is_incomplete(self) -> bool:

@@ -34,13 +34,21 @@ SOURCES = {
 
 
 @register.simple_tag
-def step_links(location: Location, steps: Sequence[int], limit: int = 3) -> SafeString:
-    """The first steps as links; a dash if there are none."""
+def step_links(location: Location, steps: Sequence[int], limit: int = 3, more: str = "") -> SafeString:
+    """The first steps as links; a dash if there are none.
+
+    Args:
+        more: the address of the list of all of them.
+    """
     if not steps:
         return format_html('<span class="none">–</span>')
     pairs = [(location.address_of(step), f"{step:,}") for step in steps[:limit]]
     links = format_html_join(", ", '<a href="{}">{}</a>', pairs)
-    return format_html("{} …", links) if len(steps) > limit else links
+    if len(steps) <= limit:
+        return links
+    if not more:
+        return format_html("{} …", links)
+    return format_html('{}, <a href="{}" aria-label="all steps">…</a>', links, more)
 
 
 @register.simple_tag

@@ -1,5 +1,6 @@
 """The overview page of a session."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +33,7 @@ def test_the_page_shows_the_figures_of_the_run(alice: Client, session: Session) 
     words = text(page)
     for expected in ("Time", "Tokens", "Cost", "Size of the context", "Worth a look", "Tools", "Files"):
         assert expected in words
-    assert "First failure: read_file" in words
+    assert "First failure: read_file not found" in words
     assert "file-1.txt" in words
     assert f'href="/sessions/{session.pk}?step=3"' in html(page)
 
@@ -41,6 +42,29 @@ def test_a_file_links_to_the_steps_that_name_it(alice: Client, session: Session)
     link = f"/sessions/{session.pk}?step=1&file=file-1.txt"
     assert f'href="{link.replace("&", "&amp;")}"><bdi>file-1.txt' in html(alice.get(address(session)))
     assert text(alice.get(link)).count("read_file") > 0
+
+
+def test_a_file_of_many_edits_leads_to_all_of_them(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    edits = [act("edit_file", path="a.py", old_string="x", new_string="y") for _ in range(5)]
+    calls = [act("read_file", path="b.py"), *edits]
+    append(project, session.pk, [each for call in calls for each in (call, ok())])
+    page = alice.get(address(session))
+    assert "1 edited · 2 named in tool calls" in text(page)
+    link = re.search(r'href="([^"]+)" aria-label="all steps">…</a>', html(page))
+    assert link
+    assert link[1] == f"/sessions/{session.pk}?step=2&amp;file=a.py"
+
+
+def test_the_cost_is_split_by_kind_of_token(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    usage = {"input_tokens": 1_000_000, "cache_read_input_tokens": 2_000_000, "output_tokens": 100_000}
+    append(project, session.pk, [ask("go"), draft(ModelOutput(text="Done."), usage=usage)])
+    words = text(alice.get(address(session)))
+    assert "read from cache $1.00 written to cache $0 uncached input $5.00 output $2.50" in words
+    reported = create_session(project, names={"model": "claude-opus-4-5"})
+    append(project, reported.pk, [ask("go"), draft(ModelOutput(text="Done."), usage=usage, cost=4)])
+    assert "read from cache $" not in text(alice.get(address(reported)))
 
 
 def test_the_tables_say_what_they_leave_out(alice: Client, project: Project) -> None:
