@@ -66,6 +66,8 @@ class ComparedSide:
     letter: str
     address: str
     """The run as it is compared."""
+    role: str = ""
+    """``parent`` or ``fork``, if one run is a fork of the other."""
 
 
 class Candidate(NamedTuple):
@@ -85,9 +87,12 @@ def comparison_address(a: object, b: object, at: str = "") -> str:
     return f"{reverse('compare-runs')}?{urlencode(query)}"
 
 
-def side_of(run: ComparedRun, letter: str) -> ComparedSide:
-    location = Location(run.history, min(1, run.history.steps))
-    return ComparedSide(run, location, letter, f"{location.url}{location.as_of_query}")
+def side_of(run: ComparedRun, letter: str, other: ComparedRun) -> ComparedSide:
+    """One run of a comparison with ``other``."""
+    location, session = Location(run.history, min(1, run.history.steps)), run.history.session
+    role = "fork" if session.forked_from_id == other.history.session.pk else ""
+    role = "parent" if other.history.session.forked_from_id == session.pk else role
+    return ComparedSide(run, location, letter, f"{location.url}{location.as_of_query}", role)
 
 
 def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:

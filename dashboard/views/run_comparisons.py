@@ -94,7 +94,7 @@ def _compare_moment(request: PersonRequest, texts: list[str]) -> HttpResponse:
 
 
 def _sides(comparison: RunComparison) -> dict[str, object]:
-    sides = [side_of(run, letter) for run, letter in ((comparison.a, "A"), (comparison.b, "B"))]
+    sides = [side_of(comparison.a, "A", comparison.b), side_of(comparison.b, "B", comparison.a)]
     return {"comparison": comparison, "sides": sides, "side_a": sides[0], "side_b": sides[1]}
 
 

@@ -8,7 +8,7 @@ such bound: it takes cubic time if a step recurs.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 MAX_ALIGNED = 2_000
@@ -23,7 +23,10 @@ class Pair(NamedTuple):
 
 
 def align(a: Sequence[Sequence[Hashable]], b: Sequence[Sequence[Hashable]]) -> list[Pair]:
-    """Pairs all steps of both sides, in the order of both. Between two matches, steps of ``a`` come first.
+    """Pairs all steps of both sides, in the order of both.
+
+    Between two matches, the first step of each side comes first, so that the steps with which two runs part
+    are neighbours. Then come the other steps of ``a``, and then those of ``b``.
 
     Args:
         a: for each step its keys, the strongest first. All steps have the same number of keys.
@@ -49,9 +52,13 @@ def _aligned(
 ) -> list[Pair]:
     """Aligns a range of each side by the given keys."""
     if not range_a or not range_b or not keys:
-        return [*(Pair(index, None) for index in range_a), *(Pair(None, index) for index in range_b)]
+        only_a, only_b = [Pair(index, None) for index in range_a], [Pair(None, index) for index in range_b]
+        return [*only_a[:1], *only_b[:1], *only_a[1:], *only_b[1:]]
     key, *weaker = keys
-    matches = common_subsequence([a[index][key] for index in range_a], [b[index][key] for index in range_b])
+    values_a, values_b = [a[index][key] for index in range_a], [b[index][key] for index in range_b]
+    matches = common_subsequence(values_a, values_b)
+    if key:  # steps that are only similar: the first of several comes nearest after the divergence
+        matches = list(_earliest(matches, values_a, values_b))
     pairs: list[Pair] = []
     next_a, next_b = 0, 0
     for match_a, match_b in [*matches, (len(range_a), len(range_b))]:
@@ -60,6 +67,17 @@ def _aligned(
             pairs.append(Pair(range_a[match_a], range_b[match_b]))
         next_a, next_b = match_a + 1, match_b + 1
     return pairs
+
+
+def _earliest(
+    matches: Iterable[tuple[int, int]], a: Sequence[Hashable], b: Sequence[Hashable]
+) -> Iterator[tuple[int, int]]:
+    """The matches, each moved to the first equal values after the match before it."""
+    next_a, next_b = 0, 0
+    for match_a, _ in matches:
+        first_a, first_b = a.index(a[match_a], next_a), b.index(a[match_a], next_b)
+        yield first_a, first_b
+        next_a, next_b = first_a + 1, first_b + 1
 
 
 def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:

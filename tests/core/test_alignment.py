@@ -47,6 +47,19 @@ def test_a_weaker_key_pairs_steps_that_the_first_key_leaves() -> None:
     assert align(a, b) == [(0, 0), (1, 1), (None, 2), (2, 3)]
 
 
+def test_similar_steps_are_paired_with_the_first_of_several() -> None:
+    a = [["run 1", "run"], ["read 2", "read"], ["run 3", "run"], ["run 4", "run"]]
+    assert align(a, [["run x", "run"]]) == [(0, 0), (1, None), (2, None), (3, None)]
+    assert align(a, [["run 4", "run"]]) == [(0, None), (1, None), (2, None), (3, 0)]  # the same call
+
+
+def test_the_first_steps_after_a_divergence_are_neighbours() -> None:
+    a = [[f"read {number}"] for number in range(4)]
+    assert align(a, [["write x"], ["write y"]]) == [
+        (0, None), (None, 0), (1, None), (2, None), (3, None), (None, 1),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("values", [lambda n: "x", lambda n: n % 2, lambda n: n * n % 7])
 def test_repeated_steps_take_no_more_time(values: object) -> None:
     assert callable(values)

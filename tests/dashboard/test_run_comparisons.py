@@ -44,6 +44,8 @@ def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     assert "The first difference" in page
     assert "result, status" in page
     assert "only A" in page
+    assert "A · parent B · fork" in page
+    assert "After the common part: 0 equal" in page
 
 
 def test_totals_are_shown_for_the_runs_and_for_the_part_after_the_shared_steps(
