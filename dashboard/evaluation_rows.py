@@ -14,6 +14,15 @@ HEIGHT = 24
 _RECALL, _GROUNDED = 8, 17
 """The heights of its two lines."""
 
+POLICY_WORDS = {
+    "budgeted": "the best mix: inputs, notes on older steps, newer steps as messages",
+    "episodic": "the newest steps as messages, older ones as one message, every input",
+    "sliding_window": "the newest steps in full, before them the summaries of older ones",
+    "live": "every step in full, the newest first, until the budget is full",
+    "masked": "as live, with one line in place of each older result",
+}
+"""What each policy chooses."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:

@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, current_project, find_session, projects, signed_in
-from dashboard.evaluation_rows import choice_rows, session_rows, shown_choice
+from dashboard.evaluation_rows import POLICY_WORDS, choice_rows, session_rows, shown_choice
 from historyapp import enqueue
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.evaluation.figures import Choice, cautions
@@ -49,7 +49,7 @@ def new_evaluation(request: PersonRequest) -> HttpResponse:
     context = {
         "sessions": sessions,
         "titled": list(own_sessions),
-        "policies": [(name, name in chosen) for name in POLICIES],
+        "policies": [(name, POLICY_WORDS.get(name, ""), name in chosen) for name in POLICIES],
         "budgets": request.POST.get("budgets") or ", ".join(map(str, DEFAULT_BUDGETS)),
         "model": request.POST.get("model", ""),
         "error": error,

@@ -105,7 +105,7 @@ def _print_sessions(console: Console, reports: Sequence[FileReport]) -> None:
     sessions = list(dict.fromkeys(session.id for report in reports for session in report.sessions))
     address = settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME)
     for id in sessions[:FIRST_SESSIONS]:
-        line = f"Open {address}{reverse('session', args=[id])}" if address else f"Session {id}"
+        line = f"Open {address}{reverse('overview', args=[id])}" if address else f"Session {id}"
         console.print(line, soft_wrap=True, highlight=False)
     if (more := len(sessions) - FIRST_SESSIONS) > 0:
         console.print(f"and {plural(more, 'more session')}")

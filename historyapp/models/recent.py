@@ -41,7 +41,7 @@ class RecentFailure(NamedTuple):
 def active_sessions(project: UUID) -> list[Session]:
     """Live sessions with an entry of the last minutes or an open call of the last day, newest first."""
     now = timezone.now()
-    columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at")
+    columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at", "forked_from")
     live = Session.objects.filter(project=project, status=Session.Status.LIVE).newest_first().only(*columns)
     recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MAX_ACTIVE])
     quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - ACTIVE_WITHIN)

@@ -6,11 +6,14 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import ConsoleMessage, Page, expect
 
+from historyapp.evaluators import work_on_evaluations
 from historyapp.models import Project, Session
+from historyapp.services.evaluations.start import EvaluationRequest, start_evaluation
 from historyapp.services.rewinds import fork
 from tests.browser.test_every_page import OPTIONS
 from tests.browser.visits import page_of, panel, record_session
 from tests.examples import thorough
+from tests.services.evaluations.lookups import record_lookups
 
 VIOLATIONS = """async (options) => (await axe.run(document, options)).violations
     .map(({ id, nodes }) => [id, nodes.map((node) => node.html.slice(0, 100))])"""
@@ -96,6 +99,35 @@ def test_late_parts_keep_the_rules_of_axe(page: Page, project: Project, scheme: 
             faults[act.__name__] = violations
     assert faults == {}
     assert complaints == []
+
+
+def open_filter(page: Page) -> None:
+    page.get_by_text("Steps", exact=True).first.click()
+    page.get_by_title("Filter steps").click()
+    expect(page.get_by_role("button", name="Filter", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["dark", thorough("light")])
+def test_narrow_pages_keep_the_rules_of_axe(page: Page, project: Project, scheme: str) -> None:
+    sessions, policies = [record_lookups(project).pk], ["live", "budgeted"]
+    evaluation = start_evaluation(project, EvaluationRequest(sessions, [300, 2000], policies))
+    work_on_evaluations()
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": 360, "height": 780})
+    states = [
+        (page_of(record_session(project, 12), "?step=3"), open_filter),
+        ("/evaluations", wait),
+        (f"/evaluations/{evaluation.pk}", wait),
+        (f"/compare?a={record_session(project, 4).pk}&b={record_session(project, 5).pk}", wait),
+    ]
+    faults = {}
+    for path, act in states:
+        page.goto(path)
+        act(page)
+        page.evaluate(AXE_SCRIPT)
+        if violations := page.evaluate(VIOLATIONS, OPTIONS):
+            faults[path] = violations
+    assert faults == {}
 
 
 def _note(complaints: list[str], message: ConsoleMessage) -> None:

@@ -84,7 +84,7 @@ def test_the_command_prints_the_address_of_the_session(
     assert f"\nSession {Session.objects.get().pk}\n" in out
     with announced(tmp_path, "http://127.0.0.1:9000"):
         again = run("import", transcript).out
-    assert f"\nOpen http://127.0.0.1:9000/sessions/{Session.objects.get().pk}\n" in again
+    assert f"\nOpen http://127.0.0.1:9000/sessions/{Session.objects.get().pk}/overview\n" in again
     assert "Open" not in run("import", "--dry-run", transcript).out
 
 

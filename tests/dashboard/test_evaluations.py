@@ -1,5 +1,6 @@
 """Pages of evaluations: starting one from the list, its progress, its results, and using them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ def test_the_list_links_to_the_form(alice: Client, sessions: list[Session]) -> N
     assert "2 sessions" in form
     assert form.count('name="policy"') == form.count(" checked>") == 5
     assert 'value="2000, 8000"' in form
+    words = " ".join(re.sub("<[^>]*>", " ", form).split())
+    assert "masked as live, with one line in place of each older result" in words
     assert not Evaluation.objects.exists()
 
 

@@ -42,7 +42,7 @@ def test_an_uploaded_transcript_becomes_a_session_of_the_project(alice: Client, 
     page = upload(alice, chat())
     session = Session.objects.get(project=project)
     assert session.steps == 2
-    assert f'href="{reverse("session", args=[session.pk])}"' in page
+    assert f'href="{reverse("overview", args=[session.pk])}"' in page
 
 
 def test_importing_again_adds_nothing(alice: Client, project: Project) -> None:

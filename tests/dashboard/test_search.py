@@ -36,6 +36,12 @@ def test_a_result_links_to_its_step_and_marks_the_match(alice: Client, searched_
     assert 'value="zebra"' in shown
 
 
+def test_the_results_say_their_number_and_rename_the_page(alice: Client, searched_session: Session) -> None:
+    assert "1 step " in text(alice.get("/search?q=zebra"))
+    part = html(alice.get("/search?q=zebra", headers={"hx-request": "true"}))
+    assert part.startswith("<title>zebra · Search · Playhead</title>")
+
+
 def test_words_that_no_step_has_together_are_found_in_different_steps(
     alice: Client, searched_session: Session
 ) -> None:

@@ -150,9 +150,13 @@ def test_running_agents_are_shown_above_the_list(alice: Client, project: Project
         session = create_session(project, names={"title": title})
         append(project, session.pk, [EntryDraft(draft, now - age)])
     change_session(project, Session.objects.get(title="closed").pk, {"status": "finished"})
+    typing = Session.objects.get(title="typing")
+    fork(project, typing.pk)
     page = html(alice.get("/"))
     at_work = page[page.index('class="at-work"') : page.index('class="list-head"')]
     assert re.findall(r"<bdi>(typing|waiting|forgotten|quiet|closed)</bdi>", at_work) == ["typing", "waiting"]
+    assert at_work.count('<span class="tag">fork</span>') == 1
+    assert f'href="/sessions/{typing.pk}?step=-1"' in at_work
     assert "step 1 is running: <bdi>pytest()</bdi>" in at_work
 
 
