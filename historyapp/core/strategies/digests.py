@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from historyapp.core.quoting import DATA_NOTE
 from historyapp.core.strategies.base import Resources, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.prompts import complete_checked, plain_answer, quote_texts
-from historyapp.core.strategies.shortening import shorten
+from historyapp.core.strategies.shortening import clip, shorten
 from historyapp.core.strategies.user_words import compose_summary, split_words
 
 _OUTPUT = 4_000  # tokens
@@ -30,6 +30,16 @@ def write_digest(texts: Sequence[str], resources: Resources) -> SummaryDraft:
     words = dict.fromkeys(word for words, _ in parts for word in words)
     bodies = [body.strip() for _, body in parts if body.strip()]
     return compose_summary(list(words), resources.max_length, lambda room: _body(bodies, resources, room))
+
+
+def clip_summary(text: str, room: int) -> str:
+    """The beginning and the end of a summary in at most ``room`` characters. The user's words at its
+    beginning stay whole if they fit."""
+    if len(text) <= room:
+        return text
+    beginning = text[:room]
+    quoted = room - len(split_words(beginning)[1])
+    return text[:quoted] + clip(text[quoted:], room - quoted) if 0 < quoted < room else clip(text, room)
 
 
 def numbered(text: str, step: int) -> str:

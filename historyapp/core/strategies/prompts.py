@@ -9,7 +9,7 @@ from historyapp.core.chunking import Segmentation, summarise_long
 from historyapp.core.quoting import DATA_NOTE, has_tag, quoted
 from historyapp.core.rendering import long_form
 from historyapp.core.strategies.base import Material, NotSummarised, Resources, SummaryPrompt
-from historyapp.core.strategies.shortening import clip, shorten
+from historyapp.core.strategies.shortening import MAX_READ, clip, clip_longest, shorten
 from historyapp.core.strategies.user_words import user_words
 from historyapp.core.text import clean
 
@@ -64,10 +64,15 @@ def quote_steps(material: Material, resources: Resources, instruction: str) -> s
 def quote_texts(
     parts: list[tuple[str, str]], resources: Resources, instruction: str, context: list[str] | None = None
 ) -> str:
-    """Named texts after quoted ``context``, condensed to fit the window. Raises as :func:`quote_steps`."""
+    """Named texts after quoted ``context``, condensed to fit the window. Raises as :func:`quote_steps`.
+
+    Of the texts, :data:`MAX_READ` characters are read, or more if the window is larger.
+    """
     context = context or []
-    whole = "\n\n".join([*context, *(quoted(text, name) for name, text in parts)])
     room = room_for(resources, instruction)
+    texts = clip_longest([text for _, text in parts], max(MAX_READ, 4 * room))
+    parts = [(name, text) for (name, _), text in zip(parts, texts, strict=True)]
+    whole = "\n\n".join([*context, *(quoted(text, name) for name, text in parts)])
     # Counting takes time, so it is skipped if the length decides.
     if len(whole) <= room * 100 and (len(whole) * 4 <= room or resources.count(whole) <= room):
         return whole

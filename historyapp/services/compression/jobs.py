@@ -6,12 +6,15 @@ from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models.functions import Length
+
 from historyapp.core import entries as core
 from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.episodes import abandon, group_episodes
 from historyapp.core.json_memory import memory_of
+from historyapp.core.policies.clipping import fair_share
 from historyapp.core.strategies.base import NOT_REPEATED, Material
-from historyapp.core.strategies.digests import numbered
+from historyapp.core.strategies.digests import clip_summary, numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.entries import spans_between
 from historyapp.models.episodes import Episode
@@ -25,6 +28,8 @@ TOO_LONG = (
     f"The texts to summarise have more than {MAX_BYTES:,} bytes, which is the maximum for one summary. "
     f"{NOT_REPEATED}"
 )
+MAX_DIGEST_CHARACTERS = 4_000_000
+"""The characters of a digest's summaries that are read. Writing it takes about 1.5 s of processor time."""
 MAX_RUNS = 100
 """The number of a session's newest runs in which :func:`errors_not_repeated` looks for items."""
 MAX_TASK_CHARACTERS = 2000
@@ -34,7 +39,7 @@ MAX_TASK_CHARACTERS = 2000
 class Job(NamedTuple):
     item: CompressionItem
     source: Material | list[str]
-    """Steps; for a digest, the texts of its summaries, oldest first."""
+    """Steps; for a digest, the texts of its summaries, oldest first, long ones clipped."""
 
 
 class ReadItems(NamedTuple):
@@ -86,17 +91,23 @@ def errors_not_repeated(run: CompressionRun) -> dict[tuple[int, int, int], str]:
 
 
 def read_parts(item: CompressionItem) -> _Source:
-    """The texts that a digest combines, read one at a time: an imported summary may have many MB."""
+    """The texts that a digest combines, read one at a time: an imported summary may have many MB.
+
+    If they have more than :data:`MAX_DIGEST_CHARACTERS`, the longest keep their beginning and their end.
+    """
     summaries = Summary.objects.filter(pk__in=item.parts).order_by("first_position", "level", "id")
+    lengths = dict(summaries.values_list("pk", Length("text")))
+    share = fair_share(list(lengths.values()), MAX_DIGEST_CHARACTERS)
     texts, size = list[str](), 0
-    for id in list(summaries.values_list("pk", flat=True)):
+    for id in lengths:
         for part in Summary.objects.filter(pk=id).defer("key_points"):
             size += memory_of(part.text)
             if size > MAX_BYTES:
                 return _Source(None, size)
             # The summary of a single step gets the step's number, as in contexts.
             is_step = part.first_step == part.last_step
-            texts.append(numbered(part.text, part.first_step) if is_step else part.text)
+            text = clip_summary(part.text, share)
+            texts.append(numbered(text, part.first_step) if is_step else text)
     return _Source(texts, size)
 
 

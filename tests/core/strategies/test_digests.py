@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Material
-from historyapp.core.strategies.digests import numbered, write_digest
+from historyapp.core.strategies.digests import clip_summary, numbered, write_digest
 from tests.core.strategies.scripted import Model, called, resources, steps
 
 TEXTS = [f"Step {n} changed src/file_{n}.py.\nThen it looked about for a while." for n in range(40)]
@@ -77,3 +77,18 @@ def test_the_number_of_a_step_follows_the_user_s_words_in_its_summary() -> None:
 @pytest.mark.parametrize("text", ["", '{"steps": [{"step": 3}]}'])
 def test_an_empty_summary_and_a_table_get_no_number(text: str) -> None:
     assert numbered(text, 3) == text
+
+
+def test_the_user_s_words_stay_whole_in_a_clipped_summary_if_they_fit() -> None:
+    text = summary("Use tabs,\nplease") + "\n" + "word " * 1000 + "the end"
+    clipped = clip_summary(text, 300)
+    assert len(clipped) <= 300
+    assert clipped.startswith("The user said: ```\nUse tabs,\nplease\n```\n")
+    assert clipped.endswith("the end")
+    assert clip_summary(text, len(text)) == text
+
+
+@pytest.mark.parametrize("room", [0, 1, 20, 45, 46, 47, 100])
+def test_a_clipped_summary_is_never_too_long(room: int) -> None:
+    for text in (summary("Use tabs,\nplease") + "\n" + "word " * 100, summary("words " * 300), "x" * 500):
+        assert len(clip_summary(text, room)) <= room

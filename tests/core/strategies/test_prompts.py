@@ -7,7 +7,7 @@ import pytest
 
 from historyapp.core.chunking import MAX_CALLS
 from historyapp.core.quoting import DATA_NOTE, has_tag, quoted
-from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies import STRATEGIES, prompts
 from historyapp.core.strategies.base import Material, NotSummarised, Strategy
 from historyapp.core.strategies.digests import write_digest
 from historyapp.core.tokens import count_tokens
@@ -110,3 +110,24 @@ def test_prompts_leave_room_for_an_answer() -> None:
         assert all(
             p.max_output_tokens >= 1_000 for p in prompted(strategy, Material(steps(called()))).prompts
         )
+
+
+@each
+def test_a_prompt_is_made_from_a_bounded_part_of_very_long_texts(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return count_tokens(text)
+
+    monkeypatch.setattr(prompts, "MAX_READ", 20_000)
+    model = Model(ANSWER)
+    long = "The first_name.\n" + "A plain line of words.\n" * 10_000 + "The last_name.\n"
+    material = Material(steps(called(long), called("short_step"), called(long)))
+    strategy.write(material, resources(model, window=4000, count=count))
+    assert max(counted) < 25_000
+    read = "".join(prompt.material for prompt in model.prompts)
+    for name in ("first_name", "last_name", "short_step"):
+        assert name in read

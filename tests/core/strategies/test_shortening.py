@@ -1,11 +1,13 @@
 """A shortened text keeps its most informative lines and gives the number of the others."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.strategies import shortening
-from historyapp.core.strategies.shortening import clip, shorten
+from historyapp.core.strategies.shortening import clip, clip_longest, shorten
 from historyapp.core.text import clean
 from tests.core.entries import TEXT
 
@@ -44,3 +46,24 @@ def test_a_text_of_five_megabytes_is_read_to_its_end() -> None:
 def test_unranked_lines_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortening, "MAX_LINES", 10)
     assert shorten("plain words\n" * 100, 60).endswith("[98 less useful lines left out]")
+
+
+def test_a_very_long_text_is_read_at_its_beginning_and_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortening, "MAX_READ", 1000)
+    plain = "plain words\n" * 500
+    shortened = shorten(f"a_first_name\n{plain}a_middle_name\n{plain}the_last_name", 200)
+    assert "a_first_name" in shortened
+    assert "the_last_name" in shortened
+    assert "a_middle_name" not in shortened
+    *kept, note = shortened.split("\n")
+    match = re.fullmatch(r"\[([\d,]+) less useful lines left out\]", note)
+    assert match
+    assert 1003 <= int(match[1].replace(",", "")) + len(kept) <= 1006, "a cut line counts twice"
+
+
+def test_the_longest_texts_are_clipped_and_the_others_stay_whole() -> None:
+    texts = ["short", "a" * 1000 + "b" * 1000, "c" * 3000]
+    first, second, third = clip_longest(texts, 805)
+    assert first == "short"
+    assert (second[0], second[-1], len(second), len(third)) == ("a", "b", 400, 400)
+    assert clip_longest(texts, 5005) == texts

@@ -10,7 +10,7 @@ from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression import jobs, store
-from historyapp.services.compression.jobs import read_jobs
+from historyapp.services.compression.jobs import read_jobs, read_parts
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import plan, process_run
 from historyapp.services.compression.start import start_run
@@ -136,3 +136,25 @@ def test_a_digest_combines_only_as_many_summaries_as_it_may_read(
     assert run.state == "succeeded"
     digests = run.items.filter(level__gte=3).order_by("number")
     assert [len(item.parts) for item in digests][:2] == [2, 3], "with the digest of the first two"
+
+
+def test_a_digest_reads_the_beginning_and_the_end_of_its_longest_summaries(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [draft for _ in range(4) for draft in (act("ls"), ok())])
+    for step, text in enumerate(("short", "first é" + "long " * 2_000 + "last", "x" * 9_000), start=1):
+        add_summary(project, session.pk, (step, step), SummaryText(text))
+    session.refresh_from_db()
+    session.settings = {"max_summary_length": 100}
+    session.save()
+    run = started(project, session, 4, first=4)
+    monkeypatch.setattr(jobs, "MAX_DIGEST_CHARACTERS", 3_000)
+    process_run(run.pk)
+    run.refresh_from_db()
+    assert run.state == "succeeded"
+    texts = read_parts(run.items.filter(level__gte=3).earliest("number")).material
+    assert isinstance(texts, list)
+    assert sum(map(len, texts)) <= 3_000 + len(texts) * len("Step 1: ")
+    assert texts[0] == "Step 1: short"
+    assert texts[1].startswith("Step 2: first é")
+    assert texts[1].endswith("last")
