@@ -2,10 +2,13 @@
 
 import random
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from uuid import UUID
 
 import pytest
+from django.db import transaction
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.entries import DebugLog, ModelOutput, ToolCall
 from historyapp.core.exporters import EXPORTERS, html_replay, long_steps
@@ -61,105 +64,117 @@ def export(session: Session, format: str) -> int:
     return sum(map(len, export_session(session, format).chunks))
 
 
-@pytest.fixture
-def steps(project: Project) -> Session:
+def steps(session: Session) -> None:
     """Long outputs with long messages of a provider, which count no tokens."""
-    session = create_session(project)
     for number in range(ENTRIES):
-        append(project, session.pk, [draft(ModelOutput(text="done", raw_message={"x": noise(number)}))])
-    return Session.objects.get(pk=session.pk)
+        output = ModelOutput(text="done", raw_message={"x": noise(number)})
+        append(session.project, session.pk, [draft(output)])
 
 
-@pytest.fixture
-def inputs(project: Project) -> Session:
-    session = create_session(project)
+def inputs(session: Session) -> None:
     for number in range(ENTRIES):
-        append(project, session.pk, [ask(noise(number))])
-    return Session.objects.get(pk=session.pk)
+        append(session.project, session.pk, [ask(noise(number))])
 
 
-@pytest.fixture
-def metadata(project: Project) -> Session:
+def metadata(session: Session) -> None:
     """Steps and results with long metadata, which counts no tokens."""
-    session = create_session(project)
     for number in range(ENTRIES // 2):
         output, result = draft(ModelOutput(text="done")), ok("t")
         long = {"x": noise(number)}
-        append(project, session.pk, [entry._replace(metadata=long) for entry in (output, result)])
-    return Session.objects.get(pk=session.pk)
+        append(session.project, session.pk, [entry._replace(metadata=long) for entry in (output, result)])
 
 
-@pytest.fixture
-def logs(project: Project) -> Session:
+def logs(session: Session) -> None:
     """One step with long log entries."""
-    session = create_session(project)
-    append(project, session.pk, [draft(ModelOutput(text="done"))])
+    append(session.project, session.pk, [draft(ModelOutput(text="done"))])
     for number in range(ENTRIES):
-        append(project, session.pk, [draft(DebugLog(category="x", message=noise(number)))])
-    return Session.objects.get(pk=session.pk)
+        append(session.project, session.pk, [draft(DebugLog(category="x", message=noise(number)))])
+
+
+def one_step(session: Session) -> None:
+    """One step that started a sub-agent, with long results that came late."""
+    started = ToolCall(id="t", name="Task", arguments={"prompt": "look"})
+    append(session.project, session.pk, [draft(ModelOutput(tool_calls=(started,)))])
+    for number in range(ENTRIES):
+        append(session.project, session.pk, [ok("t", noise(number))])
+
+
+Recorded = Callable[[Callable[[Session], None]], Session]
+"""Finds the session that a function has recorded."""
+
+
+@pytest.fixture(scope="module")
+def ids(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, UUID]]:
+    """Sessions for all tests: recording one takes longer than a test. Each test undoes its changes."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project, ids = Project.objects.create(name="ours"), dict[str, UUID]()
+        for record in (steps, inputs, metadata, logs, one_step):
+            session = create_session(project)
+            record(session)
+            ids[record.__name__] = session.pk
+        yield ids
+        transaction.set_rollback(True)
 
 
 @pytest.fixture
-def one_step(project: Project) -> Session:
-    """One step that started a sub-agent, with long results that came late."""
-    session = create_session(project)
-    started = ToolCall(id="t", name="Task", arguments={"prompt": "look"})
-    append(project, session.pk, [draft(ModelOutput(tool_calls=(started,)))])
-    for number in range(ENTRIES):
-        append(project, session.pk, [ok("t", noise(number))])
-    return Session.objects.get(pk=session.pk)
+def recorded(ids: dict[str, UUID], db: None) -> Recorded:
+    return lambda record: Session.objects.select_related("project").get(pk=ids[record.__name__])
 
 
 @pytest.mark.parametrize("format", EXPORTERS)
-@pytest.mark.parametrize("recorded", ["steps", "inputs", "one_step"])
+@pytest.mark.parametrize("record", [steps, inputs, one_step])
 def test_an_export_takes_memory_for_a_few_entries(
-    recorded: str, format: str, request: pytest.FixtureRequest
+    record: Callable[[Session], None], format: str, recorded: Recorded
 ) -> None:
-    session = request.getfixturevalue(recorded)
+    session = recorded(record)
     assert peak_of(lambda: export(session, format)) < MOST
 
 
-@pytest.mark.parametrize("recorded", ["steps", "inputs", "one_step", "metadata", "logs"])
+@pytest.mark.parametrize("record", [steps, inputs, one_step, metadata, logs])
 def test_the_figures_of_a_run_take_memory_for_a_few_entries(
-    recorded: str, request: pytest.FixtureRequest
+    record: Callable[[Session], None], recorded: Recorded
 ) -> None:
-    session = request.getfixturevalue(recorded)
+    session = recorded(record)
     assert peak_of(lambda: count_run(History(session))) < MOST
 
 
-def test_a_rebuild_takes_memory_for_a_few_entries(steps: Session) -> None:
-    assert peak_of(lambda: rebuild(steps)) < MOST
+def test_a_rebuild_takes_memory_for_a_few_entries(recorded: Recorded) -> None:
+    session = recorded(steps)
+    assert peak_of(lambda: rebuild(session)) < MOST
 
 
-def test_a_chunk_of_the_index_of_names_has_few_bytes(steps: Session) -> None:
-    names = NameIndex(session=steps, position=0, unread=0, version=VERSION)
-    assert peak_of(lambda: index.read_chunk(steps, names)) < MOST
+def test_a_chunk_of_the_index_of_names_has_few_bytes(recorded: Recorded) -> None:
+    session = recorded(steps)
+    names = NameIndex(session=session, position=0, unread=0, version=VERSION)
+    assert peak_of(lambda: index.read_chunk(session, names)) < MOST
 
 
-def test_a_transaction_that_computes_outcomes_reads_few_bytes(steps: Session) -> None:
+def test_a_transaction_that_computes_outcomes_reads_few_bytes(recorded: Recorded) -> None:
+    session = recorded(steps)
+
     def compute() -> None:
-        StaleOutcomes.objects.create(session=steps)
+        StaleOutcomes.objects.create(session=session)
         assert compute_outcomes(lambda: False) == 1
 
     assert peak_of(compute) < MOST
 
 
-def test_an_evaluation_takes_memory_for_a_few_entries(steps: Session) -> None:
-    assert peak_of(lambda: read_session(History(steps), lambda: None)) < MOST
+def test_an_evaluation_takes_memory_for_a_few_entries(recorded: Recorded) -> None:
+    session = recorded(steps)
+    assert peak_of(lambda: read_session(History(session), lambda: None)) < MOST
 
 
-def test_the_calls_of_sub_agents_are_read_one_at_a_time(one_step: Session, project: Project) -> None:
-    child = create_session(project, metadata={"agent_id": "an-agent"})
+def test_the_calls_of_sub_agents_are_read_one_at_a_time(recorded: Recorded) -> None:
+    session = recorded(one_step)
+    child = create_session(session.project, metadata={"agent_id": "an-agent"})
 
     def link() -> None:
-        Session.objects.filter(pk=child.pk).update(spawned_by=one_step, spawned_position=None)
+        Session.objects.filter(pk=child.pk).update(spawned_by=session, spawned_position=None)
         link_subagents([child.pk])
 
     assert peak_of(link) < MOST
 
 
-def test_a_rewind_into_a_long_step_takes_memory_for_a_few_results(
-    one_step: Session, project: Project
-) -> None:
-    positions = iter(range(ENTRIES, 1, -1))
-    assert peak_of(lambda: rewind(project, one_step.pk, Target(to_position=next(positions)))) < MOST
+def test_a_rewind_into_a_long_step_takes_memory_for_a_few_results(recorded: Recorded) -> None:
+    session, positions = recorded(one_step), iter(range(ENTRIES, 1, -1))
+    assert peak_of(lambda: rewind(session.project, session.pk, Target(to_position=next(positions)))) < MOST
