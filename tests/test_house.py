@@ -48,12 +48,19 @@ class Definition(NamedTuple):
     """What its docstring lists below ``Args:`` and it does not take."""
 
 
+class Module(NamedTuple):
+    definitions: list[Definition]
+    """The functions and classes, also those inside others."""
+    private_imports: list[str]
+    """The private names that it imports from other modules of the project."""
+
+
 @cache
-def definitions(path: Path) -> list[Definition]:
-    """The functions and classes of a module, also those inside others. Each module is parsed once."""
+def parsed(path: Path) -> Module:
+    """Each module is parsed once for all tests."""
     tree = ast.parse(path.read_text())
-    body = {id(node) for node in tree.body}
-    return [
+    nodes, body = list(ast.walk(tree)), {id(node) for node in tree.body}
+    definitions = [
         Definition(
             node.name,
             node.lineno,
@@ -62,9 +69,17 @@ def definitions(path: Path) -> list[Definition]:
             id(node) in body,
             unknown_arguments(node),
         )
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
     ]
+    private_imports = [
+        alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FOLDERS
+        for alias in node.names
+        if alias.name.startswith("_")
+    ]
+    return Module(definitions, private_imports)
 
 
 def unknown_arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
@@ -102,7 +117,7 @@ def test_no_function_is_longer_than_60_lines() -> None:
     long = [
         f"{path.relative_to(ROOT)}:{definition.line} {definition.name}"
         for path in python_files()
-        for definition in definitions(path)
+        for definition in parsed(path).definitions
         if definition.lines > 60 and not definition.is_class
     ]
     assert long == []
@@ -131,7 +146,7 @@ def test_every_documented_argument_exists() -> None:
     wrong = [
         f"{path.relative_to(ROOT)} {definition.name}: {name}"
         for path in python_files()
-        for definition in definitions(path)
+        for definition in parsed(path).definitions
         for name in sorted(definition.undocumented)
     ]
     assert wrong == []
@@ -148,12 +163,9 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_no_private_name_of_another_module_is_imported() -> None:
     imported = [
-        f"{path.relative_to(ROOT)}: {alias.name}"
+        f"{path.relative_to(ROOT)}: {name}"
         for path in python_files()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FOLDERS
-        for alias in node.names
-        if alias.name.startswith("_")
+        for name in parsed(path).private_imports
     ]
     assert imported == []
 
@@ -164,7 +176,7 @@ def test_class_names_are_unique() -> None:
         definition.name
         for path in python_files()
         if path.relative_to(ROOT).parts[0] in ("historyapp", "dashboard")
-        for definition in definitions(path)
+        for definition in parsed(path).definitions
         if definition.is_class and definition.is_global
     )
     assert {name for name, count in times.items() if count > 1} == {"Command", "Entry", "Episode"}
