@@ -28,7 +28,9 @@ WAITING := tests/browser tests/client tests/commands tests/front/test_server.py 
 
 # These often sleep, others rarely do. They come last, where two processes begin.
 SLEEPING := tests/front tests/models tests/services tests/llm
-OTHERS := $(filter-out $(SLEEPING) $(WAITING),$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
+# No file of these takes long. The processes meet here, so none of them runs alone for long at the end.
+SHORT := tests/core
+OTHERS := $(filter-out $(SLEEPING) $(WAITING) $(SHORT),$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
 
 .PHONY: up setup test test-all test-sqlite test-postgres tests/statements.txt lint bench lock
 
@@ -50,7 +52,7 @@ test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
 
 test-sqlite: .venv/dev.stamp
 	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) --processes 3 2 $(WAITING) $(OTHERS) $(SLEEPING) $(SELECTED)
+	$(PYTEST) --processes 3 2 $(WAITING) $(OTHERS) $(SHORT) $(SLEEPING) $(SELECTED)
 
 test-postgres: .venv/dev.stamp
 	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),--without-repeats -m "not slow and not thorough")
