@@ -7,7 +7,7 @@ lose them.
 
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from historyapp.core.process_memory import cached_while_busy
@@ -31,11 +31,15 @@ _SHAPE = re.compile(
 _EDGES = ".-+@"
 _SEPARATING = "".join(sorted(set(string.punctuation) - set("_/.~@+-")))
 _BLANKED = bytes.maketrans(_SEPARATING.encode(), b" " * len(_SEPARATING))
+_LETTER = re.compile(rf"[^\W\x00-\x7f]|[{UNSPACED}]")
+"""A character outside ASCII that can be part of a name."""
+_ASCII = bytes(range(128))
+_NOT_CONTROLS = bytes(code for code in range(256) if chr(code) in "\t\n\v\f\r" or 28 <= code != 127)
 
 
 def identifiers(text: str) -> list[str]:
     """Each identifier of the text once, in the order of first appearance."""
-    names = dict.fromkeys(map(_name_in, dict.fromkeys(_runs(text))))
+    names = dict.fromkeys(map(name_in, dict.fromkeys(_runs(text))))
     names.pop("", None)
     return list(names)
 
@@ -50,15 +54,60 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
         runs_of_lines = [line.split() for line in blanked.split("\n")]
     else:
         runs_of_lines = [_runs(line) for line in lines]
-    for run in runs_of_lines:
+    for runs_of_line in runs_of_lines:
         new = []
-        if not runs.issuperset(run):
-            for name in map(_name_in, run):
-                if name not in names:
-                    names.add(name)
-                    new.append(name)
-            runs.update(run)
+        if not runs.issuperset(runs_of_line):
+            for run in runs_of_line:
+                if run not in runs:
+                    runs.add(run)
+                    if (name := name_in(run)) not in names:
+                        names.add(name)
+                        new.append(name)
         yield new
+
+
+def distinct_runs(texts: Iterable[str]) -> tuple[set[str], str]:
+    """Runs of characters that can be names, each once. Takes less time than :func:`identifiers`.
+
+    Returns:
+        the runs of the lines without a URL and without letters outside ASCII, also runs that are too short
+        for a name; and the other lines, whose runs :func:`runs_in` finds.
+    """
+    plain: list[str] = []
+    mixed: list[str] = []
+    others: list[str] = []
+    for text in texts:
+        (plain if text.isascii() and "://" not in text else mixed).append(text)
+    if mixed:
+        text = "\n".join(mixed)
+        encoded = text.encode("utf-8", "surrogatepass")
+        symbols = encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+        if encoded.translate(None, _NOT_CONTROLS) or _LETTER.search(symbols):
+            for line in text.split("\n"):
+                (plain if line.isascii() and "://" not in line else others).append(line)
+        else:
+            text, others = _without_urls(text)
+            plain.append(text.encode("ascii", "replace").decode("ascii"))  # question marks are no letters
+    blanked = "\n".join(plain).encode("ascii").translate(_BLANKED).decode("ascii")
+    return set(blanked.split()), "\n".join(others)
+
+
+def _without_urls(text: str) -> tuple[str, list[str]]:
+    """The lines without a URL as one text, and the lines with one."""
+    kept, lines = [], []
+    start = 0
+    while (at := text.find("://", start)) >= 0:
+        first, end = text.rfind("\n", start, at) + 1 or start, text.find("\n", at)
+        end = len(text) if end < 0 else end
+        kept.append(text[start:first])
+        lines.append(text[first:end])
+        start = min(end + 1, len(text))
+    return "\n".join([*kept, text[start:]]), lines
+
+
+def runs_in(text: str) -> list[str]:
+    """Runs of characters that can be names, in any text."""
+    return _RUN.findall(text)
 
 
 def _runs(text: str) -> list[str]:
@@ -81,7 +130,7 @@ def _blanked(text: str) -> str | None:
     return text.encode("ascii").translate(_BLANKED).decode("ascii")
 
 
-def _name_in(run: str) -> str:
+def name_in(run: str) -> str:
     """The identifier in a run of characters without blanks; empty if there is none."""
     return _short_name_in(run) if len(run) <= MAX_IDENTIFIER else ""
 
@@ -97,7 +146,7 @@ def _short_name_in(run: str) -> str:
 def identifier_places(text: str) -> Iterator[tuple[int, str]]:
     """The start of each occurrence of each identifier."""
     for match in _RUN.finditer(text):
-        if name := _name_in(match[0]):
+        if name := name_in(match[0]):
             yield match.start() + match[0].index(name), name
 
 

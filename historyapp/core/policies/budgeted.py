@@ -15,7 +15,6 @@ from historyapp.core.content import plain_text
 from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage, texts_of
 from historyapp.core.episodes import Episode
-from historyapp.core.identifiers import identifiers
 from historyapp.core.manifest import LeftOut, Segment
 from historyapp.core.policies.assembly import Assembly
 from historyapp.core.policies.base import (
@@ -30,6 +29,7 @@ from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
 from historyapp.core.policies.inputs import TOO_MANY, clipped_input, fit_inputs
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
 from historyapp.core.policies.parts import ContextPart, summary_part
+from historyapp.core.policies.shown import ShownTexts
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.3
@@ -155,7 +155,8 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     plan = plan_cuts(material.steps, max(1, room))
     assembly.cut_cost = plan.cost
     episodes = material.past.bodies(material.steps[plan.start :])
-    notes = Notes(material.steps, identifiers(_shown(assembly)))
+    shown = _Shown(assembly)
+    notes = Notes(material.steps, shown.texts().names())
     # Notes are added before the messages: parts of the same position stay in the order of their addition.
     noted = _add_notes(assembly, material, plan, notes)
     for episode in episodes[:-1]:
@@ -170,8 +171,8 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     _add_newest(assembly, episodes[-1], newest, room_left - fresh)
     if plan.start:
         fresh = min(int(MAX_FRESH * material.room), material.room - assembly.parts_tokens)
-        chosen = notes.fresh_lines(len(material.steps) - 1, _shown(assembly), int(FRESH_LINES * fresh))
-        if fresh_note := _fresh_note(assembly, material, notes, (_FRESH_HEADING, chosen), fresh):
+        chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), int(FRESH_LINES * fresh))
+        if fresh_note := _fresh_note(material, notes, shown.texts(), (_FRESH_HEADING, chosen), fresh):
             assembly.add(fresh_note, before_newest=True)
     _list_missing(assembly, material.steps[: plan.start], noted)
     return sum(part.position < episodes[-1].first_position for part in assembly.parts)
@@ -186,16 +187,18 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     for part in _inputs(assembly, material):
         assembly.add(part)
     _add_digests(assembly, material)
-    notes = Notes(material.steps, identifiers(_shown(assembly)))
+    shown = _Shown(assembly)
+    notes = Notes(material.steps, shown.texts().names())
     newest, whole = _newest(assembly, material)
     room_left = material.room - assembly.parts_tokens
     fits = whole.segment.tokens <= room_left // 2
     _add_newest(assembly, newest, whole, room_left if fits else int(UNCACHED_NEWEST * room_left))
     at = len(material.steps) - 1
     room_left = material.room - assembly.parts_tokens
-    chosen = notes.fresh_lines(at, _shown(assembly), int(FRESH_LINES * room_left))
+    chosen = notes.fresh_lines(at, shown.texts(), int(FRESH_LINES * room_left))
     if last := newest.number - 1:
-        note = _fresh_note(assembly, material, notes, (_NOTES_HEADING.format(1, last), chosen), room_left)
+        heading = _NOTES_HEADING.format(1, last)
+        note = _fresh_note(material, notes, shown.texts(), (heading, chosen), room_left)
         left_out_note = _note(_LEFT_OUT.format(last), (1, last), newest.first_position, material.meter)
         assembly.add(note or left_out_note, before_newest=True)
     _list_missing(assembly, material.steps[:at], covered_steps(material.steps, chosen))
@@ -293,19 +296,21 @@ def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: i
 
 
 def _fresh_note(
-    assembly: Assembly,
     material: _Material,
     notes: Notes,
+    shown: ShownTexts,
     heading_and_lines: tuple[str, list[Note]],
     room: int,
 ) -> ContextPart | None:
     """A heading, lines, and the best names that appear nowhere else. They may differ in each context.
 
     Lines without room are removed from ``heading_and_lines``. None if nothing has room.
+
+    ``shown``: the texts of the context. The heading and the lines are added to them.
     """
     heading, chosen = heading_and_lines
     text = heading + notes_text(material.steps, chosen, [])
-    shown = f"{text}\n{_shown(assembly)}"
+    shown.add(text)
     newest = material.steps[-1]
     room_left = room - material.meter.text_tokens(text) - _AROUND
     names = notes.names_missing(len(material.steps) - 1, shown, room_left) if room_left >= MIN_FRESH else []
@@ -331,9 +336,21 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
             assembly.leave_out(first, last, "none of their lines is likely enough to be needed")
 
 
-def _shown(assembly: Assembly) -> str:
-    """All texts that a model reads, including the arguments of tool calls."""
-    return "\n".join(text for part in assembly.parts for text in texts_of(part.content))
+class _Shown:
+    """The texts of an assembly that a model reads, including the arguments of tool calls."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._parts_read: set[int] = set()
+        self._texts = ShownTexts()
+
+    def texts(self) -> ShownTexts:
+        """The texts of all parts that have been added so far."""
+        for part in self._assembly.parts:
+            if id(part) not in self._parts_read:
+                self._parts_read.add(id(part))
+                self._texts.add(*texts_of(part.content))
+        return self._texts
 
 
 def _newest_only(assembly: Assembly, material: _Material) -> int:

@@ -7,16 +7,14 @@ identifier. The chances were counted in recorded sessions (``bench/quality/chanc
 docs/context-quality.md has the counts).
 """
 
-import re
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
-from historyapp.core.identifiers import contains_name, identifiers
 from historyapp.core.policies.base import StepOutline
-from historyapp.core.process_memory import cached_while_busy
+from historyapp.core.policies.shown import ShownTexts
 
 NAMES = 0.4
 """Share of a note's room for bare names, which follow the lines."""
@@ -46,7 +44,6 @@ _CALL = -1
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
 _MIN_NAME = 3  # tokens
-_WORD = re.compile(r"\w+")
 
 
 class Note(NamedTuple):
@@ -68,13 +65,9 @@ class _Candidate(NamedTuple):
     names: tuple[str, ...]
 
 
-class _Entry(NamedTuple):
-    """A candidate in the queue. Step and line are unique, so candidates themselves are never compared."""
-
-    rank: float
-    at: int
-    line: int
-    candidate: _Candidate
+_Entry = tuple[float, int, int, _Candidate]
+"""A rank, and a candidate with its step and line. These are unique, so candidates themselves are never
+compared."""
 
 
 class Notes:
@@ -86,82 +79,79 @@ class Notes:
         self._known = set(known)
         self._bare_names: set[str] = set()
         """Names that a note has without a line."""
-        self._shown = " ".join(self._known)
+        self._shown = ShownTexts(self._known)
         self._unnoted: dict[str, None] = {}
         """Names in noted steps that no note has yet."""
-        self._steps_read = 0
         self._steps_offered = 0
-        self._scores: dict[str, float] = {}
         self._base_scores: dict[str, float] = {}
         """The score of each name, not yet reduced by its age."""
         self._newest: dict[str, int] = {}
         """The step from which the age of each name counts."""
-        self._scored_at = -1
+        self._ages: list[float] = []
+        """The factor of a name by the step from which its age counts."""
         self._uses: dict[str, int] = {}
-        self._first_lines: dict[str, tuple[int, int]] = {}
-        """The step and the line in which each name first appeared."""
+        self._in_lines: set[str] = set()
+        """The names that have appeared in a line of a result."""
+        self._new_names: list[list[tuple[ExcerptLine, int, list[str]]]] = []
+        """For each step that was read, its lines with names that first appeared there, and their indexes."""
         self._heap: list[_Entry] = []
         self._unresolved = _unresolved(steps)
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
         """Notes on the steps before ``start``, chosen when ``at`` was the newest step, and further names."""
-        lines, room_left = self.lines(at, start, room - int(NAMES * room))
-        return lines, self._names(room_left + int(NAMES * room), set(self._named_in(start, at + 1)))
-
-    def lines(self, at: int, start: int, room: int) -> tuple[list[Note], int]:
-        """As :meth:`choose`, without names. Returns the lines and the remaining room."""
         self._score_at(at)
         self._offer(start)
-        return self._take(room, set(self._named_in(start, at + 1)))
+        named = set(self._named_in(start, at + 1))
+        lines, room_left = self._take(room - int(NAMES * room), named)
+        return lines, self._names(room_left + int(NAMES * room), named)
 
-    def fresh_lines(self, at: int, shown: str, room: int) -> list[Note]:
+    def fresh_lines(self, at: int, shown: ShownTexts, room: int) -> list[Note]:
         """Lines for step ``at``, the newest, that are not in ``shown``, also of steps that are messages."""
         self._score_at(at)
         self._offer(at)
-        named = set(identifiers(shown))
+        named = shown.names()
         self._heap = [
-            e._replace(rank=-self._value(e.candidate, e.candidate.names, named)) for e in self._heap
+            (-self._value(candidate, candidate.names, named), candidate.at, candidate.line, candidate)
+            for *_, candidate in self._heap
         ]
         heapify(self._heap)
         return self._take(room, named, shown)[0]
 
-    def names_missing(self, at: int, shown: str, room: int) -> list[str]:
+    def names_missing(self, at: int, shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
         self._score_at(at)
-        unseen = [name for name in self._scores if name not in self._known and name not in self._bare_names]
+        known, bare_names = self._known, self._bare_names
+        unseen = [name for name in self._base_scores if name not in known and name not in bare_names]
         return self._fitting(unseen, shown, room)
 
     def _score_at(self, at: int) -> None:
-        """Scores all names in the steps up to ``at``, the newest."""
-        if at == self._scored_at:
-            return
-        self._scored_at = at
-        self._scan_to(at + 1)
-        newest = self._newest
-        ages = _ages(at + 1)
-        self._scores = {name: score * ages[at - newest[name]] for name, score in self._base_scores.items()}
+        """Reads the names in the steps up to ``at``, the newest, from which ages count."""
+        if at + 1 != len(self._ages):
+            self._read_names(at + 1)
+            self._ages = _ages(at + 1)
 
-    def _scan_to(self, end: int) -> None:
+    def _read_names(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
-        for index in range(self._steps_read, end):
+        base_scores, newest, uses, in_lines = self._base_scores, self._newest, self._uses, self._in_lines
+        for index in range(len(self._new_names), end):
             excerpt = self._steps[index].excerpt
             for name in excerpt.names:
-                uses = self._uses[name] = self._uses.get(name, 0) + 1
-                self._base_scores[name] = USED * uses**REPEATED
-                self._newest[name] = index
-            read = READ / max(2, excerpt.result_names) ** 0.5
+                number = uses[name] = uses.get(name, 0) + 1
+                base_scores[name] = USED * number**REPEATED
+                newest[name] = index
+            score = READ / max(2, excerpt.result_names) ** 0.5
+            new_names = []
             for number, line in enumerate(excerpt.lines):
-                for name in line.names:
-                    self._first_lines.setdefault(name, (index, number))
-                    self._read_name(name, index, read)
-            for name in excerpt.others:
-                self._read_name(name, index, read)
-        self._steps_read = max(self._steps_read, end)
-
-    def _read_name(self, name: str, index: int, score: float) -> None:
-        if name not in self._uses:
-            self._base_scores[name] = max(score, self._base_scores.get(name, 0.0))
-            self._newest[name] = index
+                if new := [name for name in line.names if name not in in_lines]:
+                    new_names.append((line, number, new))
+                    in_lines.update(new)
+            self._new_names.append(new_names)
+            for names in (*[line.names for line in excerpt.lines], excerpt.others):
+                for name in names:
+                    if name not in uses:
+                        earlier = base_scores.get(name, 0.0)
+                        base_scores[name] = score if score > earlier else earlier
+                        newest[name] = index
 
     def _offer(self, start: int) -> None:
         """Makes the lines of the steps before ``start`` candidates."""
@@ -173,11 +163,11 @@ class Notes:
         """Makes the lines of a step candidates. A line is a candidate for the names that first appear in
         it."""
         step = self._steps[index]
-        excerpt = step.excerpt
-        for number, line in enumerate(excerpt.lines):
-            new = [n for n in line.names if self._first_lines[n] == (index, number) and n not in self._known]
-            if new:
-                self._unnoted.update(dict.fromkeys(new))
+        excerpt, known = step.excerpt, self._known
+        unnoted: list[str] = []
+        for line, number, names_in_line in self._new_names[index]:
+            if new := [name for name in names_in_line if name not in known]:
+                unnoted += new
                 self._push(_Candidate(index, number, line.text, line.tokens, tuple(new)))
         if step.digest:
             line = step.digest.line
@@ -186,32 +176,34 @@ class Notes:
         call_line = step.summary or ExcerptLine(excerpt.call, excerpt.call_tokens, excerpt.names)
         names = tuple([n for n in call_line.names if n not in self._known and n in call_line.text])
         self._push(_Candidate(index, _CALL, call_line.text, call_line.tokens + _CALL_HEADING, names))
-        self._unnoted.update(dict.fromkeys((*excerpt.names, *excerpt.others)))
+        self._unnoted.update(dict.fromkeys((*unnoted, *excerpt.names, *excerpt.others)))
 
     def _push(self, candidate: _Candidate) -> None:
         if candidate.names or candidate.line == _DIGEST:
             rank = -self._value(candidate, candidate.names)
-            heappush(self._heap, _Entry(rank, candidate.at, candidate.line, candidate))
+            heappush(self._heap, (rank, candidate.at, candidate.line, candidate))
 
     def _value(self, candidate: _Candidate, names: Iterable[str], named: Container[str] = ()) -> float:
         """The score per token of the names that a candidate would add.
 
         ``named``: names that the context has elsewhere.
         """
-        step = self._steps[candidate.at]
-        digest = step.digest if candidate.line == _DIGEST else None
+        base_scores, newest, ages = self._base_scores, self._newest, self._ages
+        # The tool call repeats a name from an earlier result, whose line says more about it.
+        repeated = self._in_lines if candidate.line == _CALL else ()
         score = 0.0
-        if digest:
-            score = DIGEST * (step.number - digest.first_step + 1) / (self._steps_read - candidate.at) ** AGE
+        if candidate.line == _DIGEST and (digest := self._steps[candidate.at].digest):
+            steps = self._steps[candidate.at].number - digest.first_step + 1
+            score = DIGEST * steps / (len(ages) - candidate.at) ** AGE
         for name in names:
-            # The tool call repeats a name from an earlier result, whose line says more about it.
-            repeated = candidate.line == _CALL and (name in self._first_lines or name in named)
-            score += self._scores.get(name, 0.0) * (SOURCE if repeated or name in named else 1.0)
+            if name in base_scores:
+                own = base_scores[name] * ages[-1 - newest[name]]
+                score += own * SOURCE if name in named or name in repeated else own
         if candidate.at in self._unresolved:
             score *= UNRESOLVED
         return score / (candidate.tokens + _LINE_FRAMING)
 
-    def _take(self, room: int, named: set[str], shown: str = "") -> tuple[list[Note], int]:
+    def _take(self, room: int, named: set[str], shown: ShownTexts | None = None) -> tuple[list[Note], int]:
         """The best lines that fit, in their order, and the remaining room.
 
         Scores fall with age, so an entry's rank from an earlier cut is usually too high. It is computed again
@@ -220,7 +212,7 @@ class Notes:
 
         Args:
             named: names that are in the context without the line where they first appeared.
-            shown: a text whose lines are left out.
+            shown: texts whose lines are left out.
         """
         chosen: list[Note] = []
         waiting: list[_Entry] = []
@@ -228,9 +220,9 @@ class Notes:
         misfits = 0
         while self._heap and room > _HEADING:
             entry = heappop(self._heap)
-            candidate = entry.candidate
+            _, at, line, candidate = entry
             cost = candidate.tokens + 1
-            if candidate.line >= 0 and candidate.at not in opened:
+            if line >= 0 and at not in opened:
                 cost += _HEADING
             if cost > room:
                 waiting.append(entry)
@@ -239,21 +231,24 @@ class Notes:
                     break
                 continue
             names = tuple([name for name in candidate.names if name not in self._known])
-            if candidate.line == _CALL and named.issuperset(names):
+            if line == _CALL and named.issuperset(names):
                 waiting.append(entry)
                 continue
-            if candidate.line != _DIGEST and (not names or (shown and candidate.text in shown)):
+            if line != _DIGEST and not names:
                 continue  # dropped: it adds nothing
+            if line != _DIGEST and shown and shown.contains_text(candidate.text, names):
+                continue
             rank = -self._value(candidate, names, named)
-            if self._heap and rank > self._heap[0].rank:
-                heappush(self._heap, _Entry(rank, entry.at, entry.line, candidate._replace(names=names)))
+            if self._heap and rank > self._heap[0][0]:
+                left = _Candidate(at, line, candidate.text, candidate.tokens, names)
+                heappush(self._heap, (rank, at, line, left))
                 continue
             room -= cost
             misfits = 0
-            opened.add(candidate.at)
+            opened.add(at)
             self._known.update(names)
-            self._shown += f" {candidate.text}"
-            chosen.append(Note(candidate.at, candidate.line, candidate.text, cost))
+            self._shown.add(candidate.text)
+            chosen.append(Note(at, line, candidate.text, cost))
         self._heap += waiting
         heapify(self._heap)
         return sorted(chosen), room
@@ -266,21 +261,20 @@ class Notes:
         for name in names:
             del self._unnoted[name]
         self._bare_names.update(names)
-        self._shown += f" {' '.join(names)}"
+        self._shown.add(*names)
         return names
 
-    def _fitting(self, names: Iterable[str], shown: str, room: int) -> list[str]:
+    def _fitting(self, names: Iterable[str], shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores for their length that are not in ``shown``, as many as fit."""
+        base_scores, newest, ages = self._base_scores, self._newest, self._ages
         costs = {name: len(name) // 3 + 2 for name in names}
-        likely = nlargest(room // 4 + _SPARE, costs, key=lambda name: self._scores[name] / costs[name])
-        words = set(_WORD.findall(shown))
+        ranks = {name: base_scores[name] * ages[-1 - newest[name]] / cost for name, cost in costs.items()}
+        likely = nlargest(room // 4 + _SPARE, ranks, key=ranks.__getitem__)
         fitting: list[str] = []
         for name in likely:
             if room < _MIN_NAME:
                 break
-            # Most names are new, and then one of their words is: a search of the whole text takes far longer.
-            is_new = not words.issuperset(_words(name)) or not contains_name(name, shown)
-            if costs[name] <= room and is_new:
+            if costs[name] <= room and name not in shown:
                 room -= costs[name]
                 fitting.append(name)
         return fitting
@@ -291,12 +285,6 @@ class Notes:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
                 yield from line.names
-
-
-@cached_while_busy(1 << 15)
-def _words(name: str) -> frozenset[str]:
-    """The words of a name. Cached, because the names of a session recur in each context."""
-    return frozenset(_WORD.findall(name))
 
 
 @lru_cache(8)

@@ -1,0 +1,86 @@
+"""The bytes that `budgeted` chooses do not change: snapshots are rebuilt from the log and compared by hash.
+
+If a test fails, the snapshots of earlier versions no longer match. If that is intended, store in each
+snapshot which rule it was served with, as ``prefix_sha256`` does for reasoning, and rebuild earlier ones with
+the earlier rule.
+"""
+
+import hashlib
+import random
+from functools import cache
+
+import pytest
+
+from bench.quality.corpus import Recorded
+from bench.quality.served import past_of
+from historyapp.core.budget import RequestMeter
+from historyapp.core.json import dump_json
+from historyapp.core.policies.budgeted import BUDGETED
+from historyapp.core.settings import SessionSettings
+from tests.core.formats.contexts import messages_of
+from tests.core.policies.test_budgeted import session
+
+WORDS = (
+    "the",
+    "parser",
+    "reads",
+    "值",
+    "修改",
+    "error:",
+    "→",
+    "Größe",
+    "привет",
+    "failed",
+    "in",
+    "of",
+    "—",
+    "line",
+)
+STEPS = 150
+
+
+def name(source: random.Random) -> str:
+    number = int(source.random() ** 2 * 400)
+    kinds = (
+        f"src/part_{number}.py",
+        f"load_value_{number}",
+        f"https://a.b/{number}/x?y=z_{number}",
+        f"{number:05}",
+    )
+    return kinds[number % len(kinds)]
+
+
+def line(source: random.Random) -> str:
+    count = int(source.random() * 9)
+    words = [
+        name(source) if source.random() < 0.3 else WORDS[int(source.random() * 14)] for _ in range(count)
+    ]
+    return " ".join(words)
+
+
+@cache
+def varied() -> Recorded:
+    """A session with names, URLs and scripts of every kind, failures, and long and short steps and inputs."""
+    source = random.Random(15)
+    results = ["\n".join(line(source) for _ in range(int(source.random() ** 3 * 150))) for _ in range(STEPS)]
+    inputs = {step: "\n".join(line(source) for _ in range(step)) for step in range(9, STEPS, 25)}
+    return session(results, inputs, failed=tuple(range(4, STEPS, 7)))
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (700, "5a3ee761ae8bbdfe"),
+        (2048, "ac2cc53923488c56"),
+        (8192, "e6e597fee07fe179"),
+        (65536, "3acd3ab78c573a74"),
+        (None, "a7460ee1193cf7a3"),
+    ],
+)
+def test_contexts_are_the_same_bytes_as_in_earlier_versions(budget: int | None, expected: str) -> None:
+    chosen = hashlib.sha256()
+    for step in (6, 40, 97, 120, STEPS + 1):
+        past = past_of(varied()).before(step)
+        context = BUDGETED.choose(past, SessionSettings(max_tokens=budget), RequestMeter())
+        chosen.update(dump_json([messages_of(context), context.manifest.model_dump()]).encode())
+    assert chosen.hexdigest()[:16] == expected
