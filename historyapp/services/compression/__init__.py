@@ -2,4 +2,5 @@
 
 ``request`` resolves a request, and ``start`` creates the run. A worker's task calls ``run``, which claims
 items. ``summarise`` makes their summaries through ``writers``, and ``store`` stores them.
+``many_items`` changes the state of many items.
 """

@@ -28,7 +28,8 @@ from historyapp.services.changes import record_run_change
 from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.calls import CallThreads
 from historyapp.services.compression.jobs import TOO_LONG, Job, errors_not_repeated, read_jobs
-from historyapp.services.compression.store import abort_run, finish_run, store_results
+from historyapp.services.compression.many_items import fail_more_waiting, reset_failed, waits_for_reset
+from historyapp.services.compression.store import Stored, abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
 from historyapp.services.compression.writers import InlineWriter, Writer
 from historyapp.services.connections import release_connection
@@ -104,6 +105,8 @@ class _RunWorker:
         """The items that other threads summarise, or that wait for such a thread."""
         self._paused = False
         """Whether items are not started because of the model's pause."""
+        self._error = ""
+        """The error with which the waiting items are failing; otherwise empty."""
         self._results: list[ItemResult] = []
         """Results that are not stored yet."""
         self._head, self._busy = 0, True
@@ -169,14 +172,16 @@ class _RunWorker:
                 # The run may end and fail these items, or claim them again.
                 release(self._owner, [job.item.pk for job in self._claimed])
                 self._claimed.clear()
-            head = self._store()
+            head, self._error = self._store()
             self._results = []
             self._busy, self._head = head != self._head, head
+        elif self._error and not fail_more_waiting(self._run.pk, self._error):
+            self._error = ""
         # Twice as many items are claimed as can run, so that no thread waits for the database.
         target = self._max_running * self._items_per_thread
         is_working = self._running or self._paused
         few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and is_working)
-        if few_left and not self._should_stop():
+        if few_left and not self._error and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
             read = read_jobs(self._run, items)
@@ -192,8 +197,8 @@ class _RunWorker:
         now = time.monotonic()
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
 
-    def _store(self) -> int:
-        """Stores the results and returns the session's head. Paid results wait for a locked database."""
+    def _store(self) -> Stored:
+        """Stores the results. Paid results wait for a locked database."""
         until = time.monotonic() + STORE_SECONDS
         while True:
             try:
@@ -334,6 +339,10 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
         if not run.active or not run.planned:
+            return []
+        if waits_for_reset(run):
+            reset_failed(run)
+            run.save(update_fields=("failed",))
             return []
         if run.state == run.State.QUEUED:
             run.state, run.started_at = run.State.RUNNING, run.started_at or now

@@ -23,6 +23,7 @@ from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.many_items import reset_failed
 from historyapp.services.compression.request import (
     ChosenModel,
     ResolvedRequest,
@@ -198,8 +199,8 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         check_model(session.project, run.model)
         if ChosenModel(run.model).calls_provider:
             spender.check(f"This compression with {run.model}")
-        failed = run.items.filter(state=CompressionItem.State.FAILED)
-        run.failed -= failed.update(state=CompressionItem.State.WAITING, error="", claim=None)
+        reset_failed(run)  # a worker resets the others before it starts the run
+        run.started_at = run.started_at or timezone.now()
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""
         run.api_key, run.actor = spender.key, actor[:200] or run.actor
         run.prices_as_of = run.prices_as_of and price_list().as_of

@@ -18,6 +18,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
 from historyapp.services.compression.jobs import MAX_BYTES, errors_not_repeated
+from historyapp.services.compression.many_items import fail_waiting, waits_for_reset
 from historyapp.services.compression.start import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items
@@ -55,11 +56,16 @@ class _Digested(NamedTuple):
     summaries: list[_DigestPart]
 
 
-def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
-    """Stores results in one short transaction. If another worker has taken an item, only its cost is stored.
+class Stored(NamedTuple):
+    head: int
+    """The session's head, which shows whether an agent is appending."""
+    error: str
+    """The error with which all waiting items fail, because further model calls would fail for the same
+    reason. The first ones have failed, and the caller fails the others. Otherwise empty."""
 
-    Returns the session's head, which shows whether an agent is appending.
-    """
+
+def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> Stored:
+    """Stores results in one short transaction. If another worker has an item, only its cost is stored."""
     by_item = {result.item: result for result in results}
     with writing():
         run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
@@ -83,19 +89,17 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> i
         _add_figures(run, [item for item, _ in done], results)
         answered = run.done or any(result.draft for result in results)
         ending = (result for result in results if result.fatal or (result.unreachable and not answered))
-        ending_result = next(ending, None)
-        if ending_result is not None and run.active:  # further model calls would fail for the same reason
-            waiting = run.items.filter(state=CompressionItem.State.WAITING)
-            failed = waiting.update(
-                state=CompressionItem.State.FAILED, error=preview(ending_result.error, 1000)
-            )
+        ending_result = next(ending, None) if run.active else None
+        error = preview(ending_result.error, 1000) if ending_result else ""
+        if error:
+            failed = fail_waiting(run, error)
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
         if changed:  # at the end, because agents that append wait for this lock
             increase_revisions(run.session_id, changed)
             record_change(run.session, ChangeKind.SUMMARIES)
         record_run_change(run)
         _count_model_calls(run, results)
-        return head
+        return Stored(head, error)
 
 
 def _create_summaries(
@@ -174,6 +178,8 @@ def finish_run(run_id: UUID) -> bool:
         session = Session.objects.select_for_update().get(pk=run.session_id)
         if run.items.open().exists():
             return run.items.claimable(now).exists()
+        if waits_for_reset(run):
+            return True
         if _may_need_digest(run) and (digested is None or digested.items != (run.total, run.done)):
             return True  # another worker has just stored the last item: the summaries are read again
         if digested is not None and _add_digest(session, run, digested.summaries):

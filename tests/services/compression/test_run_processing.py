@@ -17,7 +17,7 @@ from historyapp.services.compression import run as run_module
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan, process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
-from historyapp.services.compression.store import store_results
+from historyapp.services.compression.store import Stored, store_results
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
 
@@ -228,7 +228,7 @@ def test_paid_summaries_wait_for_a_locked_database(
     monkeypatch.setattr(run_module, "STORE_PAUSE", 0.01)
     failures = iter([OperationalError("database is locked"), InterfaceError("connection closed")])
 
-    def store(*arguments: Any) -> int:
+    def store(*arguments: Any) -> Stored:
         if (error := next(failures, None)) is not None:
             raise error
         return store_results(*arguments)
@@ -248,7 +248,7 @@ def test_a_run_gives_up_if_the_database_stays_locked(
     monkeypatch.setattr(run_module, "STORE_SECONDS", 0.05)
     monkeypatch.setattr(run_module, "STORE_PAUSE", 0.01)
 
-    def fail(*_: Any) -> int:
+    def fail(*_: Any) -> Stored:
         raise OperationalError("database is locked")
 
     monkeypatch.setattr(run_module, "store_results", fail)
