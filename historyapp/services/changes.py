@@ -12,6 +12,7 @@ from django.utils import timezone
 from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
 from historyapp.models.changes import ChangeKind, next_transaction
 from historyapp.models.fields import on_sqlite
+from historyapp.services.parts import part
 from historyapp.services.statements import NewChange, insert_change
 from historyapp.services.transactions import writing
 
@@ -80,7 +81,7 @@ def prune_changes(older_than: timedelta) -> int:
             old.pop()
         if not old:
             continue  # another process has deleted them
-        with writing():
+        with part():
             Change.objects.filter(pk=old[-1].pk).update(kind=ChangeKind.PRUNED)
             deleted += Change.objects.filter(pk__in=[change.pk for change in old[:-1]]).delete()[0]
     return deleted

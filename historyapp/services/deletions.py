@@ -6,17 +6,14 @@ its own row last. If the process is killed between two parts, the next purge or 
 """
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
-from functools import reduce
-from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection
-from django.db.models import BigIntegerField, F, Func, Model, QuerySet, Value
+from django.db import DatabaseError
+from django.db.models import F, Model, QuerySet
 from django.utils import timezone
 
 from historyapp.models import (
@@ -52,22 +49,16 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
+from historyapp.services.parts import delete_in_parts, part
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import TransactionTooLong
 
 log = logging.getLogger(__name__)
 
-PART_SECONDS = 0.05
-"""The number of rows of one transaction is adapted so that it takes about this long."""
 _ACTION = "purge"
 """The action of the audit record of a deletion. It also names the session's former project."""
 _RESPONSES_AT_ONCE, _RECORDS_AT_ONCE = 10, 500
 """The maximum numbers of stored responses, of up to a MB each, and of audit records in one transaction."""
 _SUBAGENTS_AT_ONCE, _RUNS_AT_ONCE = 500, 500
-_FIRST_ROWS, _MAX_ROWS = 20, 5_000
-_PART_BYTES = 1 << 22
-"""One transaction deletes rows of about this many bytes, or one row: SQLite overwrites what it deletes."""
-_MAX_PAUSE = 0.5
 _MAX_CHARACTERS = 50_000
 """On SQLite, one transaction removes about this many characters of tokens from the text index."""
 _MAX_STEPS = 200
@@ -156,7 +147,7 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
     if on_sqlite():  # before the entries, from which the tokens are computed
         delete_search_steps(session)
     for rows, column in _rows_of(session):
-        _delete_in_parts(rows, column)
+        delete_in_parts(rows, column, _delete)
     with writing():
         # Workers lock runs before the session, and before they add rows that refer to the run.
         _lock(CompressionRun.objects.filter(session=session))
@@ -173,7 +164,7 @@ def _hide_runs(session: UUID) -> None:
     """Moves the runs that :func:`hide` has left in the project. A session may have any number."""
     runs = CompressionRun.objects.filter(session=session).exclude(project=PURGED).order_by("pk")
     while ids := list(runs.values_list("pk", flat=True)[:_RUNS_AT_ONCE]):
-        with _part():
+        with part():
             _lock(runs.filter(pk__in=ids))
             runs.filter(pk__in=ids).update(project=PURGED)
 
@@ -182,7 +173,7 @@ def _detach_subagents(session: UUID) -> None:
     """Removes the session from its sub-agents. There may be many."""
     subagents = Session.objects.filter(spawned_by=session).order_by("pk")
     while ids := list(subagents.values_list("pk", flat=True)[:_SUBAGENTS_AT_ONCE]):
-        with _part():
+        with part():
             _lock(subagents.filter(pk__in=ids))
             rows = Session.objects.filter(pk__in=ids)
             rows.update(spawned_by=None, spawned_position=None, revision=F("revision") + 1)
@@ -195,12 +186,12 @@ def _empty_texts(session: UUID, responses: PurgedResponses | None) -> None:
         return
     keys = (responses or PurgedResponses(record.project_id, [session])).take_keys(session)
     for start in range(0, len(keys), _RESPONSES_AT_ONCE):
-        with _part():
+        with part():
             empty_responses(keys[start : start + _RESPONSES_AT_ONCE])
     audited = AuditRecord.objects.filter(project=record.project_id, session=session).exclude(action=_ACTION)
     ids = list(audited.values_list("pk", flat=True))
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
-        with _part():
+        with part():
             AuditRecord.objects.filter(pk__in=ids[start : start + _RECORDS_AT_ONCE]).update(detail={})
 
 
@@ -231,93 +222,15 @@ def _rows_of(session: UUID) -> Iterator[tuple["QuerySet[Model]", str]]:
     yield Entry.objects.filter(**own), "position"
 
 
-def _delete_in_parts(rows: "QuerySet[Model]", column: str) -> None:
-    size = _FIRST_ROWS
-    while part := _next_part(rows, column, size):
-        try:
-            with _part() as timed:
-                _delete(rows.filter(**{f"{column}__lte": part.last}))
-        except TransactionTooLong:
-            if part.rows == 1:
-                raise
-            size = part.rows // 2
-            continue
-        if timed.seconds < PART_SECONDS / 2:
-            size = min(size * 2, _MAX_ROWS)
-        elif timed.seconds > PART_SECONDS:
-            size = max(min(size, part.rows) // 2, 1)
-
-
-class _RowsOfPart(NamedTuple):
-    last: Any
-    """The value of the last row in the column that gives the order."""
-    rows: int
-
-
-def _next_part(rows: "QuerySet[Model]", column: str, max_rows: int) -> _RowsOfPart | None:
-    """The first rows, up to :data:`_PART_BYTES`; None if there are none.
-
-    Reads the lengths before the transaction, because SQLite reads a whole text to compute its length.
-    """
-    lengths = [_Length(name) for name in _long_columns(rows.model)]
-    size: Any = reduce(add, lengths, Value(0))
-    found, total, part = rows.order_by(column).annotate(part_size=size), 0, None
-    with closing(found.values_list(column, "part_size")[:max_rows].iterator(chunk_size=1)) as read:
-        for count, (last, length) in enumerate(read, 1):
-            part, total = _RowsOfPart(last, count), total + length
-            if total >= _PART_BYTES:
-                break
-    return part
-
-
-def _long_columns(model: type[Model]) -> list[str]:
-    """The columns that have no limit of length."""
-    types = {"text", "blob", "bytea"}
-    return [
-        field.attname
-        for field in model._meta.concrete_fields
-        if (field.db_type(connection) or "").lower() in types
-    ]
-
-
-class _Length(Func):
-    """The bytes of a text or of binary data; 0 for null."""
-
-    template = "COALESCE(OCTET_LENGTH(%(expressions)s), 0)"
-    output_field = BigIntegerField()
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        template = "COALESCE(LENGTH(CAST(%(expressions)s AS BLOB)), 0)"
-        return super().as_sql(compiler, connection, template=template, **context)
-
-
-class _TimedPart:
-    """One transaction of a deletion."""
-
-    seconds = 0.0
-
-
-@contextmanager
-def _part() -> Iterator[_TimedPart]:
-    """A transaction, and on SQLite a pause after it, because waiting processes only poll for the lock."""
-    part = _TimedPart()
-    with writing():
-        started = time.monotonic()
-        yield part
-    part.seconds = time.monotonic() - started  # with the commit, which updates SQLite's text index
-    if on_sqlite():
-        time.sleep(min(part.seconds, _MAX_PAUSE))
-
-
-def _delete(part: "QuerySet[Model]") -> None:
-    if part.model is Entry:
+def _delete(rows: "QuerySet[Model]") -> None:
+    if rows.model is Entry:
         retention_pass = RetentionPass.objects.create()
-        part._raw_delete(part.db)
+        rows._raw_delete(rows.db)
         retention_pass.delete()
-    elif part.model is Summary:
-        part.only("pk").delete()  # Django reads the rows, because items refer to them
+    elif rows.model is Summary:
+        rows.only("pk").delete()  # Django reads the rows, because items refer to them
     else:
-        part.delete()
+        rows.delete()
 
 
 def delete_search_steps(session: UUID) -> None:
@@ -330,7 +243,7 @@ def delete_search_steps(session: UUID) -> None:
     left = sorted(words_of_session(session))
     for start in range(0, len(left), _ROWS_AT_ONCE):
         for id, tokens in stored_tokens(left[start : start + _ROWS_AT_ONCE]).items():
-            with _part():
+            with part():
                 if id in words_of_session(session):
                     SearchStep.objects.filter(pk=id).delete()
                     _remove_words(id, tokens)
@@ -344,24 +257,24 @@ def _delete_computed(session: UUID) -> None:
         return
     columns = stored.values_list("first_position", "id", "checksum")
     rows = {first: (id, checksum) for first, id, checksum in columns.iterator()}
-    part, size = list[tuple[int, str]](), 0
+    words, size = list[tuple[int, str]](), 0
     with suppress(ReadingStopped):  # another process has deleted the rows, and deletes the entries
         for document in documents(newest.project_id, session, min(rows), newest.last_position):
             id, checksum = rows.get(document.first, (0, 0))
             if not id or checksum != document.checksum:
                 continue
-            part.append((id, document.tokens))
+            words.append((id, document.tokens))
             size += len(document.tokens)
-            if size >= _MAX_CHARACTERS or len(part) >= _MAX_STEPS:
-                _remove(part)
-                part, size = [], 0
-    _remove(part)
+            if size >= _MAX_CHARACTERS or len(words) >= _MAX_STEPS:
+                _remove(words)
+                words, size = [], 0
+    _remove(words)
 
 
-def _remove(part: Sequence[tuple[int, str]]) -> None:
+def _remove(words: Sequence[tuple[int, str]]) -> None:
     """Each row is deleted with its tokens: FTS5 must not remove them twice."""
-    with _part():
-        for id, tokens in part:
+    with part():
+        for id, tokens in words:
             if SearchStep.objects.filter(pk=id).delete()[0]:
                 _remove_words(id, tokens)
 

@@ -15,11 +15,11 @@ from historyapp.services.annotations import check_tag
 from historyapp.services.append import check_open, hold_sessions
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
 from historyapp.services.compression.start import cancel_run
+from historyapp.services.parts import part
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 _TAGGING = (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG)
-_BATCH_SIZE = 10
 """Actions of one deletion, with up to 5,000 items. Agents wait for each transaction."""
 
 
@@ -235,7 +235,7 @@ def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
 
 
 def prune_bulk_actions(before: datetime) -> None:
-    """Deletes actions that ended before this time, in batches."""
-    while old := list(BulkAction.objects.older_than(before).values_list("pk", flat=True)[:_BATCH_SIZE]):
-        with writing():
-            BulkAction.objects.filter(pk__in=old).delete()
+    """Deletes actions that ended before this time, each in a transaction of its own."""
+    for id in list(BulkAction.objects.older_than(before).values_list("pk", flat=True)):
+        with part():
+            BulkAction.objects.filter(pk=id).delete()

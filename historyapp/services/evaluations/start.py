@@ -14,6 +14,7 @@ from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNIN
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.append import hold_sessions
 from historyapp.services.evaluations.results import compute_results, end_evaluation
+from historyapp.services.parts import part
 from historyapp.services.transactions import writing
 
 DEFAULT_BUDGETS = (2000, 8000)
@@ -21,7 +22,6 @@ MIN_BUDGET = 200
 """Tokens. Hardly any context is smaller."""
 KEPT_FOR = timedelta(days=365)
 """Older evaluations are deleted."""
-_BATCH_SIZE = 20
 """Evaluations of one deletion, with up to 2,000 sessions. Agents wait for each transaction."""
 
 
@@ -132,10 +132,10 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
 
 
 def prune_evaluations() -> None:
-    """Deletes evaluations that were started long ago and have ended, in batches."""
+    """Deletes evaluations that were started long ago and have ended, each in a transaction of its own."""
     old = Evaluation.objects.exclude(state=Evaluation.State.RUNNING).filter(
         created_at__lt=timezone.now() - KEPT_FOR
     )
-    while batch := list(old.values_list("pk", flat=True)[:_BATCH_SIZE]):
-        with writing():
-            Evaluation.objects.filter(pk__in=batch).delete()
+    for id in list(old.values_list("pk", flat=True)):
+        with part():
+            Evaluation.objects.filter(pk=id).delete()

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -15,6 +15,7 @@ from historyapp.models import Project, Webhook, WebhookDelivery
 from historyapp.models.changes import newest_cursor
 from historyapp.models.webhooks import BOTH_SECRETS, EVENTS, DeliveryQuerySet
 from historyapp.services.audit import add_audit_record
+from historyapp.services.parts import delete_in_parts, delete_rows
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import test_delivery
 from historyapp.services.webhooks.targets import check_literal_address, parse_target
@@ -22,7 +23,6 @@ from historyapp.services.webhooks.targets import check_literal_address, parse_ta
 MAX_WEBHOOKS = 20
 """The maximum number of webhooks of one project."""
 _MAX_URL = 2000
-_BATCH_SIZE = 1000
 _MESSAGE_ID = re.compile(r"msg_[0-9a-f]{32}")
 
 
@@ -117,10 +117,8 @@ def delete_webhook(project: Project, webhook_id: UUID, *, actor: str = "") -> No
         webhook.state = Webhook.State.PAUSED
         webhook.save(update_fields=["state"])
         _audit(webhook, actor, "delete webhook", url=webhook.url)
-    deliveries = WebhookDelivery.objects.filter(webhook=webhook).order_by("pk")
-    while ids := list(deliveries.values_list("pk", flat=True)[:_BATCH_SIZE]):
-        with writing():
-            WebhookDelivery.objects.filter(pk__in=ids).delete()
+    deliveries = WebhookDelivery.objects.filter(webhook=webhook)
+    delete_in_parts(deliveries, "id")
     with writing():
         Webhook.objects.filter(pk=webhook_id, project=project).delete()
 
@@ -163,9 +161,12 @@ def prune_deliveries(older_than: timedelta) -> int:
     """Deletes old deliveries that have ended, in batches. Returns how many."""
     cutoff, deleted = timezone.now() - older_than, 0
     ended = WebhookDelivery.objects.filter(created_at__lt=cutoff).exclude(state=WebhookDelivery.State.PENDING)
-    while ids := list(ended.order_by("created_at").values_list("pk", flat=True)[:_BATCH_SIZE]):
-        with writing():
-            deleted += ended.filter(pk__in=ids).delete()[0]  # except those that are redelivered meanwhile
+
+    def delete(old: "QuerySet[WebhookDelivery]") -> None:
+        nonlocal deleted
+        deleted += delete_rows(old)  # except those that are redelivered meanwhile
+
+    delete_in_parts(ended, "created_at", delete)
     return deleted
 
 

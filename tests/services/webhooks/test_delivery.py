@@ -11,11 +11,12 @@ from django.utils import timezone
 from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
 from historyapp.models.changes import ChangeKind
 from historyapp.models.webhooks import MAX_RETRY
+from historyapp.services import parts
 from historyapp.services.append import append, hold_sessions
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks import delivery as delivering
-from historyapp.services.webhooks import endpoints, fan_out
+from historyapp.services.webhooks import fan_out
 from historyapp.services.webhooks.delivery import RETRY_SECONDS, process_webhook
 from historyapp.services.webhooks.endpoints import change_webhook, prune_deliveries, redeliver, send_test
 from historyapp.services.webhooks.sending import Attempt
@@ -167,7 +168,7 @@ def test_a_delivery_that_is_sent_again_is_not_deleted(
         redeliver(project, webhook.pk, message)
         return writing()
 
-    monkeypatch.setattr(endpoints, "writing", redeliver_before)
+    monkeypatch.setattr(parts, "writing", redeliver_before)
     assert prune_deliveries(timedelta(0)) == 0
     assert WebhookDelivery.objects.get().state == "pending"
 

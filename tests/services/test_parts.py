@@ -1,0 +1,89 @@
+"""Many rows are deleted in short transactions with pauses."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from historyapp.models import AuditRecord, Project, Session, Webhook, WebhookDelivery
+from historyapp.services import parts
+from historyapp.services.append import append
+from historyapp.services.changes import prune_changes
+from historyapp.services.webhooks import endpoints
+from tests.services.drafts import ask
+
+BODY = "x" * 1_000_000
+
+
+@pytest.fixture
+def webhook(project: Project) -> Webhook:
+    """A webhook with six ended deliveries of 1 MB each."""
+    webhook = endpoints.create_webhook(project, "https://example.com/hook")
+    for _ in range(6):
+        endpoints.send_test(project, webhook.pk)
+    WebhookDelivery.objects.update(body=BODY, state=WebhookDelivery.State.SUCCEEDED)
+    return webhook
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses on SQLite, whose other processes only poll for the lock."""
+    seconds: list[float] = []
+    monkeypatch.setattr("historyapp.services.parts.time.sleep", seconds.append)
+    return seconds
+
+
+def delete_webhook(webhook: Webhook) -> None:
+    endpoints.delete_webhook(webhook.project, webhook.pk)
+
+
+def prune_deliveries(webhook: Webhook) -> None:
+    assert endpoints.prune_deliveries(timedelta(0)) == 6
+
+
+@pytest.mark.parametrize("delete", [delete_webhook, prune_deliveries])
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="only SQLite has one writer at a time")
+def test_long_deliveries_are_deleted_with_pauses(
+    webhook: Webhook, pauses: list[float], delete: Callable[[Webhook], None]
+) -> None:
+    """A transaction deletes 4 MB, so six deliveries of 1 MB take two."""
+    delete(webhook)
+    assert not WebhookDelivery.objects.exists()
+    assert len(pauses) == 2
+    assert all(pauses)
+
+
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="only SQLite has one writer at a time")
+def test_changes_are_deleted_with_pauses(
+    project: Project, session: Session, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.changes.PRUNED_AT_ONCE", 3)
+    for _ in range(5):
+        append(project, session.pk, [ask("go")])
+    assert prune_changes(timedelta(0)) >= 4
+    assert len(pauses) >= 2
+
+
+def test_postgres_sends_the_lengths_of_many_rows_at_once(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Each chunk is a request to the server, and a part has up to 5,000 rows. SQLite reads whole texts for
+    their lengths, so there the rows are read one at a time."""
+    chunks, iterator = list[int](), QuerySet.iterator
+
+    def noted(rows: Any, chunk_size: int) -> Any:
+        chunks.append(chunk_size)
+        return iterator(rows, chunk_size)
+
+    monkeypatch.setattr(QuerySet, "iterator", noted)
+    now = timezone.now()
+    AuditRecord.objects.bulk_create(
+        AuditRecord(project=project, action="test", detail={}, created_at=now) for _ in range(50)
+    )
+    parts.delete_in_parts(AuditRecord.objects.filter(action="test"), "id")
+    assert not AuditRecord.objects.filter(action="test").exists()
+    is_postgres = request.config.getoption("database") == "postgres"
+    assert min(chunks) == (parts._FIRST_ROWS if is_postgres else 1)
