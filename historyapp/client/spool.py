@@ -7,6 +7,7 @@ one file.
 import json
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -87,6 +88,7 @@ class Spool:
             raise ValueError(f"patience is {patience!r}. It must be more than 0 seconds.")
         self.path = Path(path) if path is not None else Path.home() / ".local/state/playhead/spool"
         self.max_bytes, self.patience = max_bytes, patience
+        self._too_long = Counter[int]()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # It contains agents' texts, so other users must not read it.
@@ -156,6 +158,11 @@ class Spool:
         with self._open(reserve=_RESERVE) as file:
             text = json.dumps(problem)
             file.execute("UPDATE writes SET problem = ? WHERE id = ?", (text, write.id))
+
+    def count_too_long(self, write: Write) -> int:
+        """Counts that storing a write took the server too long. Returns how often it has, for this object."""
+        self._too_long[write.id] += 1
+        return self._too_long[write.id]
 
     def lock(self) -> sqlite3.Connection | None:
         """Locks the spool for sending. Returns None if another thread or process holds the lock.

@@ -13,12 +13,15 @@ from historyapp.client.response_checks import check_success, error_for
 from historyapp.client.retrying import Outcome, describe_outcome
 from historyapp.client.spool import Spool, Write
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
-from historyapp.wire.problems import ServerUnavailable, TooLarge
+from historyapp.wire.problems import ServerUnavailable, TooLarge, TransactionTooLong
 
 T = TypeVar("T")
 log = logging.getLogger("historyapp.client")
 TURN_PAUSE = 0.05
 """Seconds between two checks whether another process has finished sending."""
+MAX_TOO_LONG = 10
+"""The number of times that the server may need too long to store a write. An overloaded server stores it in
+one of them. A write that is always too long would keep all later writes waiting."""
 _FINAL = (Conflict, Invalid, NotFound, TooLarge)
 """Errors for which a retry of the same write cannot help."""
 
@@ -48,7 +51,11 @@ def finish_write(spool: Spool, write: Write, outcome: Outcome) -> str:
         return describe_outcome(outcome)
     if not outcome.is_success:
         failure = error_for(outcome, write.server)
-        if not isinstance(failure, _FINAL):
+        if isinstance(failure, TransactionTooLong):
+            is_final = spool.count_too_long(write) >= MAX_TOO_LONG
+        else:
+            is_final = isinstance(failure, _FINAL)
+        if not is_final:
             return str(failure)
         _mark_refused(spool, write, failure.problem)
         return ""

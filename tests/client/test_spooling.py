@@ -1,5 +1,6 @@
 """``on_outage="spool"``: writes return at once, and reach the session once, in order, when it is back."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,7 +21,9 @@ from historyapp.client import (
     ServerUnavailable,
     Spool,
     UseTool,
+    retrying,
 )
+from historyapp.client.spooled_writes import MAX_TOO_LONG
 from tests.client.bad_server import BadServer, hanging
 from tests.client.proxy import FaultyProxy, lost_request, lost_response, responding
 
@@ -250,6 +253,43 @@ def test_a_spooled_write_that_is_refused_is_set_aside_with_the_result_that_belon
     assert "was refused" in caplog.text
     assert Recorder(playhead, session_id).fmt_list() == "1. Executed `ls()`."
     assert contents(playhead, other) == ["elsewhere"]
+
+
+def test_a_write_that_is_always_too_long_is_set_aside(
+    open_client: Open,
+    proxy: FaultyProxy,
+    spool: Spool,
+    playhead: Playhead,
+    session_id: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Later writes wait for the first one, and it was sent again for ever."""
+    monkeypatch.setattr(retrying, "MAX_PAUSE", 0.01)
+    down(proxy)
+    client = open_client()
+    client.append(session_id, [ModelInput(content="too long")])
+    client.append(session_id, [ModelInput(content="go")])
+    problem = {
+        "type": "/docs/errors/#transaction-too-long",
+        "status": 503,
+        "detail": "Storing took too long.",
+    }
+    body = json.dumps({**problem, "code": "transaction-too-long"}).encode()
+    too_long = responding(503, {"Content-Type": "application/problem+json"}, body)
+    proxy.faults = [too_long] * (MAX_TOO_LONG - 1)
+    assert client.flush(20) == 0
+    assert spool.refused() == [], "the server was overloaded"
+    assert contents(playhead, session_id) == ["too long", "go"]
+
+    down(proxy)
+    client.append(session_id, [ModelInput(content="longer")])
+    client.append(session_id, [ModelInput(content="on")])
+    proxy.faults = [too_long] * MAX_TOO_LONG
+    assert client.flush(20) == 0
+    (refused,) = spool.refused()
+    assert refused.body["entries"][0]["content"] == "longer"
+    assert refused.problem["detail"] == "Storing took too long."
+    assert contents(playhead, session_id) == ["too long", "go", "on"]
 
 
 @pytest.mark.parametrize(
