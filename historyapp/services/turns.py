@@ -13,6 +13,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from historyapp.models.database_clock import database_now
+
 BATCH_SIZE = 50
 """The number of pieces of work that one statement checks."""
 
@@ -119,4 +121,4 @@ class Turns(ABC):
         for project in sorted(waiting, key=lambda id: (threads.count(id), self._last_turns.get(id, 0))):
             items = [item for _, item in sorted(waiting[project])]
             for start in range(0, len(items), BATCH_SIZE):
-                yield from self.with_work(items[start : start + BATCH_SIZE], now)
+                yield from self.with_work(items[start : start + BATCH_SIZE], database_now())

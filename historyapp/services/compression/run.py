@@ -16,12 +16,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
-from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Summary
+from historyapp.models.database_clock import database_now
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
@@ -334,7 +334,7 @@ def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode]
 
 def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
     """Claims the first ``limit`` items that no other worker has claimed; none if the run has ended."""
-    now = timezone.now()
+    now = database_now()
     until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
@@ -364,7 +364,7 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
 def renew(owner: UUID) -> None:
     """Extends the owner's claims."""
     with writing():
-        until = timezone.now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
+        until = database_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
         claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
         claimed.update(claimed_until=until)
 

@@ -19,6 +19,7 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.llm.router import LOCAL
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.compressions import AUTOMATIC, RunQuerySet
+from historyapp.models.database_clock import database_now
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
@@ -305,7 +306,7 @@ def active_runs(*, calls_model: bool) -> RunQuerySet:
 
 
 def _unclaimed(runs: RunQuerySet) -> RunQuerySet:
-    claimed = CompressionItem.objects.in_progress(timezone.now()).filter(run=OuterRef("pk"))
+    claimed = CompressionItem.objects.in_progress(database_now()).filter(run=OuterRef("pk"))
     return runs.filter(~Exists(claimed))
 
 

@@ -15,6 +15,7 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
+from historyapp.models.database_clock import database_now
 from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
 from historyapp.services.compression.jobs import MAX_BYTES, errors_not_repeated
@@ -177,7 +178,7 @@ def finish_run(run_id: UUID) -> bool:
         # Every transaction locks the run before the session.
         session = Session.objects.select_for_update().get(pk=run.session_id)
         if run.items.open().exists():
-            return run.items.claimable(now).exists()
+            return run.items.claimable(database_now()).exists()
         if waits_for_reset(run):
             return True
         if _may_need_digest(run) and (digested is None or digested.items != (run.total, run.done)):
@@ -213,7 +214,7 @@ def abort_run(run_id: UUID, reason: str) -> None:
     now = timezone.now()
     with writing():
         run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
-        if run is None or not run.active or run.items.in_progress(now).exists():
+        if run is None or not run.active or run.items.in_progress(database_now()).exists():
             return
         session = Session.objects.select_for_update().get(pk=run.session_id)
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED

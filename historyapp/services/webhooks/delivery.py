@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from historyapp.core.dates import utc_text
 from historyapp.models import Webhook, WebhookDelivery
+from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import MAX_CLAIM, MAX_PAUSE, MAX_RETRY
 from historyapp.services.audit import add_audit_record
 from historyapp.services.connections import release_connection
@@ -81,7 +82,7 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     """Claims the webhook. Returns None if it is not active, has a pause, or another worker has claimed it."""
-    now = timezone.now()
+    now = database_now()
     free = Q(claim=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
     ready = Q(not_before=None) | Q(not_before__lte=now) | Q(not_before__gt=now + MAX_PAUSE)
     active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
@@ -143,7 +144,7 @@ def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, sta
             webhook.last_success_at = now
         else:
             _apply_failure(webhook, delivery, attempt, now)
-        webhook.claimed_until = now + _claim_time()
+        webhook.claimed_until = database_now() + _claim_time()
         if webhook.state != Webhook.State.ACTIVE:
             webhook.claim = webhook.claimed_until = None
         webhook.save(update_fields=_ATTEMPT_COLUMNS)
