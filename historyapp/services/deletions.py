@@ -6,7 +6,8 @@ its own row last. If the process is killed between two parts, the next purge or 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,6 @@ from uuid import UUID
 
 from django.db import DatabaseError
 from django.db.models import F, Model, QuerySet
-from django.utils import timezone
 
 from historyapp.models import (
     AuditRecord,
@@ -40,6 +40,7 @@ from historyapp.models import (
     WebhookDelivery,
 )
 from historyapp.models.changes import ChangeKind
+from historyapp.models.database_clock import database_now
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.models.search_steps import ReadingStopped, documents
@@ -71,9 +72,12 @@ _EMPTY = {
     "errors": 0, "tokens": 0, "cost": 0, "likely_failures": 0, "duration": 0, "shown_tokens": 0, "money": 0,
     "strip": "", "is_listed": True, "compress_at": None, "compress_at_tokens": None, "compression_due": False,
 }  # fmt: skip
-"""The columns of a hidden session. ``last_entry_at`` is the time when it was hidden."""
-INTERRUPTED_AFTER = timedelta(minutes=10)
-"""A worker completes the deletion of sessions that have been hidden for this long."""
+"""The columns of a hidden session. ``last_entry_at`` is the time when its deletion last showed progress."""
+HEARTBEAT_SECONDS = 10.0
+"""Seconds between two writes by which a process shows that it is still deleting a session."""
+INTERRUPTED_AFTER = timedelta(seconds=45)
+"""A worker completes a deletion that has shown no progress for this long. Two processes may delete the same
+session: that takes longer, but does no harm."""
 
 
 def hide(session: Session, actor: str) -> None:
@@ -96,7 +100,7 @@ def hide(session: Session, actor: str) -> None:
         project=PURGED,
         settings={},
         tail=empty_tail(),
-        last_entry_at=timezone.now(),
+        last_entry_at=database_now(),
         revision=F("revision") + 1,
     )
 
@@ -110,11 +114,11 @@ def hidden_sessions(older_than: timedelta | None = None) -> list[UUID]:
     """The sessions whose deletion is not complete.
 
     Args:
-        older_than: only those that were hidden at least so long ago. None: all, whatever the clock says.
+        older_than: only those whose deletion has shown no progress for so long. None: all.
     """
     hidden = Session.objects.filter(project=PURGED)
     if older_than is not None:
-        hidden = hidden.filter(last_entry_at__lte=timezone.now() - older_than)
+        hidden = hidden.filter(last_entry_at__lte=database_now() - older_than)
     return list(hidden.order_by("pk").values_list("pk", flat=True))
 
 
@@ -141,13 +145,16 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
     Args:
         responses: of the sessions that are deleted together.
     """
-    _hide_runs(session)
-    _detach_subagents(session)
+    heartbeat = _Heartbeat(session)
+    for step in (_hide_runs, _detach_subagents):
+        heartbeat.beat()
+        step(session)
+    heartbeat.beat()
     _empty_texts(session, responses)
     if on_sqlite():  # before the entries, from which the tokens are computed
-        delete_search_steps(session)
+        delete_search_steps(session, heartbeat.beat)
     for rows, column in _rows_of(session):
-        delete_in_parts(rows, column, _delete)
+        delete_in_parts(rows, column, _delete, heartbeat.beat)
     with writing():
         # Workers lock runs before the session, and before they add rows that refer to the run.
         _lock(CompressionRun.objects.filter(session=session))
@@ -158,6 +165,21 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
         retention_pass = RetentionPass.objects.create()
         Session.objects.get(pk=session).delete()
         retention_pass.delete()
+
+
+class _Heartbeat:
+    """Shows that this process is deleting a hidden session."""
+
+    def __init__(self, session: UUID) -> None:
+        self._session, self._next = session, 0.0
+
+    def beat(self) -> None:
+        """Writes the time, unless it did within :data:`HEARTBEAT_SECONDS`."""
+        if time.monotonic() < self._next:
+            return
+        with writing():
+            Session.objects.filter(pk=self._session, project=PURGED).update(last_entry_at=database_now())
+        self._next = time.monotonic() + HEARTBEAT_SECONDS
 
 
 def _hide_runs(session: UUID) -> None:
@@ -233,23 +255,27 @@ def _delete(rows: "QuerySet[Model]") -> None:
         rows.delete()
 
 
-def delete_search_steps(session: UUID) -> None:
+def delete_search_steps(session: UUID, before_each: Callable[[], object] = lambda: None) -> None:
     """Deletes a session's rows and their tokens from SQLite's text index, which needs the old tokens.
 
     They are computed from the entries before each transaction. Tokens that cannot be computed, because
     another version stored them or because their row was replaced, are read from the text index.
+
+    Args:
+        before_each: called before each transaction.
     """
-    _delete_computed(session)
+    _delete_computed(session, before_each)
     left = sorted(words_of_session(session))
     for start in range(0, len(left), _ROWS_AT_ONCE):
         for id, tokens in stored_tokens(left[start : start + _ROWS_AT_ONCE]).items():
+            before_each()
             with part():
                 if id in words_of_session(session):
                     SearchStep.objects.filter(pk=id).delete()
                     _remove_words(id, tokens)
 
 
-def _delete_computed(session: UUID) -> None:
+def _delete_computed(session: UUID, before_each: Callable[[], object]) -> None:
     """Deletes the rows whose tokens can be computed from the entries."""
     stored = SearchStep.objects.filter(session=session)
     newest = stored.order_by("-first_position").first()
@@ -266,6 +292,7 @@ def _delete_computed(session: UUID) -> None:
             words.append((id, document.tokens))
             size += len(document.tokens)
             if size >= _MAX_CHARACTERS or len(words) >= _MAX_STEPS:
+                before_each()
                 _remove(words)
                 words, size = [], 0
     _remove(words)

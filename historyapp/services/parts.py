@@ -47,16 +47,21 @@ def delete_rows(rows: "QuerySet[Model]") -> int:
 
 
 def delete_in_parts(
-    rows: "QuerySet[Model]", column: str, delete: "Callable[[QuerySet[Any]], object]" = delete_rows
+    rows: "QuerySet[Model]",
+    column: str,
+    delete: "Callable[[QuerySet[Any]], object]" = delete_rows,
+    before_each: Callable[[], object] = lambda: None,
 ) -> None:
     """Deletes all rows, a few in each transaction. Must not be called within a transaction.
 
     Args:
         column: gives the order in which they are deleted.
         delete: deletes the rows of one part.
+        before_each: called before each transaction.
     """
     size = _FIRST_ROWS
     while found := _next_part(rows, column, size):
+        before_each()
         try:
             with part() as timed:
                 delete(rows.filter(**{f"{column}__lte": found.last}))

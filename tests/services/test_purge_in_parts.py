@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -271,6 +272,25 @@ def test_runs_are_deleted_in_parts(project: Project, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parts, "writing", counted)
     purge(project, [session.pk], timezone.now())
     assert (sum(deleted), max(deleted)) == (5, 1)
+
+
+def test_a_deletion_shows_progress_so_that_no_worker_takes_it_over(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion of a killed process continues within a minute, and that of a living one is left alone."""
+    assert timedelta(0) < deletions.INTERRUPTED_AFTER < timedelta(minutes=1)
+    monkeypatch.setattr(deletions, "HEARTBEAT_SECONDS", 0.0)
+    session, delete, times = long_session(project, 3), deletions._delete, list[datetime]()
+
+    def noted(rows: Any) -> None:
+        times.append(Session.objects.get(pk=session.pk).last_entry_at)
+        delete(rows)
+
+    monkeypatch.setattr(deletions, "_delete", noted)
+    purge(project, [session.pk], timezone.now())
+    assert len(times) > 3
+    assert times == sorted(set(times))
+    assert not Session.objects.filter(pk=session.pk).exists()
 
 
 def test_one_transaction_hides_active_and_new_runs_and_later_ones_the_others(
