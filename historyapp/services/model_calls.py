@@ -31,7 +31,7 @@ from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached
 
@@ -180,7 +180,8 @@ class ModelCall:
         if cost is not None:
             metadata |= {"cost": cost / MICRO, "prices_as_of": prices.as_of}
         draft = EntryDraft(completion.output, metadata=metadata)
-        with writing():
+        # The append first counts the tokens of the output, for 0.1 s if it is long.
+        with writing_together(lambda: None):
             try:
                 appended = append(session.project, session.pk, [draft], expected_position=session.head)
             except (Invalid, ValueError) as error:
