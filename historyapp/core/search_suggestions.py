@@ -18,6 +18,11 @@ _MEANINGS = {
     "steps": "of the session", "errors": "of the session", "since": "7d, or a date", "until": "7d, or a date",
     "takes": "also steps that rewinds cut off",
 }  # fmt: skip
+_HAS_MEANINGS = {
+    "error": "a reported error", "failure": "an error, or a result that looks like one",
+    "answer": "an answer of the agent", "thought": "a thought", "input": "an input before it",
+    "review": "a review",
+}  # fmt: skip
 _COMPARED = ("cost", "tokens", "steps", "errors")
 _VALUES = {
     "status": (*STATUSES, LIKELY_FAILED),
@@ -74,7 +79,15 @@ def facet_names(word: LastWord) -> Iterator[Suggestion]:
 def fixed_values(word: LastWord) -> Iterator[Suggestion] | None:
     """The values of a filter that has a fixed list of them; None for other filters."""
     values = _VALUES.get(word.facet)
-    return None if values is None else suggested(word, values)
+    if values is None:
+        return None
+    return map(_explained, suggested(word, values)) if word.facet == "has" else suggested(word, values)
+
+
+def _explained(suggestion: Suggestion) -> Suggestion:
+    """A value of ``has``, with its meaning."""
+    value = suggestion.text.rpartition(":")[2]
+    return suggestion._replace(detail=_HAS_MEANINGS.get(value, f"a call of the kind {value}"))
 
 
 def suggested(word: LastWord, values: Iterable[str], detail: str = "") -> Iterator[Suggestion]:

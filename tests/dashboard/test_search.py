@@ -146,6 +146,12 @@ def test_an_invalid_search_is_not_saved_and_stays_in_the_form(
     assert alice.post("/searches", {"q": '"open', "name": "x"}).status_code == 422
 
 
+def test_suggested_contents_have_their_meaning(alice: Client) -> None:
+    shown = text(alice.get("/search/suggestions?q=has:"))
+    assert "has:failure an error, or a result that looks like one" in shown
+    assert "has:edit a call of the kind edit" in shown
+
+
 def test_suggestions_are_escaped(alice: Client, searched_session: Session) -> None:
     shown = html(alice.get("/search/suggestions?q=title:"))
     assert 'data-text="title:&quot;Mend the hooks&quot;"' in shown
