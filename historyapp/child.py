@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -54,8 +55,20 @@ class Child:
             return self._process.wait(STOP_SECONDS) == -signal.SIGPROF
         return False
 
+    def processor_seconds(self) -> float:
+        """The processor time that the process has used, or, if the system does not say (macOS), the time."""
+        try:
+            # See clock_getcpuclockid(3): Linux computes the clock of another process in this way.
+            return time.clock_gettime(~self.pid << 3 | 2)
+        except OSError:
+            return time.monotonic()
+
+    def kill(self) -> None:
+        """Kills the process without waiting for its end. Its pipe stays open until :meth:`stop`."""
+        self._process.kill()
+
     def stop(self) -> None:
-        """Kills the process."""
+        """Kills the process and closes its pipe."""
         self.pipe.close()
         self._process.kill()
         self._process.wait()

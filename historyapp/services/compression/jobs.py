@@ -28,8 +28,8 @@ TOO_LONG = (
     f"The texts to summarise have more than {MAX_BYTES:,} bytes, which is the maximum for one summary. "
     f"{NOT_REPEATED}"
 )
-MAX_DIGEST_CHARACTERS = 4_000_000
-"""The characters of a digest's summaries that are read. Writing it takes about 1.5 s of processor time."""
+MAX_DIGEST_CHARACTERS = 2_000_000
+"""The characters of a digest's summaries that are read. Writing it takes about 0.7 s of processor time."""
 MAX_RUNS = 100
 """The number of a session's newest runs in which :func:`errors_not_repeated` looks for items."""
 MAX_TASK_CHARACTERS = 2000

@@ -31,7 +31,7 @@ from historyapp.services.compression.jobs import TOO_LONG, Job, errors_not_repea
 from historyapp.services.compression.many_items import fail_more_waiting, reset_failed, waits_for_reset
 from historyapp.services.compression.store import Stored, abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
-from historyapp.services.compression.writers import InlineWriter, Writer
+from historyapp.services.compression.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import writing
@@ -94,7 +94,10 @@ class _RunWorker:
     def __init__(self, run_id: UUID, should_stop: Callable[[], bool], writer: Writer) -> None:
         self._run = CompressionRun.objects.select_related("session__project").get(pk=run_id)
         self._should_stop = should_stop
-        self._summariser = Summariser(self._run, writer)
+        self._ended = False
+        """Whether the run had ended at the last check, because it was cancelled or other workers finished
+        it."""
+        self._summariser = Summariser(self._run, writer, lambda: self._ended)
         calls_model = self._summariser.calls_model
         self._max_running = settings.PLAYHEAD_CONCURRENCY if calls_model else 1
         self._items_per_thread = 1 if calls_model else ITEMS_WITHOUT_MODEL
@@ -115,9 +118,6 @@ class _RunWorker:
         self._all_claimed = False
         """Whether the last claim got fewer items than requested, because other workers have claimed the
         others."""
-        self._ended = False
-        """Whether the run had ended at the last check, because it was cancelled or other workers finished
-        it."""
 
     def work(self) -> None:
         try:
@@ -161,7 +161,10 @@ class _RunWorker:
         for job in jobs:
             if self._ended or self._should_stop() or self._is_model_paused():
                 break
-            results.append(self._summariser.summarise(*job))
+            try:
+                results.append(self._summariser.summarise(*job))
+            except WriteCancelled:
+                break
         return results
 
     def _write(self) -> None:

@@ -3,7 +3,7 @@
 import functools
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from urllib.parse import quote
@@ -41,7 +41,13 @@ from historyapp.models.compressions import AUTOMATIC
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression.calls import sleep
 from historyapp.services.compression.request import instruction_of
-from historyapp.services.compression.writers import SummaryTookTooLong, Writer, WriterFault
+from historyapp.services.compression.writers import (
+    Caller,
+    SummaryTookTooLong,
+    WriteCancelled,
+    Writer,
+    WriterFault,
+)
 from historyapp.services.connections import short_connection
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import Reservation, reserve
@@ -90,12 +96,19 @@ class ItemResult:
 class Summariser:
     """Makes the summaries of a run's items, in any thread. A failure is returned as a result."""
 
-    def __init__(self, run: CompressionRun, writer: Writer) -> None:
+    def __init__(
+        self, run: CompressionRun, writer: Writer, has_ended: Callable[[], bool] = lambda: False
+    ) -> None:
+        """``has_ended``: whether the run has ended, for example because it was cancelled."""
         session_settings = load_settings(run.session.settings)
         self._writer, self._model = writer, run.model
         self.calls_model = run.model not in ("", LOCAL)
         self.provider = run.model.partition(":")[0] if self.calls_model else ""
-        note = "" if self.calls_model else writer.language_note(session_settings.spacy_language_model)
+        # What was paid for is written to its end.
+        is_cancelled = (lambda: False) if self.calls_model else has_ended
+        self._caller = Caller(run.session.project_id, is_cancelled)
+        language = session_settings.spacy_language_model
+        note = "" if self.calls_model else writer.language_note(language, self._caller)
         if note:
             with writing():
                 locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -103,7 +116,7 @@ class Summariser:
         self._request = WriteRequest(
             run.strategy,
             [],
-            session_settings.spacy_language_model,
+            language,
             window=settings.PLAYHEAD_MODEL_WINDOW,
             max_length=session_settings.max_summary_length,
             options=run.options,
@@ -120,7 +133,11 @@ class Summariser:
         )
 
     def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
-        """Summarises an item. ``source``: steps, or for a digest the texts of summaries."""
+        """Summarises an item. ``source``: steps, or for a digest the texts of summaries.
+
+        Raises:
+            WriteCancelled: when a run without a model has ended meanwhile.
+        """
         model: MeteredModel | None = None
         try:
             model = MeteredModel(self._model, self._payer) if self.calls_model else None
@@ -129,8 +146,10 @@ class Summariser:
                 # Half of the length is left for later summaries: otherwise the next one would need another
                 # digest.
                 request = replace(request, max_length=max(1, request.max_length // 2))
-            written = self._writer.write(request, model.complete if model else None)
+            written = self._writer.write(request, model.complete if model else None, self._caller)
             result = ItemResult(item.pk, written.draft, tokens=written.tokens, note=written.note)
+        except WriteCancelled:
+            raise
         except SummaryTookTooLong as error:
             log.warning(
                 "Item %s (%s) of the run %s: %s", item.number, _step_range(item), item.run_id, error.detail

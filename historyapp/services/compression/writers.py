@@ -1,51 +1,61 @@
-"""Writes summaries in a process that can be killed. This module contains both ends of its pipe.
+"""Writes summaries in a process that can be killed: :mod:`historyapp.services.compression.writer_process`.
 
-Each summary that calls a model has a thread, so that many can wait for models, but only one thread works at a
-time. So the processor time of the process is that thread's, and the kernel kills the process if it uses too
-much. The parent process knows which summary was being written, and sends all others to a new process. The
-writer process does not load Django.
+The process writes one summary at a time, and projects take turns. This module knows which summary is being
+written: if the process is ended because of it, all others start again in a new process. If a summary takes
+long while another project waits, it starts again in a second process, which all such projects share.
 """
 
-import os
 import pickle
-import sys
-import traceback
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
-from multiprocessing.connection import Connection
-from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NamedTuple, Protocol
+from uuid import UUID
 
-from historyapp.child import Child, limit_processor_time, pipe_to_parent
-from historyapp.core.errors import PlayheadError
+from historyapp.child import Child
 from historyapp.core.language import load_language
 from historyapp.core.strategies.base import NOT_REPEATED, Complete, NotSummarised, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, write
-from historyapp.core.vocabularies import tokenizer
+from historyapp.services.compression.writer_turns import WriterTurns
 
-MODULE = "historyapp.services.compression.writers"
+MODULE = "historyapp.services.compression.writer_process"
 MAX_STARTS = 3
 """A summary fails after this many processes have ended while they were idle."""
-NICENESS = 10
-"""The same as a worker's, because agents and people have priority."""
-BASE_SECONDS = 10.0
-SECONDS_PER_MB = 20.0
-"""The limit for a summary's processor time between two model calls depends on the size of its input. Real
-steps take a tenth of it."""
+TURN_SECONDS = 3.0
+"""Seconds of processor time after which a summary is stopped if another project waits. It starts again in the
+second process."""
+SLOW_SECONDS = 30.0
+"""A project whose summary took that long uses the second process for this many seconds. That process ends
+when it was not used for as long."""
+CANCEL_CHECK_SECONDS = 0.5
+
+
+class Caller(NamedTuple):
+    """For whom a summary is written."""
+
+    project: UUID
+    is_cancelled: Callable[[], bool]
+    """Whether the summary is not needed any more."""
+
+
+NOBODY = Caller(UUID(int=0), lambda: False)
 
 
 class Writer(Protocol):
     """Writes summaries, in any thread."""
 
-    def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
-        """Writes a summary. Raises the strategy's errors, and :class:`NotSummarised` if it takes too long."""
+    def write(
+        self, request: WriteRequest, complete: Complete | None, caller: Caller = NOBODY
+    ) -> WrittenSummary:
+        """Writes a summary. Raises the strategy's errors, :class:`NotSummarised` if it takes too long, and
+        :class:`WriteCancelled`."""
         ...
 
-    def language_note(self, name: str) -> str:
+    def language_note(self, name: str, caller: Caller = NOBODY) -> str:
         """A sentence that says why a spaCy model cannot be used; empty if it can."""
         ...
 
@@ -53,15 +63,21 @@ class Writer(Protocol):
 class InlineWriter:
     """Writes in this process and thread, without a time limit."""
 
-    def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
+    def write(
+        self, request: WriteRequest, complete: Complete | None, caller: Caller = NOBODY
+    ) -> WrittenSummary:
         return write(request, complete)
 
-    def language_note(self, name: str) -> str:
+    def language_note(self, name: str, caller: Caller = NOBODY) -> str:
         return load_language(name)[1]
 
 
 class SummaryTookTooLong(NotSummarised):
     """Writing a summary took more processor time than the limit for the length of its steps."""
+
+
+class WriteCancelled(Exception):
+    """The summary was not written, because its run has ended."""
 
 
 class WriterFault(Exception):
@@ -77,12 +93,22 @@ class _ProcessEnded(Exception):
 
     def __init__(self, while_working: bool) -> None:
         self.while_working = while_working
-        """Whether the process was working on another summary."""
+        """Whether it was ended because of a summary, and not on its own."""
 
 
 class _Reply(NamedTuple):
     kind: str
     content: Any = None
+
+
+class _Working(NamedTuple):
+    """The summary that a process is working on."""
+
+    number: int
+    allowed: float
+    """Its limit in seconds."""
+    began: float
+    """The processor time of the process when it began."""
 
 
 class _WriterProcess:
@@ -94,8 +120,8 @@ class _WriterProcess:
         """Protects writes to the pipe, and the fields below."""
         self._inboxes: dict[int, SimpleQueue[_Reply]] = {}
         self.ended = False
-        self._working: tuple[int, float] | None = None
-        """The summary that the process is working on, and its limit in seconds."""
+        self._working: _Working | None = None
+        self._abandoned = False
         Thread(target=self._receive, daemon=True).start()
 
     def start(self, kind: str, number: int, content: Any) -> SimpleQueue[_Reply]:
@@ -118,13 +144,23 @@ class _WriterProcess:
     def stop(self) -> None:
         self._child.stop()
 
+    def works_longer_than(self, seconds: float) -> bool:
+        """Whether the current summary has taken more processor time since its last model call."""
+        working = self._working
+        return working is not None and self._child.processor_seconds() - working.began > seconds
+
+    def abandon(self) -> None:
+        """Ends the process. All its summaries, also the current one, must start again in another process."""
+        self._abandoned = True
+        self._child.kill()
+
     def _receive(self) -> None:
         """Runs in a thread: delivers the replies of the process until it ends."""
         with suppress(EOFError, OSError):
             while True:
                 kind, number, content = pickle.loads(self._child.pipe.recv_bytes())  # noqa: S301 ours
                 if kind == "working":
-                    self._working = number, content
+                    self._working = _Working(number, content, self._child.processor_seconds())
                     continue
                 self._working = None
                 inbox = self._inboxes[number] if kind == "prompt" else self._inboxes.pop(number)
@@ -132,12 +168,12 @@ class _WriterProcess:
         too_long = self._child.took_too_long()
         with self._lock:
             self.ended = True
-            stopped, allowed = self._working or (0, 0.0)
+            working = self._working
             for number, inbox in self._inboxes.items():
-                if number != stopped:
-                    inbox.put(_Reply("ended", bool(stopped)))
+                if self._abandoned or working is None or number != working.number:
+                    inbox.put(_Reply("ended", self._abandoned or working is not None))
                 else:
-                    inbox.put(_Reply("too long" if too_long else "killed", allowed))
+                    inbox.put(_Reply("too long" if too_long else "killed", working.allowed))
             self._inboxes.clear()
         self._child.stop()
 
@@ -173,29 +209,69 @@ class _RepeatableModelCalls:
         return completion
 
 
-class ProcessWriter:
-    """Writes in another process, which starts with the first summary. Threads may share it."""
+class _Lane:
+    """One process at a time, and whose turn it is to use it."""
 
-    def __init__(self, module: str = MODULE) -> None:
-        self._module = module
+    def __init__(self, module: str, *, ends_unused: bool = False) -> None:
+        self._module, self._ends_unused = module, ends_unused
         self._lock = Lock()
         self._current: _WriterProcess | None = None
-        self._numbers = count(1)
+        self.turns = WriterTurns()
 
-    def start(self, language: str) -> None:
-        """Starts the process and makes it load a spaCy model, without waiting."""
-        self._process().start("language", next(self._numbers), language)
+    def process(self) -> _WriterProcess:
+        """The process. A new one if it has ended."""
+        with self._lock:
+            if self._current is None or self._current.ended:
+                self._current = _WriterProcess(self._module)
+                if self._ends_unused:
+                    Thread(target=self._end_unused, args=(self._current,), daemon=True).start()
+            return self._current
+
+    def works_longer_than(self, seconds: float) -> bool:
+        return self._current is not None and self._current.works_longer_than(seconds)
+
+    def abandon(self) -> None:
+        if self._current:
+            self._current.abandon()
 
     def stop(self) -> None:
-        """Ends the process. The next summary starts a new one."""
         with self._lock:
             if self._current:
                 self._current.stop()
 
-    def language_note(self, name: str) -> str:
-        return str(self._with_process(partial(self._complete_prompts, "language", name, None)))
+    def _end_unused(self, process: _WriterProcess) -> None:
+        """Runs in a thread. Summaries that still wait for a model start again in another process."""
+        while not process.ended:
+            time.sleep(1)
+            if self.turns.unused_seconds() > SLOW_SECONDS:
+                process.abandon()
+                return
 
-    def write(self, request: WriteRequest, complete: Complete | None) -> WrittenSummary:
+
+class ProcessWriter:
+    """Writes in other processes. The first starts with the first summary. Threads may share it."""
+
+    def __init__(self, module: str = MODULE) -> None:
+        self._lane, self._slow_lane = _Lane(module), _Lane(module, ends_unused=True)
+        self._slow_until: dict[UUID, float] = {}
+        """The monotonic time until which a project uses the second process."""
+        self._numbers = count(1)
+
+    def start(self, language: str) -> None:
+        """Starts the process and makes it load a spaCy model, without waiting."""
+        self._lane.process().start("language", next(self._numbers), language)
+
+    def stop(self) -> None:
+        """Ends the processes. The next summary starts a new one."""
+        self._lane.stop()
+        self._slow_lane.stop()
+
+    def language_note(self, name: str, caller: Caller = NOBODY) -> str:
+        return str(self._with_lane(caller, partial(self._complete_prompts, "language", name, None)))
+
+    def write(
+        self, request: WriteRequest, complete: Complete | None, caller: Caller = NOBODY
+    ) -> WrittenSummary:
         """See :class:`Writer`. If the process ends because of another summary, no model call is repeated.
 
         Raises:
@@ -203,151 +279,105 @@ class ProcessWriter:
         """
         model_calls = _RepeatableModelCalls(complete) if complete else None
         content = request, complete is not None
-        written: WrittenSummary = self._with_process(
-            partial(self._complete_prompts, "write", content, model_calls)
+        written: WrittenSummary = self._with_lane(
+            caller, partial(self._complete_prompts, "write", content, model_calls)
         )
         return written
 
-    def _with_process(self, work: Callable[[_WriterProcess], Any]) -> Any:
-        """Calls ``work``, and again with a new process if the process has ended because of another
-        summary."""
+    def _with_lane(self, caller: Caller, work: Callable[[Caller, _Lane], Any]) -> Any:
+        """Calls ``work``, and again if the process has ended because of another summary, or because others
+        wait."""
         idle_ends = 0
         while True:
-            process = self._process()
+            is_slow = self._slow_until.get(caller.project, 0) > time.monotonic()
             try:
-                return work(process)
+                return work(caller, self._slow_lane if is_slow else self._lane)
             except _ProcessEnded as ended:
                 idle_ends += not ended.while_working
                 if idle_ends == MAX_STARTS:
                     raise NotSummarised("The process that writes summaries ended several times.") from None
 
-    def _process(self) -> _WriterProcess:
-        with self._lock:
-            if self._current is None or self._current.ended:
-                self._current = _WriterProcess(self._module)
-            return self._current
+    @contextmanager
+    def _turn(self, caller: Caller, lane: _Lane) -> Iterator[None]:
+        """A turn, which begins at once or when the current one has ended."""
+
+        def look(project: UUID | None) -> None:
+            if caller.is_cancelled():
+                raise WriteCancelled
+            is_other = project is not None and project != caller.project
+            if is_other and lane is self._lane and lane.works_longer_than(TURN_SECONDS):
+                self._mark_slow(project)
+                lane.abandon()
+
+        with lane.turns.turn(caller.project, look):
+            began = time.monotonic()
+            yield
+            if lane is self._slow_lane and time.monotonic() > began + TURN_SECONDS:
+                self._mark_slow(caller.project)
+
+    def _mark_slow(self, project: UUID | None) -> None:
+        now = time.monotonic()
+        for other, until in list(self._slow_until.items()):
+            if until < now:
+                self._slow_until.pop(other, None)
+        if project is not None:
+            self._slow_until[project] = now + SLOW_SECONDS
 
     def _complete_prompts(
-        self, kind: str, content: Any, complete: _RepeatableModelCalls | None, process: _WriterProcess
+        self, kind: str, content: Any, complete: _RepeatableModelCalls | None, caller: Caller, lane: _Lane
     ) -> Any:
         """Completes the prompts of one summary until it is written."""
         number = next(self._numbers)
-        inbox = process.start(kind, number, content)
         if complete:
             complete.repeat_from_start()
-        while True:
-            match inbox.get():
-                case _Reply("prompt", prompt):
-                    assert complete is not None
-                    process.send("completion", number, complete(prompt))
-                case _Reply("done", None):
-                    assert complete is not None
-                    assert complete.error is not None
-                    raise complete.error
-                case _Reply("done", written):
-                    return written
-                case _Reply("error", error):
-                    raise error
-                case _Reply("fault", (name, place)):
-                    raise WriterFault(name, place)
-                case _Reply("too long", allowed):
-                    raise SummaryTookTooLong(
-                        f"Writing the summary took more than {allowed:.0f} s of processor time and was "
-                        f"stopped. {NOT_REPEATED}"
-                    )
-                case _Reply("killed"):
-                    raise NotSummarised(
-                        "The process that wrote the summary was killed. Check whether memory is short."
-                    )
-                case _Reply(_, while_working):
-                    raise _ProcessEnded(while_working)
+        with self._turn(caller, lane):
+            process = lane.process()
+            inbox = process.start(kind, number, content)
+            reply = _next_reply(inbox, process, caller)
+        while reply.kind == "prompt":
+            assert complete is not None
+            completion = complete(reply.content)
+            with self._turn(caller, lane):
+                process.send("completion", number, completion)
+                reply = _next_reply(inbox, process, caller)
+        return _result(reply, complete)
+
+
+def _next_reply(inbox: SimpleQueue[_Reply], process: _WriterProcess, caller: Caller) -> _Reply:
+    """The next reply. If the caller cancels the summary, the process is ended."""
+    while True:
+        with suppress(Empty):
+            return inbox.get(timeout=CANCEL_CHECK_SECONDS)
+        if caller.is_cancelled():
+            process.abandon()
+            raise WriteCancelled
+
+
+def _result(reply: _Reply, complete: _RepeatableModelCalls | None) -> Any:
+    """What the last reply to a summary's request contains, or raises."""
+    match reply:
+        case _Reply("done", None):
+            assert complete is not None
+            assert complete.error is not None
+            raise complete.error
+        case _Reply("done", written):
+            return written
+        case _Reply("error", error):
+            raise error
+        case _Reply("fault", (name, place)):
+            raise WriterFault(name, place)
+        case _Reply("too long", allowed):
+            raise SummaryTookTooLong(
+                f"Writing the summary took more than {allowed:.0f} s of processor time and was "
+                f"stopped. {NOT_REPEATED}"
+            )
+        case _Reply("killed"):
+            raise NotSummarised(
+                "The process that wrote the summary was killed. Check whether memory is short."
+            )
+        case _Reply(_, while_working):
+            raise _ProcessEnded(while_working)
 
 
 WRITER = ProcessWriter()
 """This process's writer. It starts the writer process with the first summary."""
-
-
-class _ModelCallFailed(Exception):
-    """The model call failed. The parent has the error."""
-
-
-class _Server:
-    """The writer process's end of the pipe."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._working = Lock()
-        self._completions: dict[int, SimpleQueue[str | NotSummarised | None]] = {}
-
-    def serve(self) -> None:
-        """Starts summaries and delivers the models' completions, until the parent has ended."""
-        while True:
-            data = self._pipe.recv_bytes()
-            kind, number, content = pickle.loads(data)  # noqa: S301 our own process wrote it
-            if kind == "completion":
-                self._completions[number].put(content)
-            elif kind == "language":
-                Thread(target=self._load_language, args=(number, content), daemon=True).start()
-            else:
-                request, calls_model = content
-                self._completions[number] = SimpleQueue()
-                allowed = BASE_SECONDS + SECONDS_PER_MB * len(data) / 1e6
-                write = partial(self._write, number, request, calls_model, allowed)
-                if calls_model:
-                    Thread(target=write, daemon=True).start()
-                else:
-                    write()  # starting a thread would take as long as the summary
-
-    def _load_language(self, number: int, name: str) -> None:
-        with self._working:
-            self._send("done", number, load_language(name)[1])
-
-    def _write(self, number: int, request: WriteRequest, calls_model: bool, allowed: float) -> None:
-        def complete(prompt: SummaryPrompt) -> str:
-            limit_processor_time(0)
-            self._send("prompt", number, prompt)
-            self._working.release()
-            completion = self._completions[number].get()
-            self._start_working(number, allowed)
-            if isinstance(completion, str):
-                return completion
-            raise completion or _ModelCallFailed
-
-        with self._working:
-            load_language(request.language)  # without a limit: loading does not depend on the steps
-        self._start_working(number, allowed)
-        try:
-            self._send("done", number, write(request, complete if calls_model else None))
-        except _ModelCallFailed:
-            self._send("done", number, None)
-        except PlayheadError as error:
-            self._send("error", number, error)
-        except Exception as error:  # noqa: BLE001 the parent logs it
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            self._send("fault", number, (type(error).__name__, f"{Path(frame.filename).name}:{frame.lineno}"))
-        finally:
-            limit_processor_time(0)
-            del self._completions[number]
-            self._working.release()
-
-    def _start_working(self, number: int, allowed: float) -> None:
-        """Waits until no other summary is being written, then starts the time limit."""
-        self._working.acquire()
-        self._send("working", number, allowed)
-        limit_processor_time(allowed)
-
-    def _send(self, kind: str, number: int, content: Any) -> None:
-        self._pipe.send_bytes(pickle.dumps((kind, number, content)))
-
-
-def main() -> None:
-    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
-    tokenizer("o200k_base")
-    try:
-        _Server(pipe_to_parent(sys.argv[1:])).serve()
-    except (EOFError, ConnectionError):
-        os._exit(0)  # threads may wait for models
-
-
-if __name__ == "__main__":
-    main()

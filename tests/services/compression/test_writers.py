@@ -1,12 +1,15 @@
 """A process that writes summaries is ended when one takes too long. The others are not lost or paid twice."""
 
 import logging
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
+from uuid import uuid4
 
 import pytest
+from django.db import connection
 
 from historyapp.core.entries import Body
 from historyapp.core.errors import Invalid
@@ -15,14 +18,21 @@ from historyapp.core.strategies.base import Material, NotSummarised, SummaryProm
 from historyapp.core.strategies.writing import WriteRequest
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
+from historyapp.services.compression import writers
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
-from historyapp.services.compression.start import start_run
-from historyapp.services.compression.writers import InlineWriter, ProcessWriter, SummaryTookTooLong
+from historyapp.services.compression.start import cancel_run, start_run
+from historyapp.services.compression.writers import (
+    Caller,
+    InlineWriter,
+    ProcessWriter,
+    SummaryTookTooLong,
+    WriteCancelled,
+)
 from historyapp.services.sessions import create_session
 from tests.core.strategies.scripted import called, steps
 from tests.services.compression import spinning_writer_process
-from tests.services.compression.spinning_writer_process import SPIN
+from tests.services.compression.spinning_writer_process import BUSY, ENDLESS, SPIN
 from tests.services.drafts import act, ok
 
 
@@ -107,6 +117,79 @@ def test_a_process_that_ends_repeatedly_causes_no_endless_loop() -> None:
         ProcessWriter("platform").write(STEPS, None)  # it ends at once
 
 
+def a_caller(cancelled: Event | None = None) -> Caller:
+    """A caller of a project of its own."""
+    return Caller(uuid4(), (cancelled or Event()).is_set)
+
+
+def test_a_long_summary_does_not_delay_another_project(
+    spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers, "TURN_SECONDS", 0.2)
+    cancelled = Event()
+    attacker = a_caller(cancelled)
+    with ThreadPoolExecutor(2) as pool:
+        endless = [
+            pool.submit(spinning.write, request(called("ok", path=ENDLESS)), None, attacker) for _ in range(2)
+        ]
+        time.sleep(0.5)
+        for _ in range(3):
+            other = a_caller()
+            assert spinning.language_note("en_core_web_sm", other) == ""
+            assert "src/a.py" in spinning.write(STEPS, None, other).draft.text
+        assert not any(future.done() for future in endless)
+        cancelled.set()
+        for future in endless:
+            with pytest.raises(WriteCancelled):
+                future.result(60)
+
+
+def test_a_long_summary_that_makes_room_for_others_is_written_in_the_end(
+    spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(writers, "SLOW_SECONDS", 1.0)
+    with ThreadPoolExecutor(1) as pool:
+        long = pool.submit(spinning.write, request(called("ok", path=BUSY)), None, a_caller())
+        time.sleep(0.3)
+        assert "src/a.py" in spinning.write(STEPS, None, a_caller()).draft.text
+        assert BUSY in long.result(60).draft.text
+    second = spinning._slow_lane.process()
+    until = time.monotonic() + 60
+    while not second.ended and time.monotonic() < until:
+        time.sleep(0.1)
+    assert second.ended, "the second process ends when nobody uses it"
+
+
+def test_a_summary_that_waits_for_its_model_is_not_paid_twice_when_a_long_one_makes_room(
+    spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers, "TURN_SECONDS", 0.2)
+    calls: list[str] = []
+    waits, answered, cancelled = Event(), Event(), Event()
+
+    def complete(prompt: SummaryPrompt) -> str:
+        calls.append(prompt.material)
+        waits.set()
+        assert answered.wait(60)
+        return "It read a file."
+
+    innocent = replace(request(called("ok")), strategy="episode_summary")
+    with ThreadPoolExecutor(2) as pool:
+        written = pool.submit(spinning.write, innocent, complete, a_caller())
+        assert waits.wait(60)
+        endless = request(called("ok", path=ENDLESS))
+        long = pool.submit(spinning.write, endless, None, a_caller(cancelled))
+        time.sleep(0.3)
+        assert "src/a.py" in spinning.write(STEPS, None, a_caller()).draft.text
+        answered.set()
+        assert "It read a file." in written.result(60).draft.text
+        cancelled.set()
+        with pytest.raises(WriteCancelled):
+            long.result(60)
+    assert len(calls) == 1
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_step_that_takes_too_long_is_named_and_the_others_summarised(
     project: Project, spinning: ProcessWriter, caplog: pytest.LogCaptureFixture
@@ -136,3 +219,24 @@ def _run(project: Project, session: Session, writer: ProcessWriter) -> Compressi
     run = start_run(project, session.pk, RunRequest("simple_extract", to_step=4)).run
     process_run(run.pk, writer=writer)
     return CompressionRun.objects.get(pk=run.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cancelled_run_ends_the_summary_that_is_being_written(
+    project: Project, spinning: ProcessWriter
+) -> None:
+    session = _session(project, ENDLESS)
+    run = start_run(project, session.pk, RunRequest("simple_extract", to_step=4)).run
+
+    def cancel() -> None:
+        time.sleep(1)
+        cancel_run(CompressionRun.objects.get(pk=run.pk))
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        cancelled = pool.submit(cancel)
+        process_run(run.pk, writer=spinning)
+        cancelled.result()
+    run.refresh_from_db()
+    assert (run.state, run.failed) == ("cancelled", 0)
+    assert set(run.items.filter(number__gte=2).values_list("state", flat=True)) == {"waiting"}
