@@ -1,4 +1,4 @@
-"""Limits what the parser passes on about a session, a rewind or a summary.
+"""Limits what the parser passes on about a session, a rewind, a summary or a note.
 
 The storing process keeps the headers of all sessions of a file and serves requests meanwhile. Unpacking ten
 million values would stop all its threads for seconds, so the parser process applies these limits.
@@ -10,15 +10,19 @@ from itertools import islice
 
 from historyapp.core.entries import Rewind
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import AddSummary, Operation, RewindTo, SessionStart
+from historyapp.core.importers.base import AddNote, AddSummary, Operation, RewindTo, SessionStart
 from historyapp.core.json import is_longer
 from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata
 from historyapp.core.text import clean, preview
 
 MAX_TAGS = 50
 """The API has the same limit, because lists show all tags of each session."""
-MAX_KEY_POINTS = 1_000
-"""Key points of one summary. The API accepts 100."""
+MAX_KEY_POINTS, MAX_KEY_POINT = 1_000, 10_000
+"""Key points of one summary, and characters of each. The API accepts 100 of 2,000 characters."""
+MAX_REASON = 10_000
+"""Characters of the reason of a rewind. The API accepts 2,000."""
+MAX_NOTE = 10_000
+"""Characters of a note. The API has the same limit."""
 _MAX_INSTRUCTION = 1_000
 """Characters of a ``summary_instruction``, which is not imported."""
 _MAX_NAMED = 5
@@ -37,17 +41,27 @@ def within_limits(operation: Operation) -> Operation:
     match operation:
         case SessionStart():
             return limited_start(operation)
-        case RewindTo(draft=draft) if draft is not None:
-            if is_longer(dict(draft.metadata), MAX_METADATA):
-                raise UnreadableTranscript(
-                    f"The metadata of a rewind has more than {MAX_METADATA:,} characters of JSON. Shorten it."
-                )
-            # The spans are computed again from the stored session.
-            body = Rewind(to_position=operation.to_position, spans=())
-            return replace(operation, draft=draft._replace(body=body))
-        case AddSummary(key_points=points) if len(points) > MAX_KEY_POINTS:
-            return replace(operation, key_points=points[:MAX_KEY_POINTS])
+        case RewindTo():
+            return _limited_rewind(operation)
+        case AddSummary(strategy=strategy, model=model, key_points=points):
+            points = tuple(point[:MAX_KEY_POINT] for point in points[:MAX_KEY_POINTS])
+            return replace(operation, strategy=strategy[:50], model=model[:200], key_points=points)
+        case AddNote(text=text, actor=actor):
+            return replace(operation, text=text[:MAX_NOTE], actor=actor[:200])
     return operation
+
+
+def _limited_rewind(rewind: RewindTo) -> RewindTo:
+    draft = rewind.draft
+    if draft is not None:
+        if is_longer(dict(draft.metadata), MAX_METADATA):
+            raise UnreadableTranscript(
+                f"The metadata of a rewind has more than {MAX_METADATA:,} characters of JSON. Shorten it."
+            )
+        # The spans are computed again from the stored session.
+        draft = draft._replace(body=Rewind(to_position=rewind.to_position, spans=()))
+    # A transaction writes several rewinds, and compresses their texts.
+    return replace(rewind, reason=rewind.reason[:MAX_REASON], actor=rewind.actor[:200], draft=draft)
 
 
 def limited_start(start: SessionStart) -> SessionStart:

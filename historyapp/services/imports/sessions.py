@@ -29,8 +29,9 @@ from historyapp.services.compression.start import set_thresholds
 from historyapp.services.imports.limits import check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
+from historyapp.services.imports.shifts import shifted
 from historyapp.services.imports.tails import Tails
-from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
+from historyapp.services.imports.writer import DifferentBeginning, SessionWriter
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.subagents import LINKED_AT_ONCE, link_subagents

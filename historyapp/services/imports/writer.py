@@ -6,9 +6,11 @@ stored in one transaction together with the progress of the import. A killed imp
 batch.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
+from functools import partial
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from historyapp.core.dates import UNDATED, known_time
@@ -18,12 +20,14 @@ from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session
+from historyapp.models.fields import pack_all
 from historyapp.models.notes import MAX_NOTES
 from historyapp.services.append import append_locked, lock_session, read_session
 from historyapp.services.imports.digests import DIGEST_PREFIX, digest, earlier_digest
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
+from historyapp.services.imports.shifts import add_shift, shifted
 from historyapp.services.imports.summaries import AT_ONCE, StoredSummaries, with_positions, write_summaries
 from historyapp.services.imports.tails import Tails
 from historyapp.services.list_columns import set_duration
@@ -107,7 +111,7 @@ class SessionWriter:
         operation = parsed.operation
         if isinstance(operation, AddSummary):
             self._summaries.append(operation)  # not compared: an old range can get a new summary
-            self._summaries_size += len(operation.text)
+            self._summaries_size += len(operation.text) + sum(map(len, operation.key_points))
             is_full = len(self._summaries) >= BATCH_ENTRIES or self._summaries_size >= BATCH_BYTES
             if is_full and self._newest.number >= self._settled:
                 self._write_summaries()
@@ -251,6 +255,7 @@ class SessionWriter:
             else waiting.prepared
             for waiting in self._waiting
         ]
+        packed = pack_all([entry.body for entry in entries if entry])
         self._read_tails()
         with writing():
             # First the session, because a purge locks it before it deletes its source.
@@ -263,7 +268,7 @@ class SessionWriter:
             status, head = session.status, session.head
             if self._last_equal is not None:
                 _cut_off_changed_end(session, source, self._last_equal, self._tails)
-            self._store(session, source, entries)
+            self._store(session, source, entries, packed)
             stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
             source.provisional_digests = stored[self._newest_settled.number - source.settled :]
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
@@ -310,19 +315,32 @@ class SessionWriter:
         pairs = zip(self._waiting, times, strict=True)
         return [waiting if time else _with_time(waiting, first) for waiting, time in pairs]
 
-    def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
-        """Stores the waiting operations. Consecutive entries are appended together."""
+    def _store(
+        self,
+        session: Session,
+        source: ImportSource,
+        entries: list[Prepared | None],
+        packed: Sequence[str | bytes],
+    ) -> None:
+        """Stores the waiting operations. Consecutive entries are appended together.
+
+        Args:
+            packed: the bodies of the entries. Packing long ones takes too long for a transaction.
+        """
+        bodies = iter(packed)
         pairs = zip(self._waiting, entries, strict=True)
         for is_append, group in groupby(pairs, lambda pair: pair[1] is not None):
             members = list(group)
             if is_append:
                 first = members[0][0].position
-                _add_shift(source, first, session.head + 1 - first)
-                append_locked(session, [entry for _, entry in members if entry], lenient=True)
+                add_shift(source, first, session.head + 1 - first)
+                prepared = [entry for _, entry in members if entry]
+                own = list(islice(bodies, len(prepared)))
+                append_locked(session, prepared, partial(list, own), lenient=True)
                 continue
             for waiting, _ in members:
                 if isinstance(rewind := waiting.operation, RewindTo):
-                    _add_shift(source, waiting.position, session.head + 1 - waiting.position)
+                    add_shift(source, waiting.position, session.head + 1 - waiting.position)
                     to_position = min(shifted(source, _target(rewind, waiting.position)), session.head)
                     reason, actor = rewind.reason or None, rewind.actor or None
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
@@ -372,18 +390,3 @@ def _last_equal_position(source: ImportSource, last_equal: _SourceOperation) -> 
     if last_equal.number > source.settled:
         return shifted(source, last_equal.position)
     return source.settled_position
-
-
-def _add_shift(source: ImportSource, position: int, by: int) -> None:
-    """Records that entries from this position on are ``by`` positions later in the stored session."""
-    if by != (source.shifts[-1][1] if source.shifts else 0):
-        source.shifts.append([position, by])
-
-
-def shifted(source: ImportSource, position: int) -> int:
-    """The position in the stored session for a position in the file's session."""
-    by = 0
-    for since, shift in source.shifts:
-        if since <= position:
-            by = shift
-    return position + by

@@ -1,6 +1,7 @@
 """Rewinds and forks of an import that cut long steps."""
 
 import io
+from collections.abc import Sequence
 
 import pytest
 from django.db import connection
@@ -9,8 +10,8 @@ from historyapp.core.entries import DebugLog, EntryDraft, Review
 from historyapp.core.importers.base import Source
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Tail
-from historyapp.models import Entry, Project, Session, tails
-from historyapp.services import rewinds
+from historyapp.models import Entry, Project, Session, fields, tails
+from historyapp.services import rewinds, statements
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
 from historyapp.services.imports import tails as tails_of_files
@@ -107,3 +108,25 @@ def test_an_import_may_read_a_limited_number_of_bytes_of_long_steps(
     assert import_file(elsewhere, transcript).error == ""
     session.refresh_from_db()
     assert session.head == 8
+
+
+def test_long_entries_are_compressed_before_the_transaction_of_their_batch(
+    transcript: Source, elsewhere: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compressing 80 MB takes two seconds."""
+    outer, within = len(connection.savepoint_ids), list[bool]()
+
+    def pack_all(texts: Sequence[str]) -> list[str | bytes]:
+        if any(len(text) >= len(LONG) for text in texts):
+            within.append(len(connection.savepoint_ids) > outer)
+        return fields.pack_all(texts)
+
+    for module in (writer, statements):
+        monkeypatch.setattr(module, "pack_all", pack_all)
+    assert import_file(elsewhere, transcript).error == ""
+    assert within
+    assert not any(within)
+    parent = Session.objects.get(project=elsewhere, fork_position=0)
+    original = Session.objects.exclude(project=elsewhere).get(fork_position=0)
+    copied, written = (session.entries.order_by("position")[:4] for session in (parent, original))
+    assert [entry.body for entry in copied] == [entry.body for entry in written]

@@ -21,6 +21,7 @@ from tests.services.scripts import SOURCE, Script, read, texts
 
 CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
 LIMIT = "at most 65,536 characters of JSON are imported"
+LONG = "x" * 100_000
 SAMPLES = {**dict(FILES), "claude_code": CLAUDE}
 
 
@@ -130,15 +131,19 @@ def test_large_fields_of_a_header_do_not_leave_the_parser(tmp_path: Path) -> Non
     header = {"playhead": 1, "kind": "session", "id": "s", "tags": ["t"] * 100_000}
     header |= dict.fromkeys(("settings", "metadata", "annotation"), many)
     rewind = {"session": "s", "position": 1, "kind": "rewind", "to_position": 0, "spans": [[1, 1]] * 100_000}
-    summary = {"session": "s", "kind": "summary", "first_position": 1, "last_position": 1}
-    summary |= {"text": "x", "key_points": ["y"] * 100_000}
+    rewind |= {"reason": LONG, "actor": LONG}
+    summary = {"session": "s", "kind": "summary", "first_position": 1, "last_position": 1, "text": "x"}
+    many_points = {**summary, "key_points": ["y"] * 100_000, "strategy": LONG, "model": LONG}
+    long_point = {**summary, "key_points": [LONG]}
+    note = {"session": "s", "kind": "note", "position": 1, "text": LONG, "actor": LONG}
     path = tmp_path / "large.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in (header, rewind, summary)))
+    records = (header, rewind, many_points, long_point, note)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     read = Source(path.name, path.open("rb"), str(tmp_path))
     operations = IMPORTERS["playhead_jsonl"].read(read)
     sizes = [len(pickle.dumps(within_limits(operation))) for operation in operations]
-    assert len(sizes) == 3
-    assert max(sizes) < 10_000
+    assert len(sizes) == 5
+    assert max(sizes) < 11_000
 
 
 def test_what_is_left_out_of_a_header_is_reported(project: Project, script: Script) -> None:

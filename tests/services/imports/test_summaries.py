@@ -53,6 +53,25 @@ def test_a_summary_has_the_age_from_the_file(
     assert list(Summary.objects.order_by("id").values_list("made_at", flat=True)) == [2, 4, 6]
 
 
+def test_a_transaction_stores_a_limited_number_of_characters(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60 summaries with key points of 4 MB each were written in one transaction."""
+    monkeypatch.setattr(writer, "BATCH_BYTES", 10_000)
+    stored = list[int]()
+
+    def write(session: Session, batch: Sequence[AddSummary], *known: Any) -> None:
+        stored.append(len(batch))
+        write_summaries(session, batch, *known)
+
+    monkeypatch.setattr(writer, "write_summaries", write)
+    points = ("x" * 1_500, "y" * 2_500)
+    file = [AddSummary("s", 1, 2, f"{number}", key_points=points) for number in range(7)]
+    read(project, script, Append("s", act()), Append("s", ok()), *file)
+    assert stored == [3, 3, 1]
+    assert Summary.objects.count() == 7
+
+
 def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     read(project, script, *steps, *steps)
