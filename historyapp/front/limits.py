@@ -50,15 +50,25 @@ class Limits:
     """Bytes of all clients' unread responses in temporary files."""
 
 
+@dataclass(slots=True)
+class ClientUse:
+    """What a key or an address uses now."""
+
+    requests: int = 0
+    calls: int = 0
+    """Model calls, exports and imports. They count as requests too."""
+    bytes: int = 0
+    """Bytes in the bodies of its requests."""
+    streams: int = 0
+
+
 class Clients:
     """Counts what each key and each address uses. Only the event loop calls it, so it needs no lock."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._requests: dict[bytes, int] = {}
-        self._calls: dict[bytes, int] = {}
-        self._bytes: dict[bytes, int] = {}
-        self._streams: dict[bytes, int] = {}
+        self._used: dict[bytes, ClientUse] = {}
+        """By address, and by the result of :func:`client_of`. Without those that use nothing."""
 
     @contextmanager
     def admitted(self, client: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
@@ -71,23 +81,22 @@ class Clients:
         Raises:
             TooManyRequests: if the client has reached one of its limits.
         """
-        holders = [(address.encode(), PER_ADDRESS), (client, 1)]
-        for holder, factor in holders:
-            self._check(holder, factor, size, is_long)
-        used = [(self._requests, 1), (self._calls, int(is_long)), (self._bytes, size)]
-        for holder, _ in holders:
-            for counter, amount in used:
-                if amount:
-                    counter[holder] = counter.get(holder, 0) + amount
+        of_address, of_client = uses = self._uses(client, address)
+        self._check(of_address, PER_ADDRESS, size, is_long)
+        self._check(of_client, 1, size, is_long)
+        self._keep(client, address, uses)
+        for use in uses:
+            use.requests += 1
+            use.calls += is_long
+            use.bytes += size
         try:
             yield
         finally:
-            for holder, _ in holders:
-                for counter, amount in used:
-                    if amount:
-                        counter[holder] -= amount
-                        if not counter[holder]:
-                            del counter[holder]
+            for use in uses:
+                use.requests -= 1
+                use.calls -= is_long
+                use.bytes -= size
+            self._drop_unused(client, address)
 
     @contextmanager
     def streaming(self, client: bytes, address: str) -> Iterator[None]:
@@ -96,40 +105,53 @@ class Clients:
         Raises:
             TooManyRequests: if the client has too many streams open.
         """
-        holders = [(address.encode(), PER_ADDRESS), (client, 1)]
-        for holder, factor in holders:
+        uses = self._uses(client, address)
+        for use, factor in zip(uses, (PER_ADDRESS, 1), strict=True):
             limit = factor * self._limits.client_streams
-            if self._streams.get(holder, 0) >= limit:
+            if use.streams >= limit:
                 raise TooManyRequests(
                     f"A client can keep at most {limit:,} event streams open "
                     "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
                     retry_after=RETRY_SECONDS,
                 )
-        for holder, _ in holders:
-            self._streams[holder] = self._streams.get(holder, 0) + 1
+        self._keep(client, address, uses)
+        for use in uses:
+            use.streams += 1
         try:
             yield
         finally:
-            for holder, _ in holders:
-                self._streams[holder] -= 1
-                if not self._streams[holder]:
-                    del self._streams[holder]
+            for use in uses:
+                use.streams -= 1
+            self._drop_unused(client, address)
 
-    def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
+    def _uses(self, client: bytes, address: str) -> tuple[ClientUse, ClientUse]:
+        """What the address uses, and what the client uses."""
+        return self._used.get(address.encode()) or ClientUse(), self._used.get(client) or ClientUse()
+
+    def _keep(self, client: bytes, address: str, uses: tuple[ClientUse, ClientUse]) -> None:
+        self._used[address.encode()], self._used[client] = uses
+
+    def _drop_unused(self, client: bytes, address: str) -> None:
+        for holder in (address.encode(), client):
+            use = self._used[holder]
+            if not use.requests and not use.streams:
+                del self._used[holder]
+
+    def _check(self, use: ClientUse, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
-        subject = "This address" if factor > 1 else "This API key or share link, or this address without one,"
-        if self._requests.get(client, 0) >= factor * limits.client_requests:
+        if use.requests >= factor * limits.client_requests:
             limit, limit_name = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
-        elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
+        elif is_long and use.calls >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
             limit = min(factor, CALLS_PER_ADDRESS) * limits.client_calls
             limit_name = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
-        elif size and (used := self._bytes.get(client, 0)) > 0 and used + size > factor * limits.client_bytes:
+        elif size and use.bytes and use.bytes + size > factor * limits.client_bytes:
             limit, limit_name = (
                 factor * limits.client_bytes,
                 "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)",
             )
         else:
             return
+        subject = "This address" if factor > 1 else "This API key or share link, or this address without one,"
         raise TooManyRequests(
             f"{subject} has reached the limit of {limit:,} {limit_name}. "
             "Wait until some of these requests have ended, then retry.",
