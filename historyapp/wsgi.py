@@ -11,13 +11,13 @@ from django.conf import settings
 from django.core.cache import close_caches
 from django.core.handlers.base import reset_urlconf
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler
+from django.core.handlers.wsgi import WSGIHandler, get_script_name
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, reset_queries
 from django.db.backends.signals import connection_created
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import ResolverMatch, get_resolver
+from django.urls import ResolverMatch, get_resolver, set_script_prefix
 from django.utils.module_loading import import_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
@@ -51,12 +51,16 @@ class ApiHandler(WSGIHandler):
         ]
         """Those that Django's middleware adds to pages. A test compares them."""
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> HttpResponseBase:
-        # Added here, not to the response: Django's headers take longer, and an append waits for them.
-        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-            return start_response(status, headers + self._headers, *rest)
-
-        return super().__call__(environ, start)
+    def __call__(self, variables: WSGIEnvironment, start_response: StartResponse) -> HttpResponseBase:
+        """As Django's, for responses without cookies and files."""
+        if variables.get("SCRIPT_NAME"):
+            set_script_prefix(get_script_name(variables))
+        request_started.send(sender=self.__class__, environ=variables)
+        response = self.get_response(self.request_class(variables))
+        # Django's way to add headers to a response takes longer, and an append waits for it.
+        headers = [*response.headers.items(), *self._headers]
+        start_response(f"{response.status_code} {response.reason_phrase}", headers)
+        return response
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         """Finds the view. The result is cached, because an agent uses the same few addresses."""

@@ -257,7 +257,8 @@ def api_key(key_hash: str) -> ApiKey | None:
     for row in run_sql(_KEY, (key_hash,)):
         id, project_id, prefix, scopes, *moments = _key_values(row)
         key = loaded(ApiKey, KEY_COLUMNS, (id, project_id, prefix, list(scopes), *moments))
-        key.project = loaded(Project, ("id",), (project_id,))
+        # Setting the attribute would first look for the routers of both rows' databases.
+        key._state.fields_cache["project"] = loaded(Project, ("id",), (project_id,))
         return key
     return None
 

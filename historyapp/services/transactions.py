@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -161,37 +161,32 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
     default_timeout = float(database.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     until = time.monotonic() + timeout
-    is_long = is_long_request.get() and not database.in_atomic_block
-    with (
-        _acquired(_long_writer, until) if is_long_request.get() else nullcontext(),
-        _pause_afterwards() if is_long else nullcontext(),
-        _acquired(_sqlite_writer, until),
-        _transaction_with_timeout(until - time.monotonic(), default_timeout),
-    ):
-        yield
+    is_long, is_outermost = is_long_request.get(), not database.in_atomic_block
+    if is_long:
+        _acquire(_long_writer, until)
+    try:
+        _acquire(_sqlite_writer, until)
+        started = time.monotonic()
+        try:
+            with _transaction_with_timeout(until - started, default_timeout):
+                yield
+        finally:
+            _sqlite_writer.release()
+        if is_long and is_outermost:  # pauses for as long as it held the lock, so that others can write
+            time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
+    finally:
+        if is_long:
+            _long_writer.release()
 
 
-@contextmanager
-def _acquired(lock: threading.RLock, until: float) -> Iterator[None]:
-    """Holds the lock. ``until``: the monotonic time at which waiting for it ends.
+def _acquire(lock: threading.RLock, until: float) -> None:
+    """Acquires the lock. ``until``: the monotonic time at which waiting for it ends.
 
     Raises:
         OperationalError: when the time is over.
     """
     if not lock.acquire(timeout=max(until - time.monotonic(), 0.0)):
         raise OperationalError("database is locked")
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def _pause_afterwards() -> Iterator[None]:
-    """Pauses for as long as the block took, so that others can write."""
-    started = time.monotonic()
-    yield
-    time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
 
 
 @contextmanager
