@@ -7,7 +7,8 @@ lose them.
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 from historyapp.core.process_memory import cached_while_busy
@@ -48,22 +49,27 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
     """For each line, its identifiers that no earlier line contains."""
     runs: set[str] = set()
     names = {""}
-    # All lines are split at once if all of them can be split at blanks.
-    blanked = _blanked("\n".join(lines))
-    if blanked is not None and blanked.count("\n") == len(lines) - 1:
-        runs_of_lines = [line.split() for line in blanked.split("\n")]
-    else:
-        runs_of_lines = [_runs(line) for line in lines]
-    for runs_of_line in runs_of_lines:
+    seen = {""}
+    for line, split in _splittable(lines):
         new = []
-        if not runs.issuperset(runs_of_line):
-            for run in runs_of_line:
+        if line not in seen:
+            seen.add(line)  # results repeat lines: a search costs less than splitting the line again
+            for run in split(line):
                 if run not in runs:
                     runs.add(run)
                     if (name := name_in(run)) not in names:
                         names.add(name)
                         new.append(name)
         yield new
+
+
+def _splittable(lines: Sequence[str]) -> Iterator[tuple[str, Callable[[str], list[str]]]]:
+    """Each line in a form that the function splits into runs of characters that can be names."""
+    # All lines are prepared at once if all of them can be split at blanks.
+    blanked = _blanked("\n".join(lines))
+    if blanked is not None and blanked.count("\n") == len(lines) - 1:
+        return zip(blanked.split("\n"), repeat(str.split))
+    return zip(lines, repeat(_runs))
 
 
 def distinct_runs(texts: Iterable[str]) -> tuple[set[str], str]:
