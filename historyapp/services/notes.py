@@ -1,16 +1,17 @@
 """Bookmarks of steps, and notes on them."""
 
+from typing import NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.text import clean
-from historyapp.models import Project, StepNote
+from historyapp.models import Project, Session, StepNote
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.notes import MAX_NOTE, MAX_NOTES
-from historyapp.services.append import lock_session
+from historyapp.services.append import lock_session, read_session
 from historyapp.services.changes import record_change
 from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import writing
@@ -39,10 +40,10 @@ def put_note(
     """
     if len(text) > MAX_NOTE:
         raise Invalid(f"A note has at most {MAX_NOTE:,} characters; this one has {len(text):,}.")
+    step = _find_step(project, session_id, number, as_of)
     with writing():
         session = lock_session(project, session_id)
-        history = History(session, as_of)
-        owner, position, number = _locate_step(history, number)
+        owner, position = step.owner_in(session), step.position
         # First, because this locks the owner: a fork may write to it at the same time.
         increase_revisions(session_id, {owner})
         note = StepNote.objects.filter(session_id=owner, position=position).first()
@@ -51,7 +52,7 @@ def put_note(
                 raise Conflict(
                     f"A session has at most {MAX_NOTES:,} notes. Delete some that you no longer need."
                 )
-            note = StepNote(session_id=owner, position=position, number=number)
+            note = StepNote(session_id=owner, position=position, number=step.number)
         note.text, note.actor, note.updated_at = clean(text), actor, timezone.now()
         note.save()
         record_change(session, ChangeKind.NOTES)
@@ -64,19 +65,37 @@ def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int |
     Raises:
         NotFound: when the session, the step or the note does not exist.
     """
+    step = _find_step(project, session_id, number, as_of)
     with writing():
         session = lock_session(project, session_id)
-        history = History(session, as_of)
-        owner, position, number = _locate_step(history, number)
+        owner, position = step.owner_in(session), step.position
         increase_revisions(session_id, {owner})
         deleted, _ = StepNote.objects.filter(session_id=owner, position=position).delete()
         if not deleted:
-            raise NotFound(f"Step {number} has no note.")
+            raise NotFound(f"Step {step.number} has no note.")
         record_change(session, ChangeKind.NOTES)
 
 
-def _locate_step(history: History, number: int) -> tuple[UUID, int, int]:
-    """The session and position of a step's output, and the step's number from 1."""
+class _FoundStep(NamedTuple):
+    position: int
+    """The position of the step's output."""
+    number: int
+    """From 1."""
+    as_of: int
+
+    def owner_in(self, session: Session) -> UUID:
+        """The session that has the step's output. Reads only the lineage, so it may be called with the lock
+        held."""
+        return UUID(session.lineage(self.as_of).session_at(self.position))
+
+
+def _find_step(project: Project, session_id: UUID, number: int, as_of: int | None) -> _FoundStep:
+    """Finds a step before the session is locked, because the inputs after it may be long.
+
+    Later entries and rewinds do not change what was live at a position.
+    """
+    session = read_session(project, session_id)
+    as_of = session.head if as_of is None else as_of
+    history = History(session, as_of)
     resolved = history.resolve(number)
-    position = history.row(resolved).first_position
-    return UUID(history.lineage.session_at(position)), position, resolved
+    return _FoundStep(history.row(resolved).first_position, resolved, as_of)

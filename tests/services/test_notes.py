@@ -8,12 +8,14 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Tail
 from historyapp.core.text import clean
-from historyapp.models import Project, Session, StepNote
-from historyapp.services.append import append
-from historyapp.services.notes import put_note
-from historyapp.services.rewinds import fork
-from tests.services.drafts import act, ok
+from historyapp.models import Project, Session, StepNote, history, tails
+from historyapp.services.append import append, lock_session
+from historyapp.services.notes import delete_note, put_note
+from historyapp.services.rewinds import Target, fork, rewind
+from tests.services.drafts import act, ask, ok
 
 
 @pytest.mark.django_db(transaction=True)
@@ -58,3 +60,38 @@ def test_notes_on_other_steps_of_a_parent_hide_none_of_a_fork(
     expected = [(1, "parent 1"), (5, "fork 5"), (7, "fork 7"), (8, "fork 8")]
     assert StepNote.objects.starts_between(lineage, 1, 10) == expected[:most]
     assert StepNote.objects.starts_between(lineage, 2, 7) == expected[1:3][:most]
+
+
+def test_a_note_at_an_earlier_position_reads_its_inputs_before_the_transaction(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may take seconds to read, and on SQLite a transaction delays all other writers."""
+    outer, within = len(connection.savepoint_ids), list[bool]()
+
+    def tail_of(lineage: Lineage) -> Tail:
+        within.append(len(connection.savepoint_ids) > outer)
+        return tails.tail_of(lineage)
+
+    append(project, session.pk, [act(), ok(), ask("one"), ask("two")])
+    monkeypatch.setattr(history, "tail_of", tail_of)
+    put_note(project, session.pk, 1, "put", as_of=3)
+    delete_note(project, session.pk, 1, as_of=3)
+    assert within == [False, False]
+
+
+def test_a_note_stays_on_the_step_that_was_found_if_a_rewind_is_faster(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [act(), ok(), act(), ok()])
+
+    def rewind_and_lock(project: Project, session_id: UUID) -> Session:
+        rewind(project, session_id, Target(to_position=2))
+        append(project, session_id, [act(), ok()])
+        return lock_session(project, session_id)
+
+    monkeypatch.setattr("historyapp.services.notes.lock_session", rewind_and_lock)
+    put_note(project, session.pk, -1, "the newest")
+    rewound = Session.objects.get(pk=session.pk)
+    assert [(note.position, note.number) for note in StepNote.objects.all()] == [(3, 2)]
+    assert StepNote.objects.starts_between(rewound.lineage(4), 1, 9) == [(2, "the newest")]
+    assert StepNote.objects.starts_between(rewound.lineage(), 1, 9) == []
