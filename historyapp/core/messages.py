@@ -5,7 +5,7 @@ step that does not fit. The newest steps are never dropped. If they alone exceed
 says so. Several calls, late results and remarks, which the earlier systems did not have, are appended.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from historyapp.core.formats.base import OVERHEAD, PRIMING
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.manifest import LeftOut, Manifest, Segment
 from historyapp.core.policies.base import Past, Unit, unit_position
-from historyapp.core.progress import PROGRESS, fill, form_of, progress_line
+from historyapp.core.progress import PROGRESS, fill, form_of, progress_line, write_newest
 from historyapp.core.results import further_parts
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import TokenCounter
@@ -138,26 +138,30 @@ def _add_progress(history: EpisodicMessages, episodes: Iterable[Episode]) -> int
     """Puts the progress message first, with as many of the steps as fit. Returns their number."""
     used = history.used + message_tokens(_progress_message([]), history.count)
     lines = fill(episodes, used, history.max_tokens, history.count, progress_line)
-    while lines:
-        message = _progress_message([line for _, line, _ in lines])
-        total = message_tokens(message, history.count)
-        if history.max_tokens is None or history.used + total <= history.max_tokens:
-            history.messages.insert(0, message)
-            heading = total - sum(tokens for _, _, tokens in lines)
-            steps = [
-                Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
-                for episode, _, tokens in lines
-            ]
-            index = sum(segment.source in ("system", "notebook") for segment in history.segments)
-            history.segments[index:index] = [Segment(source="overhead", tokens=heading), *steps]
-            history.used += total
-            break
-        # Joining the lines adds tokens, so the oldest line goes until the message fits.
-        del lines[0]
-    return len(lines)
+
+    def write(texts: Sequence[str]) -> tuple[tuple[Message, int], int]:
+        message = _progress_message(texts)
+        tokens = message_tokens(message, history.count)
+        return (message, tokens), tokens
+
+    limit = None if history.max_tokens is None else history.max_tokens - history.used
+    fitted = write_newest(lines, limit, write)
+    if fitted is None:
+        return 0
+    included, (message, total) = fitted
+    history.messages.insert(0, message)
+    heading = total - sum(tokens for _, _, tokens in included)
+    steps = [
+        Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
+        for episode, _, tokens in included
+    ]
+    index = sum(segment.source in ("system", "notebook") for segment in history.segments)
+    history.segments[index:index] = [Segment(source="overhead", tokens=heading), *steps]
+    history.used += total
+    return len(included)
 
 
-def _progress_message(lines: list[str]) -> Message:
+def _progress_message(lines: Sequence[str]) -> Message:
     return Message(role="system", content=PROGRESS + "\n\n".join(lines))
 
 

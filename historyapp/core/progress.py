@@ -1,7 +1,9 @@
 """Older steps in one text: the progress message, and the history compiled within a budget."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Protocol, TypeVar
 
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Form
@@ -14,6 +16,10 @@ PROGRESS = (
     "Here is a summary of the steps that you have executed so far, use this as your consideration for "
     "determining the next action!\n"
 )
+
+T = TypeVar("T")
+Line = tuple[Episode, str, int]
+"""A step, its line in a progress message, and the line's tokens."""
 
 
 class Steps(Protocol):
@@ -63,9 +69,9 @@ def fill(
     max_tokens: int | None,
     count: TokenCounter,
     line: Callable[[Episode], str],
-) -> list[tuple[Episode, str, int]]:
-    """The newest steps that fit, each with its line and the line's tokens, oldest first."""
-    fitted: list[tuple[Episode, str, int]] = []
+) -> list[Line]:
+    """The newest steps that fit, oldest first."""
+    fitted: list[Line] = []
     for episode in newest_first:
         text = line(episode)
         tokens = count(text)
@@ -74,3 +80,40 @@ def fill(
         used += tokens
         fitted.append((episode, text, tokens))
     return fitted[::-1]
+
+
+def write_newest(
+    lines: Sequence[Line], limit: int | None, write: Callable[[Sequence[str]], tuple[T, int]]
+) -> tuple[Sequence[Line], T] | None:
+    """The newest lines that fit in one message, and this message; None if not even one line fits.
+
+    A message has more tokens than its lines, because of what joins them. Usually it is written three times.
+
+    Args:
+        lines: oldest first.
+        limit: the maximum number of tokens of the message.
+        write: writes a message of some lines and counts its tokens. Fewer lines never have more tokens.
+    """
+    texts = [text for _, text, _ in lines]
+    if not texts:
+        return None
+    written, tokens = write(texts)
+    if limit is None or tokens <= limit:
+        return lines, written
+    removed_tokens = [0, *accumulate(tokens + 1 for _, _, tokens in lines)]
+    too_few, excess = 0, tokens - limit  # the number of removed lines, and the tokens above the limit
+    enough, spare = len(lines), max(0, limit)
+    attempts = 0
+    while enough - too_few > 1:
+        attempts += 1
+        share = excess / (excess + spare)
+        start, end = removed_tokens[too_few], removed_tokens[enough]
+        likely = bisect_left(removed_tokens, start + share * (end - start))
+        halved = attempts % 3 == 0  # so that unequal lines need few attempts too
+        removed = (too_few + enough) // 2 if halved else min(max(likely, too_few + 1), enough - 1)
+        message, tokens = write(texts[removed:])
+        if tokens <= limit:
+            enough, spare, written = removed, limit - tokens, message
+        else:
+            too_few, excess = removed, tokens - limit
+    return (lines[enough:], written) if enough < len(lines) else None

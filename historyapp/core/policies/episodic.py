@@ -4,18 +4,18 @@ The endpoint ``/messages`` keeps the exact behaviour of the earlier system (``co
 keeps to the budget and accounts for every input, as all policies do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.context import Context
+from historyapp.core.context import Context, Rendered
 from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Segment
 from historyapp.core.policies.assembly import NO_ROOM, Assembly
 from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras
 from historyapp.core.policies.parts import ContextPart
-from historyapp.core.progress import PROGRESS, fill, form_of, progress_line
+from historyapp.core.progress import PROGRESS, fill, form_of, progress_line, write_newest
 from historyapp.core.settings import SessionSettings
 
 BEGINNING = 0
@@ -64,20 +64,24 @@ def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
     meter = assembly.meter
     empty_tokens = meter.write(InputMessage(BEGINNING, PROGRESS, "system")).tokens
     lines = fill(steps, assembly.used + empty_tokens, assembly.max_tokens, meter.text_tokens, _line)
-    while lines:
-        message = InputMessage(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
+
+    def write(texts: Sequence[str]) -> tuple[tuple[InputMessage, Rendered], int]:
+        message = InputMessage(BEGINNING, PROGRESS + "\n\n".join(texts), "system")
         rendered = meter.write(message)
-        if assembly.max_tokens is None or assembly.used + rendered.tokens <= assembly.max_tokens:
-            shares = [tokens for _, _, tokens in lines]
-            heading = Segment(source="overhead", tokens=rendered.tokens - sum(shares))
-            assembly.add(ContextPart(BEGINNING, message, rendered, heading))
-            for episode, _, tokens in lines:
-                segment = Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
-                empty = InputMessage(episode.first_position, "")
-                assembly.add(ContextPart(episode.first_position, empty, meter.write(empty), segment))
-            return
-        # Joining the lines adds tokens, so the oldest lines are removed until the message fits.
-        del lines[0]
+        return (message, rendered), rendered.tokens
+
+    limit = None if assembly.max_tokens is None else assembly.max_tokens - assembly.used
+    fitted = write_newest(lines, limit, write)
+    if fitted is None:
+        return
+    included, (message, rendered) = fitted
+    line_tokens = sum(tokens for _, _, tokens in included)
+    heading = Segment(source="overhead", tokens=rendered.tokens - line_tokens)
+    assembly.add(ContextPart(BEGINNING, message, rendered, heading))
+    for episode, _, tokens in included:
+        segment = Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
+        empty = InputMessage(episode.first_position, "")
+        assembly.add(ContextPart(episode.first_position, empty, meter.write(empty), segment))
 
 
 def _line(episode: Episode) -> str:
