@@ -48,7 +48,7 @@ def bulk(request: PersonRequest) -> HttpResponse:
     fields = ("strategy", "model")
     strategy, model = (clean(request.POST.get(field, "")).strip()[:MAX_NAME] for field in fields)
     bulk_request = BulkRequest(kind, sessions, _tag(request, kind), strategy, model)
-    payer = spender(request, project)
+    payer, bulk_estimate = spender(request, project), None
     if kind == BulkAction.Kind.COMPRESS:
         bulk_estimate = estimate_compressions(project, bulk_request, payer)
         shown = {"estimate": bulk_estimate, "bulk_request": bulk_request, "strategies": STRATEGIES.values()}
@@ -60,7 +60,9 @@ def bulk(request: PersonRequest) -> HttpResponse:
             check_cost(bulk_estimate, cost, accepts_unknown=agreed == "unknown")
         except Conflict:  # the cost has risen since it was shown
             return _respond(request, project, "bulk/_compress.html", shown | {"has_grown": True})
-    action = start_bulk_action(project, bulk_request, actor=actor(request), spender=payer)
+    action = start_bulk_action(
+        project, bulk_request, actor=actor(request), spender=payer, accepted=bulk_estimate
+    )
     end = time.monotonic() + AT_ONCE_SECONDS
     if not process_bulk_action(action.pk, lambda: time.monotonic() >= end, enqueue.wake):
         enqueue.wake_bulk_action(action.pk)

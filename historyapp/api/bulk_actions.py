@@ -92,6 +92,7 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
     if stored := earlier_response(request):
         return stored
     bulk_request, spender = _bulk_request(body, body.action, body.tag or ""), Spender(request.auth)
+    bulk_estimate = None
     if body.action == "compress":  # outside the idempotency transaction, because it reads every session
         accepts_unknown = body.max_cost == "unknown"
         accepted = None if body.max_cost is None or accepts_unknown else round(float(body.max_cost) * MICRO)
@@ -99,7 +100,13 @@ def post_bulk_action(request: ApiRequest, body: BulkActionIn) -> HttpResponseBas
         check_cost(bulk_estimate, accepted, accepts_unknown=accepts_unknown)
 
     def start() -> HttpResponse:
-        action = start_bulk_action(request.auth.project, bulk_request, actor=actor(request), spender=spender)
+        action = start_bulk_action(
+            request.auth.project,
+            bulk_request,
+            actor=actor(request),
+            spender=spender,
+            accepted=bulk_estimate,
+        )
         concerns_sessions(request, body.sessions)
         transaction.on_commit(partial(enqueue.wake_bulk_action, action.pk), robust=True)
         return json_response(_bulk_action_out(progress_of(action)), 202)

@@ -90,6 +90,14 @@ class BulkItem(models.Model):
     """Why it failed or was skipped."""
     run_id = models.UUIDField(null=True)
     """The compression run that was started."""
+    accepted_strategy = models.CharField(max_length=50, blank=True)
+    accepted_model = models.CharField(max_length=200, blank=True)
+    """As in a run. The session's settings can change before a worker starts the run."""
+    accepted_step = models.PositiveIntegerField(null=True)
+    """The last step of the compression that was accepted; 0: there was nothing to compress. Null: none was
+    accepted."""
+    accepted_cost = models.PositiveBigIntegerField(null=True)
+    """The estimate in millionths of a dollar; null if the model's price was unknown and that was accepted."""
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("action", "number"), name="bulk_item_once"),)

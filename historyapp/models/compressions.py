@@ -70,6 +70,9 @@ class CompressionRun(models.Model):
     from_step = models.PositiveIntegerField()
     to_step = models.PositiveIntegerField()
     """Less than ``from_step`` if there was nothing to do."""
+    batch_size = models.PositiveIntegerField(null=True)
+    """The session's ``compression_batch_size`` when the run was requested, on which its cost depends. Null in
+    runs of earlier versions."""
     planned = models.BooleanField(default=False)
     """Whether its items have been stored."""
     total = models.PositiveIntegerField(default=0)

@@ -138,6 +138,22 @@ def test_a_cost_above_the_shown_one_needs_another_confirmation(
     assert CompressionRun.objects.filter(state="queued").count() == 1
 
 
+def test_a_confirmed_compression_stays_free_when_the_strategy_changes(
+    alice: Client, project: Project, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    monkeypatch.setattr(bulk_actions, "AT_ONCE_SECONDS", -1)
+    settings = {"compression_strategy": "simple_extract"}
+    change_session(project, sessions[0].pk, {"settings": settings})
+    with_steps(project, sessions[0])
+    assert 'name="agreed" value="0"' in html(post(alice, "compress", sessions[:1]))
+    post(alice, "compress", sessions[:1], agreed="0")
+    change_session(project, sessions[0].pk, {"settings": {"compression_strategy": "episode_summary"}})
+    bulk_workers.work_on_bulk_actions()
+    run = CompressionRun.objects.get()
+    assert (run.strategy, run.model) == ("simple_extract", "")
+
+
 def test_two_chosen_sessions_are_compared(alice: Client, sessions: list[Session]) -> None:
     first, second, _ = sessions
     compared = post(alice, "compare", [first, second])

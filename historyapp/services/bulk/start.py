@@ -69,8 +69,11 @@ class BulkEstimate:
     nothing_to_do: int = 0
     """The number of sessions without steps to compress."""
     refused: list[RefusedSession] = field(default_factory=list)
+    runs: dict[UUID, RunEstimate] = field(default_factory=dict)
+    """The estimate for each session that is not refused."""
 
-    def add(self, run: RunEstimate) -> None:
+    def add(self, session: UUID, run: RunEstimate) -> None:
+        self.runs[session] = run
         if run.steps <= 0:
             self.nothing_to_do += 1
             return
@@ -126,14 +129,23 @@ def estimate_compressions(
         except PlayheadError as error:
             total.refused.append(RefusedSession(session.pk, session.title, error.detail))
         else:
-            total.add(run)
+            total.add(session.pk, run)
     return total
 
 
 def start_bulk_action(
-    project: Project, request: BulkRequest, *, actor: str = "", spender: Spender = OPERATOR
+    project: Project,
+    request: BulkRequest,
+    *,
+    actor: str = "",
+    spender: Spender = OPERATOR,
+    accepted: BulkEstimate | None = None,
 ) -> BulkAction:
-    """Stores an action for workers to carry out. See :func:`check_cost` for compressions.
+    """Stores an action for workers to carry out.
+
+    Args:
+        accepted: required for compressions: the estimate that :func:`check_cost` has checked. Workers start
+            only what it contains.
 
     Raises:
         Invalid: for an unknown action, a tag that no session can have, and no sessions or too many of them.
@@ -166,10 +178,26 @@ def start_bulk_action(
                 f"ended, or cancel one. One action can change up to {MAX_SESSIONS} sessions."
             )
         action.save(force_insert=True)
-        BulkItem.objects.bulk_create(
+        items = [
             BulkItem(action=action, number=number, session_id=id) for number, id in enumerate(sessions, 1)
-        )
+        ]
+        if request.kind == BulkAction.Kind.COMPRESS:
+            _add_accepted(items, accepted or BulkEstimate())
+        BulkItem.objects.bulk_create(items)
     return action
+
+
+def _add_accepted(items: Sequence[BulkItem], accepted: BulkEstimate) -> None:
+    """Stores in each item what was accepted. An item that was refused fails now, whatever changes later."""
+    reasons = {refused.session: refused.reason for refused in accepted.refused}
+    for item in items:
+        run = accepted.runs.get(item.session_id)
+        if run is None:
+            reason = reasons.get(item.session_id, "Nobody has accepted the cost of this compression.")
+            item.state, item.reason = BulkItem.State.FAILED, reason[:1000]
+        else:
+            item.accepted_strategy, item.accepted_model = run.strategy, run.model
+            item.accepted_step, item.accepted_cost = run.last_step, run.cost
 
 
 def check_cost(bulk_estimate: BulkEstimate, accepted: int | None, *, accepts_unknown: bool = False) -> None:

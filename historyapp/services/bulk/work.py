@@ -15,7 +15,7 @@ from django.utils import timezone
 from historyapp.core.errors import PlayheadError
 from historyapp.models import BulkAction, BulkItem, Session
 from historyapp.services.append import lock_session
-from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.request import AcceptedRun, RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.faults import concerns_data
 from historyapp.services.sessions import change_session
@@ -126,10 +126,26 @@ def _change(action: BulkAction, item: BulkItem) -> Outcome:
 
 
 def _compress(action: BulkAction, item: BulkItem) -> Outcome:
-    request = RunRequest(action.strategy or None, model=action.model or None)
+    """Starts the run that was accepted with the request, or a part of it."""
+    last_step = item.accepted_step
+    if last_step is None:
+        return BulkItem.State.FAILED, "An earlier version of the server started the action. Start it again."
+    if not last_step:
+        return BulkItem.State.UNCHANGED, (
+            "There was nothing to compress when the action was requested: the newest steps stay in full."
+        )
+    accepted = AcceptedRun(item.accepted_strategy, item.accepted_model, last_step, item.accepted_cost)
+    request = RunRequest(model=action.model or None)
     spender = Spender(action.api_key, is_member=action.is_member)
     with writing():
-        started = start_run(action.project, item.session_id, request, actor=action.actor, spender=spender)
+        started = start_run(
+            action.project,
+            item.session_id,
+            request,
+            actor=action.actor,
+            spender=spender,
+            accepted=accepted,
+        )
     if started.joined:
         return BulkItem.State.UNCHANGED, "A compression of this session is already running."
     item.run_id = started.run.pk

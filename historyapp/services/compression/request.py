@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
 
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES, strategy_named
 from historyapp.core.strategies.base import Strategy
 from historyapp.core.tokens import count_tokens
-from historyapp.core.usage import Usage
+from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -53,6 +53,18 @@ class RunRequest:
     """The strategy's options."""
     again: bool = False
     """Whether to summarise steps again that have a summary of this strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedRun:
+    """A run whose estimate somebody has accepted, before it starts."""
+
+    strategy: str
+    model: str
+    last_step: int
+    """It begins with step 1."""
+    cost: int | None
+    """In millionths of a dollar; None if the model's price was unknown and that was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,36 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
     return ResolvedRequest(strategy, options, model, settings, steps, session.head)
 
 
+def resolve_accepted(session: Session, request: RunRequest, accepted: AcceptedRun) -> ResolvedRequest:
+    """The run that was accepted, without the steps that the live history no longer has.
+
+    The session may have changed since: other settings do not change the strategy or the model, and new steps
+    are not compressed.
+
+    Args:
+        request: as when it was accepted, without steps.
+
+    Raises:
+        Invalid: as :func:`resolve_request`, or when the accepted model has no key any more.
+        Conflict: when it would cost more than was accepted.
+    """
+    resolved = resolve_request(session, replace(request, strategy=accepted.strategy))
+    if resolved.model.name != accepted.model:
+        model = choose_model(resolved.strategy, accepted.model, resolved.settings, session.project)
+        resolved = replace(resolved, model=model)
+    resolved = replace(resolved, steps=resolved.steps[: accepted.last_step])
+    if accepted.cost is None or not resolved.steps:
+        return resolved
+    cost = estimate_resolved(session, resolved).cost
+    if cost is None or cost > accepted.cost:
+        new_cost = "an unknown amount" if cost is None else f"up to {cost / MICRO:.6g} US dollars"
+        raise Conflict(
+            f"The steps, the settings or the prices have changed: it would now cost {new_cost}. "
+            f"{accepted.cost / MICRO:.6g} US dollars were accepted. Request it again."
+        )
+    return resolved
+
+
 def estimate(session: Session, request: RunRequest, as_of: int | None = None) -> RunEstimate:
     """The maximum cost of the run. ``as_of``: the cost at that position.
 
@@ -134,6 +176,11 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
     """
     resolved = resolve_request(session, request, as_of)
     check_model(session.project, resolved.model.name)
+    return estimate_resolved(session, resolved, as_of)
+
+
+def estimate_resolved(session: Session, resolved: ResolvedRequest, as_of: int | None = None) -> RunEstimate:
+    """As :func:`estimate`, without checking the model."""
     steps, strategy, model = resolved.steps, resolved.strategy, resolved.model
     tokens = 0
     if steps:  # from running totals, so the number of steps does not matter

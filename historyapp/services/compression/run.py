@@ -286,7 +286,7 @@ def plan(run_id: UUID) -> bool:
 def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[CompressionItem], int]:
     """The items of the next steps, not stored yet, and the last planned step."""
     history = History(run.session, run.head)
-    batch = load_settings(run.session.settings).compression_batch_size
+    batch = run.batch_size or load_settings(run.session.settings).compression_batch_size
     size = batch if STRATEGIES[run.strategy].covers == "batch" else 1
     last = min(after + max(PAGE_SIZE, size), run.to_step)
     rows = history.rows(after + 1, last)

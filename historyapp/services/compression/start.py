@@ -26,10 +26,12 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.many_items import reset_failed
 from historyapp.services.compression.request import (
+    AcceptedRun,
     ChosenModel,
     ResolvedRequest,
     RunRequest,
     choose_automatic_model,
+    resolve_accepted,
     resolve_request,
 )
 from historyapp.services.prices import price_list
@@ -62,13 +64,17 @@ def start_run(
     actor: str = "",
     spender: Spender = OPERATOR,
     automatic: bool = False,
+    accepted: AcceptedRun | None = None,
 ) -> RunStart:
     """Stores a run for the workers. If the session has an active run, returns that run.
 
+    Args:
+        accepted: what was accepted earlier. The run does not exceed it.
+
     Raises:
         NotFound: when the project has no such session.
-        Invalid: as :func:`resolve_request`.
-        Conflict: when the session is archived.
+        Invalid: as :func:`resolve_request` or :func:`resolve_accepted`.
+        Conflict: when the session is archived, or the run would cost more than was accepted.
         ModelNotAllowed: when the project does not allow the model.
         SpendForbidden: when the run calls a provider's model and the spender may not spend.
     """
@@ -78,7 +84,10 @@ def start_run(
         active = session.compression_runs.active().filter(trial=False).first()
         if active is not None:
             return RunStart(active, joined=True)
-        resolved = resolve_request(session, request)
+        if accepted:
+            resolved = resolve_accepted(session, request, accepted)
+        else:
+            resolved = resolve_request(session, request)
         if automatic:
             resolved = replace(resolved, model=choose_automatic_model(resolved.model, project))
         else:
@@ -114,6 +123,7 @@ def create_run(session: Session, resolved: ResolvedRequest, actor: str, **flags:
         head=resolved.head,
         from_step=steps.start,
         to_step=steps.stop - 1,
+        batch_size=resolved.settings.compression_batch_size,
         cost=0 if not resolved.calls_provider or prices.of(model.name) else None,
         prices_as_of=prices.as_of if resolved.calls_provider else "",
         actor=actor[:200],
