@@ -1,6 +1,6 @@
 """The rows of steps, which lists show without loading the bodies of entries."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Self, TypeVar
@@ -26,10 +26,16 @@ from historyapp.models.sql import (
     row_places,
     row_places_in,
 )
-from historyapp.models.step_positions import few_rows, have_few_rows, spans_from_step
+from historyapp.models.step_positions import (
+    MAX_SPANS,
+    consecutive,
+    few_places,
+    few_rows,
+    growing_batches,
+    have_few_rows,
+    spans_from_step,
+)
 
-_MAX_SPANS = 100
-"""The maximum number of spans of one query. SQLite accepts a few hundred conditions."""
 _MAX_OWNERS = 256
 """In more sessions, rows are found by position, which takes 20 queries. By number, 200 take 0.2 ms."""
 ENTRIES_OF_STEP = 2
@@ -118,7 +124,7 @@ def _rows_by_place(
     part: list[Span] = []
     count = last - first + 1
     # Without a condition on numbers: with one, the database would read an index through all takes.
-    for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (count + 4)):
+    for batch in growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (count + 4)):
         part += batch
         batch_rows = read(batch, count + len(batch) + 1)
         numbered += [row for row in batch_rows if first <= row.number <= last]
@@ -127,28 +133,14 @@ def _rows_by_place(
     return live_rows(numbered, Lineage(tuple(part)))
 
 
-def _live_places(lineage: Lineage, first: int, last: int) -> list[RowPlace]:
-    """The places of live rows. If a rewind followed each step, each has two rows: only live ones are read."""
+def _live_places(lineage: Lineage, numbers: Sequence[int], limit: int) -> list[RowPlace]:
+    """The places of live rows. If more than ``limit`` rows have these numbers, only live ones are read."""
     if 0 < len(lineage.owners) <= _MAX_OWNERS:
-        places = row_places(lineage.owners, range(first, last + 1), few_rows(first, last) + 1)
-        if len(places) <= few_rows(first, last):
+        places = row_places(lineage.owners, numbers, limit + 1)
+        if len(places) <= limit:
             return live_rows(places, lineage)
-    return _rows_by_place(lineage, first, last, row_places_in)
-
-
-def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:
-    """Groups spans, one group for each query. The entries of a group double each time."""
-    batch: list[Span] = []
-    left = entries
-    for span in spans:
-        batch.append(span)
-        left -= len(span)
-        if left <= 0 or len(batch) == _MAX_SPANS:
-            yield batch
-            batch, entries = [], entries * 2
-            left = entries
-    if batch:
-        yield batch
+    parts = consecutive(numbers)
+    return [row for part in parts for row in _rows_by_place(lineage, part[0], part[-1], row_places_in)]
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
@@ -159,7 +151,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
         if lineage.older or len(lineage.newest) > 1:
-            return self.at(_live_places(lineage, first, last))
+            return self.at(_live_places(lineage, range(first, last + 1), few_rows(first, last)))
         without_excerpts = self.defer("excerpt")
         rows = _few_rows_of(
             lineage,
@@ -179,11 +171,10 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return live_rows(steps, lineage) if len(steps) <= limit else None
 
     def with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"]:
-        """The live steps with these numbers, by number. Of takes that have them, it reads only the places."""
-        if lineage.older or len(lineage.newest) > 1:
-            return self.at(live_rows(row_places(lineage.owners, numbers), lineage))
-        rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers)
-        return live_rows(rows.defer("excerpt"), lineage)
+        """The live steps with these numbers, by number. The cost depends only on how many they are."""
+        one_span = not lineage.older and len(lineage.newest) < 2
+        rows = self.few_with_numbers(lineage, numbers) if one_span else None
+        return self.at(_live_places(lineage, numbers, few_places(numbers))) if rows is None else rows
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps, with the columns for contexts."""
@@ -227,8 +218,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def at(self, places: Sequence[RowPlace]) -> list["Episode"]:
         """The rows at these places, without excerpts, by number."""
         rows: list[Episode] = []
-        for start in range(0, len(places), _MAX_SPANS):
-            batch = places[start : start + _MAX_SPANS]
+        for start in range(0, len(places), MAX_SPANS):
+            batch = places[start : start + MAX_SPANS]
             where, values = at_places([(str(place.session_id), place.anchor) for place in batch], "anchor")
             rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours
         return sorted(rows, key=attrgetter("number"))

@@ -4,7 +4,7 @@ Takes and forks reuse step numbers: of ten thousand rows with a number only one 
 along a lineage, so O(log n) reads find the first entry with a total, whatever was cut off.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -19,9 +19,13 @@ _TOTALS_OF = "SELECT session_id, position, totals FROM historyapp_entry WHERE "
 _CANDIDATES = (
     "SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
+MAX_SPANS = 100
+"""The maximum number of spans of one query. SQLite accepts a few hundred conditions."""
 _ROWS_OF_STEP, _SPARE_ROWS = 3, 16
 """The maximum number of rows of a step to read instead of searching for a position. If a rewind followed each
 step, a step has three rows: its own, the row of the cut step, and the row of the take."""
+_PLACES_OF_STEP, _SPARE_PLACES = 16, 64
+"""The same for places of rows. They are read faster than whole rows, and a search takes several queries."""
 
 
 def totals_at(session: str, position: int) -> dict[str, Any] | None:
@@ -102,9 +106,44 @@ def spans_from_step(lineage: Lineage, number: int) -> Iterator[Span]:
         yield from lineage.between(start[1], lineage.last)
 
 
+def growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:
+    """Groups spans, one group for each query. The entries of a group double each time."""
+    batch: list[Span] = []
+    left = entries
+    for span in spans:
+        batch.append(span)
+        left -= len(span)
+        if left <= 0 or len(batch) == MAX_SPANS:
+            yield batch
+            batch, entries = [], entries * 2
+            left = entries
+    if batch:
+        yield batch
+
+
 def few_rows(first: int, last: int) -> int:
     """The maximum number of rows of steps ``first`` to ``last`` to read in order to find the live ones."""
     return _ROWS_OF_STEP * (last - first + 1) + _SPARE_ROWS
+
+
+def few_places(numbers: Sequence[int]) -> int:
+    """The maximum number of places of rows with these numbers to read in order to find the live ones."""
+    return _PLACES_OF_STEP * len(numbers) + _SPARE_PLACES
+
+
+def consecutive(numbers: Iterable[int]) -> list[range]:
+    """The numbers as ascending ranges.
+
+    >>> consecutive([7, 3, 1, 2])
+    [range(1, 4), range(7, 8)]
+    """
+    parts: list[range] = []
+    for number in sorted(numbers):
+        if parts and parts[-1].stop >= number:
+            parts[-1] = range(parts[-1].start, number + 1)
+        else:
+            parts.append(range(number, number + 1))
+    return parts
 
 
 def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:

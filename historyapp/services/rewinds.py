@@ -121,13 +121,13 @@ def rewind(
         session = read_session(project, session_id)
         check_position(session, expected_position)
         to_position = resolve_target(History(session), target)
-        tail = tail_at(session, to_position)
+        tail, strip = tail_and_strip(session, session.lineage(to_position).cut(to_position))
         with writing():
             session = lock_session(project, session_id)
             check_position(session, expected_position)
             if resolve_target(History(session), target) == to_position:
                 body = Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
-                return rewind_locked(session, EntryDraft(body), actor, tail=tail)
+                return rewind_locked(session, EntryDraft(body), actor, tail=tail, strip=strip)
         if connection.in_atomic_block:
             break  # the lock is held until the request ends, so long steps must not be read again
     raise Conflict(
@@ -143,13 +143,14 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
         NotFound: when the session has no rewind there.
         Conflict: when the rewind was already undone, or the session is archived.
     """
-    tail = tail_of(before_rewind(read_session(project, session_id), position))
+    session = read_session(project, session_id)
+    tail, strip = tail_and_strip(session, before_rewind(session, position))
     with writing():
         session = lock_session(project, session_id)
         restored = before_rewind(session, position)
         reason = f"undo of the rewind at {position}"
         body = Rewind(to_position=restored.last, spans=(), reason=reason, actor=actor or None)
-        return rewind_locked(session, EntryDraft(body), actor, restored, tail)
+        return rewind_locked(session, EntryDraft(body), actor, restored, tail, strip=strip)
 
 
 def before_rewind(session: Session, position: int) -> Lineage:
@@ -177,6 +178,8 @@ def rewind_locked(
     actor: str,
     remaining: Lineage | None = None,
     tail: Tail | None = None,
+    *,
+    strip: str | None = None,
 ) -> RewindResult:
     """Appends a rewind entry to a session that the caller has locked.
 
@@ -184,6 +187,7 @@ def rewind_locked(
         draft: the rewind entry; its spans are set here.
         remaining: the lineage after the rewind; by default the one that ends at ``to_position``.
         tail: the tail of ``remaining``, if it was read before the session was locked.
+        strip: its strip, likewise.
     """
     check_open(session)
     assert isinstance(draft.body, Rewind)
@@ -199,7 +203,7 @@ def rewind_locked(
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
     insert_entries(session.pk, [EntryRow(entry, tail.totals, stored.body, stored.metadata)])
     tail = copy_cut_step(session.pk, tail, position)
-    session.strip = strip_of_part(session, remaining, tail.totals.steps)
+    session.strip = strip_of_part(session, remaining, tail.totals.steps) if strip is None else strip
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
     apply_tail(session, tail)
     set_duration(session, remaining)
@@ -281,7 +285,7 @@ def fork(
     """
     parent = read_session(project, session_id)
     position = fork_position(parent, at_step=at_step, at_position=at_position)
-    tail = tail_at(parent, position)
+    tail, strip = tail_and_strip(parent, parent.lineage(position).cut(position))
     with writing():
         parent = lock_session(project, session_id)
         shared = parent.lineage(position).cut(position)
@@ -296,7 +300,7 @@ def fork(
             metadata=places_in(parent.metadata),
             forked_from=parent,
         )
-        begin_fork(child, shared, position, tail)
+        begin_fork(child, shared, position, tail, strip=strip)
         add_audit_record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
         return child
 
@@ -315,11 +319,19 @@ def fork_position(parent: Session, *, at_step: int | None = None, at_position: i
     return history.lineage.last if at_step is None else _step_end(history, at_step)
 
 
-def begin_fork(child: Session, shared: Lineage, position: int, tail: Tail | None = None) -> None:
+def begin_fork(
+    child: Session,
+    shared: Lineage,
+    position: int,
+    tail: Tail | None = None,
+    *,
+    strip: str | None = None,
+) -> None:
     """Saves a new session that begins with the lineage ``shared``. Its own positions follow ``position``.
 
     Args:
         tail: the tail of ``shared``, if it was read before a session was locked.
+        strip: its strip, likewise.
     """
     newest = Entry.objects.defer("body", "metadata").newest(shared)
     tail = tail or tail_of(shared)
@@ -331,15 +343,17 @@ def begin_fork(child: Session, shared: Lineage, position: int, tail: Tail | None
     insert(child)
     apply_tail(child, copy_cut_step(child.pk, tail, position))
     if child.forked_from is not None:
-        child.strip = strip_of_part(child.forked_from, shared, tail.totals.steps)
+        parent = child.forked_from
+        child.strip = strip_of_part(parent, shared, tail.totals.steps) if strip is None else strip
         child.compressed_to = child.forked_from.compressed_to
     set_thresholds(child)
     child.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS})
 
 
-def tail_at(session: Session, position: int) -> Tail:
-    """The tail of the history that was live when the head was at a position."""
-    return tail_of(session.lineage(position).cut(position))
+def tail_and_strip(session: Session, part: Lineage) -> tuple[Tail, str]:
+    """The tail and the strip of an earlier part of a session's log. Neither ever changes."""
+    tail = tail_of(part)
+    return tail, strip_of_part(session, part, tail.totals.steps)
 
 
 def copy_cut_step(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
