@@ -52,7 +52,7 @@ class Material:
     """The content that one summary covers."""
 
     episodes: tuple[Episode, ...]
-    """Finished steps, oldest first, without gaps."""
+    """Finished steps, oldest first, without gaps. Their outputs lack ``raw_message`` and ``reasoning``."""
     inputs: tuple[str, ...] = ()
     """The inputs from people between or just before these steps, verbatim, oldest first."""
     task: str = ""

@@ -1,5 +1,6 @@
 """Reads what the summaries of a run's items cover, in bounded memory."""
 
+import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -28,6 +29,10 @@ TOO_LONG = (
     f"The texts to summarise have more than {MAX_BYTES:,} bytes, which is the maximum for one summary. "
     f"{NOT_REPEATED}"
 )
+MAX_HELD_BYTES = 4 * MAX_BYTES
+"""From this number of bytes of items in memory, a run of this process holds no more than one item."""
+_UNREAD = ("raw_message", "reasoning")
+"""Fields of an output that no strategy uses. They may have many MB without a token."""
 MAX_DIGEST_CHARACTERS = 2_000_000
 """The characters of a digest's summaries that are read. Writing it takes about 0.7 s of processor time."""
 MAX_RUNS = 100
@@ -40,6 +45,8 @@ class Job(NamedTuple):
     item: CompressionItem
     source: Material | list[str]
     """Steps; for a digest, the texts of its summaries, oldest first, long ones clipped."""
+    size: int = 0
+    """About the bytes that the source takes in memory."""
 
 
 class ReadItems(NamedTuple):
@@ -47,7 +54,7 @@ class ReadItems(NamedTuple):
     too_long: list[CompressionItem]
     """Items with more than :data:`MAX_BYTES`."""
     unread: list[CompressionItem]
-    """Items for a later call: those before them reached :data:`MAX_BYTES`."""
+    """Items for a later call, because those before them were too many bytes."""
 
 
 class _Source(NamedTuple):
@@ -55,10 +62,45 @@ class _Source(NamedTuple):
     """See :class:`Job`; None if the item is too long."""
     size: int
     """The bytes that were read."""
+    held: int = 0
+    """The bytes that the material takes."""
 
 
-def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> ReadItems:
-    """The items with the texts to summarise, at least one. Items of adjacent steps are read together."""
+class HeldBytes:
+    """The bytes of the items that are in memory, by the worker of a run that holds them."""
+
+    def __init__(self) -> None:
+        self._held = dict[UUID, int]()
+        self._lock = threading.Lock()
+
+    def room(self, owner: UUID, jobs: Iterable[Job]) -> int | None:
+        """The number of bytes that this worker may read now. 0: one item, as it holds none. None: no item.
+
+        Args:
+            jobs: what it holds.
+        """
+        held = sum(job.size for job in jobs)
+        with self._lock:
+            self._held[owner] = held
+            room = min(MAX_BYTES - held, MAX_HELD_BYTES - sum(self._held.values()))
+        return room if room > 0 else None if held else 0
+
+    def forget(self, owner: UUID) -> None:
+        with self._lock:
+            self._held.pop(owner, None)
+
+
+HELD = HeldBytes()
+"""What the runs of this process hold."""
+
+
+def read_jobs(run: CompressionRun, items: Sequence[CompressionItem], room: int | None = None) -> ReadItems:
+    """The items with the texts to summarise, at least one. Items of adjacent steps are read together.
+
+    Args:
+        room: the maximum number of bytes; None: :data:`MAX_BYTES`. The last item may exceed it.
+    """
+    room = MAX_BYTES if room is None else room
     history = History(run.session, run.head)
     first = next(iter(history.entries(kinds=("model_input",), limit=1)), None)
     body = first.core().body if first else None
@@ -68,9 +110,9 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> ReadItem
         if source.material is None:
             too_long.append(item)
             break  # what is left of it is not read
-        jobs.append(Job(item, source.material))
+        jobs.append(Job(item, source.material, source.held))
         size += source.size
-        if size > MAX_BYTES:
+        if size > room:
             break
     read = {*too_long, *(job.item for job in jobs)}
     return ReadItems(jobs, too_long, [item for item in items if item not in read])
@@ -108,7 +150,7 @@ def read_parts(item: CompressionItem) -> _Source:
             is_step = part.first_step == part.last_step
             text = clip_summary(part.text, share)
             texts.append(numbered(text, part.first_step) if is_step else text)
-    return _Source(texts, size)
+    return _Source(texts, size, sum(map(memory_of, texts)))
 
 
 def _sources(
@@ -148,13 +190,15 @@ def _read_adjacent(
 def _source(
     item: CompressionItem, entries: Iterable[OwnRow], rows: Mapping[int, Episode], task: str
 ) -> _Source:
-    in_steps, inputs, size = list[core.Entry](), list[str](), 0
+    in_steps, inputs, size, unread = list[core.Entry](), list[str](), 0, 0
     for row in entries:
         if row.kind not in core.STEP_KINDS and row.kind != "model_input":
             continue
         size += row.size
         if size > MAX_BYTES:
             return _Source(None, size)
+        for name in _UNREAD:
+            unread += memory_of(row.body.pop(name, None))
         entry = row.core()
         if row.kind in core.STEP_KINDS:
             in_steps.append(entry)
@@ -166,4 +210,4 @@ def _source(
         abandon(episode) if rows[episode.number].status == "abandoned" else episode
         for episode in group_episodes(in_steps, item.first_step)
     ]
-    return _Source(Material(tuple(steps), tuple(inputs), task), size)
+    return _Source(Material(tuple(steps), tuple(inputs), task), size, size - unread)

@@ -7,11 +7,12 @@ So only the running model calls are paid for twice.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache, partial
+from itertools import chain
 from uuid import UUID
 
 from django.conf import settings
@@ -27,7 +28,7 @@ from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.calls import CallThreads
-from historyapp.services.compression.jobs import TOO_LONG, Job, errors_not_repeated, read_jobs
+from historyapp.services.compression.jobs import HELD, TOO_LONG, Job, errors_not_repeated, read_jobs
 from historyapp.services.compression.many_items import fail_more_waiting, reset_failed, waits_for_reset
 from historyapp.services.compression.store import Stored, abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
@@ -137,6 +138,7 @@ class _RunWorker:
                     return
         finally:
             ACTIVE_RUNS.forget(self._run.pk)
+            HELD.forget(self._owner)
             release(self._owner)
 
     def _start_jobs(self) -> None:
@@ -162,7 +164,7 @@ class _RunWorker:
             if self._ended or self._should_stop() or self._is_model_paused():
                 break
             try:
-                results.append(self._summariser.summarise(*job))
+                results.append(self._summariser.summarise(job.item, job.source))
             except WriteCancelled:
                 break
         return results
@@ -184,11 +186,13 @@ class _RunWorker:
         target = self._max_running * self._items_per_thread
         is_working = self._running or self._paused
         few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and is_working)
-        if few_left and not self._error and not self._should_stop():
+        room = HELD.room(self._owner, self._held_jobs())
+        if few_left and room is not None and not self._error and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = claim(self._run.pk, self._owner, missing)
-            read = read_jobs(self._run, items)
+            read = read_jobs(self._run, items, room)
             self._claimed += read.jobs
+            HELD.room(self._owner, self._held_jobs())  # at once, because other runs read now
             self._results += [ItemResult(item.pk, error=TOO_LONG) for item in read.too_long]
             if read.unread:
                 release(self._owner, [item.pk for item in read.unread])
@@ -199,6 +203,9 @@ class _RunWorker:
             self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
         now = time.monotonic()
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
+
+    def _held_jobs(self) -> Iterator[Job]:
+        return chain(self._claimed, chain.from_iterable(self._running.values()))
 
     def _store(self) -> Stored:
         """Stores the results. Paid results wait for a locked database."""

@@ -240,9 +240,9 @@ def test_an_automatic_run_that_covers_such_steps_again_lists_them_without_readin
     assert (second.from_step, second.to_step) == (1, 8)
     claimed = list[int]()
 
-    def read(run: CompressionRun, items: Sequence[CompressionItem]) -> ReadItems:
+    def read(run: CompressionRun, items: Sequence[CompressionItem], room: int | None) -> ReadItems:
         claimed.extend(item.first_step for item in items)
-        return read_jobs(run, items)
+        return read_jobs(run, items, room)
 
     monkeypatch.setattr(run_module, "read_jobs", read)
     process_run(second.pk)
