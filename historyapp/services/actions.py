@@ -19,6 +19,7 @@ from historyapp.services.append import (
     lock_session,
     read_session,
 )
+from historyapp.services.linked_snapshots import named_snapshots
 from historyapp.services.packing import pack_soon
 from historyapp.services.transactions import writing
 
@@ -42,6 +43,7 @@ def register_action(
     assert isinstance(draft.body, ModelOutput)
     prepared = prepare(complete(draft))
     bodies = pack_soon([prepared.body])
+    named = named_snapshots(session_id, [draft])
     with writing():
         session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
@@ -49,7 +51,7 @@ def register_action(
         step = session.live_tail.step
         if session.status == Session.Status.LIVE and step and step.status == "in_flight":
             raise Conflict(ACTION_IN_FLIGHT)
-        return append_locked(session, [prepared], bodies)
+        return append_locked(session, [prepared], bodies, named)
 
 
 def register_result(

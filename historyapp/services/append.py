@@ -5,7 +5,7 @@ and the session row. The cost does not depend on the session's length.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -25,9 +25,14 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
+from historyapp.services.linked_snapshots import (
+    NO_SNAPSHOTS,
+    NamedSnapshot,
+    link_snapshots,
+    named_snapshots,
+)
 from historyapp.services.list_columns import MAX_VALUE, extend_duration, set_list_columns
 from historyapp.services.packing import pack_soon
-from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
     EntryRow,
     indexed_values,
@@ -125,10 +130,11 @@ def append(
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     bodies = pack_soon([entry.body for entry in prepared])
+    named = NO_SNAPSHOTS if lenient else named_snapshots(session_id, drafts)
     with writing():
         session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
-        return append_locked(session, prepared, bodies, lenient=lenient)
+        return append_locked(session, prepared, bodies, named, lenient=lenient)
 
 
 def complete(draft: EntryDraft) -> EntryDraft:
@@ -154,6 +160,7 @@ def append_locked(
     session: Session,
     prepared: Sequence[Prepared],
     bodies: Callable[[], Sequence[str | bytes]] | None = None,
+    named: Mapping[UUID, NamedSnapshot] = NO_SNAPSHOTS,
     *,
     lenient: bool = False,
 ) -> AppendedEntries:
@@ -161,6 +168,7 @@ def append_locked(
 
     Args:
         bodies: returns the bodies as :func:`pack_all` does; None to pack them here.
+        named: the snapshots to link, see :func:`historyapp.services.linked_snapshots.named_snapshots`.
     """
     check_open(session)
     now = timezone.now()
@@ -200,9 +208,8 @@ def append_locked(
         insert_episodes(session.pk, changed.values())
         _write_session(session, tail, [row.entry for row in entries], wake=not lenient)
         record_change(session, ChangeKind.ENTRIES, entries[0].entry.position, entries[-1].entry.position)
-        for row in () if lenient else entries:
-            if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
-                link_snapshot(session, row.entry.position, row.entry.metadata)
+        if named:
+            link_snapshots(session, [row.entry for row in entries], named)
     written = [row.entry for row in entries]
     if not unmatched:
         return AppendedEntries(session, [entry.position for entry in written], session.head, written, [])

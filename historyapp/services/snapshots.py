@@ -1,9 +1,7 @@
 """Snapshots: records served contexts, rebuilds them from the log and compares two of them."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F
@@ -20,10 +18,8 @@ from historyapp.core.context_diff import (
 from historyapp.core.errors import NotFound
 from historyapp.core.formats import prefix_bytes, render_bytes
 from historyapp.core.formats.base import EARLIER_START, START
-from historyapp.core.formats.tools import maker_of
 from historyapp.core.manifest import Manifest
 from historyapp.core.settings import load_settings
-from historyapp.core.usage import usage_of
 from historyapp.models import Session, Snapshot, TokenCorrection
 from historyapp.models.snapshot_histories import SnapshotHistory, TrackedHistory
 from historyapp.services.contexts import (
@@ -36,12 +32,9 @@ from historyapp.services.contexts import (
     model_of,
     resolve_options,
 )
-from historyapp.services.corrections import correction_of, update_correction
+from historyapp.services.corrections import correction_of
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
-
-MAX_TOKENS = 2**31 - 1
-"""The largest value of the table's columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,29 +166,3 @@ def tokens_of(snapshot: Snapshot) -> int:
     """The input tokens of a snapshot: billed, otherwise counted by the provider, otherwise estimated."""
     counts = (snapshot.billed, snapshot.counted, snapshot.estimated)
     return next(tokens for tokens in counts if tokens is not None)
-
-
-def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
-    """Links an output to the snapshot that its metadata names, and corrects later estimates by its usage.
-
-    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. Usage
-    that covers more than the context, such as a live screen or results of a provider's own tools, is ignored.
-    """
-    id = metadata.get("snapshot")
-    try:
-        snapshot_id = UUID(id) if isinstance(id, str) else None
-    except ValueError:
-        return
-    unlinked = Snapshot.objects.filter(session_id=session.pk, output_position=None)
-    large = ("settings", "summaries", "manifest")
-    snapshot = unlinked.filter(pk=snapshot_id).defer(*large).first() if snapshot_id else None
-    if snapshot is None:
-        return
-    billed = min(usage_of(metadata).input, MAX_TOKENS)
-    # The session is in the filter too, so that PostgreSQL searches one partition.
-    unlinked.filter(pk=snapshot.pk).update(output_position=position, billed=billed or None)
-    if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
-        counted = round(snapshot.estimated / snapshot.factor)
-        update_correction(
-            session.project_id, snapshot.model, counted=counted, estimated=snapshot.estimated, billed=billed
-        )

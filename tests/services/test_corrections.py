@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.models import Project
-from historyapp.services.corrections import correction_of, learned_factor, update_correction
+from historyapp.services.corrections import BilledCall, correction_of, learned_factor, update_corrections
 
 
 def factor(project: Project, model: str) -> float | None:
@@ -17,24 +17,25 @@ def test_no_factor_is_known_before_the_first_model_call(project: Project) -> Non
 
 
 def test_the_factor_covers_all_model_calls_and_is_rounded_up(project: Project) -> None:
-    update_correction(project.pk, "llama-9", counted=1000, estimated=1100, billed=1200)
-    update_correction(project.pk, "llama-9", counted=3000, estimated=3600, billed=3301)
+    update_corrections(project.pk, [BilledCall("llama-9", 1000, 1100, 1200)])
+    calls = [BilledCall("llama-9", 1000, 1200, 1101), BilledCall("llama-9", 2000, 2400, 2200)]
+    update_corrections(project.pk, calls)
     known = correction_of(project.pk, "llama-9")
     assert known is not None
-    assert known.calls == 2
+    assert known.calls == 3
     assert learned_factor(known) == 1.13
     assert known.error == pytest.approx((100 + 299) / 4501)
 
 
 def test_each_model_and_each_project_has_its_own_factor(project: Project) -> None:
     other = Project.objects.create(name="Charlie's")
-    update_correction(project.pk, "llama-9", counted=100, estimated=100, billed=150)
+    update_corrections(project.pk, [BilledCall("llama-9", 100, 100, 150)])
     assert factor(project, "llama-8") is None
     assert factor(other, "llama-9") is None
 
 
 def test_exact_counts_stay_exact_and_show_their_error(project: Project) -> None:
-    update_correction(project.pk, "gpt-5", counted=100, estimated=100, billed=104)
+    update_corrections(project.pk, [BilledCall("gpt-5", 100, 100, 104)])
     assert factor(project, "gpt-5") is None
     known = correction_of(project.pk, "gpt-5")
     assert known is not None
@@ -45,5 +46,5 @@ def test_exact_counts_stay_exact_and_show_their_error(project: Project) -> None:
 def test_usage_of_another_request_does_not_change_the_factor(
     project: Project, ours: int, billed: int
 ) -> None:
-    update_correction(project.pk, "llama-9", counted=ours, estimated=ours, billed=billed)
+    update_corrections(project.pk, [BilledCall("llama-9", ours, ours, billed)])
     assert correction_of(project.pk, "llama-9") is None
