@@ -8,13 +8,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
-from django.utils import timezone
 
 from historyapp.core.process_memory import empty_unused_caches, return_free_memory, unmap_code
 from historyapp.core.vocabularies import release_unused
 from historyapp.duties import Duties
 from historyapp.lag import has_messages
 from historyapp.models import BulkAction, Evaluation, Webhook
+from historyapp.models.database_clock import database_now
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.start import due_sessions, unclaimed_runs
 from historyapp.services.deletions import INTERRUPTED_AFTER, hidden_sessions
@@ -110,7 +110,7 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
 
     duties = Duties()
     searches: dict[str, Callable[[], object]] = {
-        "find due webhooks": lambda: Webhook.objects.due(timezone.now()),
+        "find due webhooks": lambda: Webhook.objects.due(database_now()),
         "find waiting runs": unclaimed_runs,
         "find due sessions": due_sessions,
         "find missing outcomes": has_stale_sessions,

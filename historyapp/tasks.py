@@ -26,6 +26,7 @@ from historyapp.evaluators import find_waiting_evaluations, start_evaluator
 from historyapp.indexers import TURNS as INDEX_TURNS
 from historyapp.indexers import request_index
 from historyapp.models import Webhook
+from historyapp.models.database_clock import database_now
 from historyapp.runners import LANES, LOCAL_RUNS, start_runner
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
@@ -143,7 +144,7 @@ def send_due_webhooks() -> None:
 
     Without messages, which would wait behind other messages and for a thread for tasks.
     """
-    _submit_webhooks(not_requested("webhook", Webhook.objects.due(timezone.now()), WEBHOOK_SECONDS))
+    _submit_webhooks(not_requested("webhook", Webhook.objects.due(database_now()), WEBHOOK_SECONDS))
 
 
 @app.task(name="index_text")

@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db.models import Q
-from django.utils import timezone
 
 from historyapp.core.dates import utc_text
 from historyapp.models import Webhook, WebhookDelivery
@@ -104,7 +103,7 @@ def _release(webhook: Webhook, claim: UUID) -> None:
         if claimed.exists():
             first = WebhookDelivery.objects.first_of_sessions(webhook).order_by("due_at")
             next_at = first.values_list("due_at", flat=True).first()
-            claimed.update(claim=None, claimed_until=timezone.now(), next_at=next_at)
+            claimed.update(claim=None, claimed_until=database_now(), next_at=next_at)
 
 
 def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int | None:
@@ -113,13 +112,13 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
     Stops and returns None if the target cannot be reached or requests a pause, or the claim has expired.
     After any other error it continues with the other sessions.
     """
-    due = WebhookDelivery.objects.first_of_sessions(webhook).due(timezone.now())
+    due = WebhookDelivery.objects.first_of_sessions(webhook).due(database_now())
     succeeded, milliseconds = 0, inf
     for delivery in due.order_by("due_at", "pk")[:BATCH_SIZE]:
         if should_stop():
             break
         delivery.webhook = webhook
-        started_at = timezone.now()
+        started_at = database_now()
         if milliseconds > QUICK_MILLISECONDS:
             release_connection()  # because PostgreSQL limits their number
         attempt = send(webhook.url, headers_of(delivery, started_at), delivery.body)
@@ -136,7 +135,7 @@ def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, sta
         webhook = Webhook.objects.select_for_update().filter(pk=delivery.webhook_id, claim=claim).first()
         if webhook is None:
             return False
-        now = timezone.now()
+        now = database_now()
         _log_attempt(delivery, attempt, started_at)
         if attempt.succeeded:
             delivery.state, delivery.finished_at = WebhookDelivery.State.SUCCEEDED, now
@@ -144,7 +143,7 @@ def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, sta
             webhook.last_success_at = now
         else:
             _apply_failure(webhook, delivery, attempt, now)
-        webhook.claimed_until = database_now() + _claim_time()
+        webhook.claimed_until = now + _claim_time()
         if webhook.state != Webhook.State.ACTIVE:
             webhook.claim = webhook.claimed_until = None
         webhook.save(update_fields=_ATTEMPT_COLUMNS)

@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import Project, Webhook, WebhookDelivery
 from historyapp.models.changes import newest_cursor
+from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import BOTH_SECRETS, EVENTS, DeliveryQuerySet
 from historyapp.services.audit import add_audit_record
 from historyapp.services.parts import delete_in_parts, delete_rows
@@ -73,10 +74,10 @@ def change_webhook(
         if changes.get("state") == Webhook.State.ACTIVE:
             webhook.note, webhook.failures = "", 0
             webhook.failing_since = webhook.not_before = None
-            webhook.next_at = timezone.now()
+            webhook.next_at = database_now()
             # Waiting deliveries are due at once, with all their retries.
             pending = WebhookDelivery.objects.pending(webhook).filter(retries__gt=0)
-            pending.update(due_at=timezone.now(), retries=0)
+            pending.update(due_at=webhook.next_at, retries=0)
         webhook.save()
         _audit(webhook, actor, "change webhook", **{**changes, "url": webhook.url})
         return webhook
@@ -150,7 +151,7 @@ def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: st
         webhook = _lock_active_webhook(project, webhook_id)
         delivery = find_delivery(webhook, message_id)
         delivery.state, delivery.retries, delivery.finished_at = WebhookDelivery.State.PENDING, 0, None
-        delivery.due_at = timezone.now()
+        delivery.due_at = database_now()
         delivery.save(update_fields=("state", "retries", "finished_at", "due_at"))
         _wake(webhook)
         _audit(webhook, actor, "redeliver webhook", delivery=delivery.message)
@@ -259,7 +260,7 @@ def _lock_active_webhook(project: Project, webhook_id: UUID) -> Webhook:
 
 def _wake(webhook: Webhook) -> None:
     """Makes the webhook's next delivery due at once, even after failures."""
-    now = timezone.now()
+    now = database_now()
     webhook.next_at, webhook.not_before = min(webhook.next_at or now, now), None
     webhook.save(update_fields=("next_at", "not_before"))
 

@@ -11,6 +11,7 @@ from historyapp.core.dates import utc_text
 from historyapp.core.json import dump_json
 from historyapp.models import Webhook, WebhookDelivery
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
+from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import TEST_EVENT
 from historyapp.services.append import hold_sessions
 from historyapp.services.transactions import writing
@@ -69,7 +70,8 @@ def _store(
 
 def _store_part(webhook: Webhook, events: Sequence[WebhookEvent], update: Callable[[], int]) -> bool:
     """Stores deliveries in one transaction, if ``update`` changes a row in it."""
-    rows = [_delivery(webhook, event) for event in events]
+    due_at = database_now()
+    rows = [_delivery(webhook, event, due_at) for event in events]
     with writing():
         if not update():
             return False
@@ -79,13 +81,14 @@ def _store_part(webhook: Webhook, events: Sequence[WebhookEvent], update: Callab
     return True
 
 
-def _delivery(webhook: Webhook, event: WebhookEvent) -> WebhookDelivery:
+def _delivery(webhook: Webhook, event: WebhookEvent, due_at: datetime) -> WebhookDelivery:
     return WebhookDelivery(
         webhook=webhook,
         event=event.event,
         key=event.key,
         session=event.session,
         body=body_of(webhook, event.event, event.at, event.data),
+        due_at=due_at,
     )
 
 
@@ -98,5 +101,6 @@ def body_of(webhook: Webhook, event: str, at: datetime, data: Mapping[str, Any])
 def test_delivery(webhook: Webhook, key: str) -> WebhookDelivery:
     """A delivery with a test event."""
     message = {"message": "This is a test event from Playhead."}
-    body = body_of(webhook, TEST_EVENT, timezone.now(), message)
-    return WebhookDelivery(webhook=webhook, event=TEST_EVENT, key=key, body=body)
+    now = database_now()
+    body = body_of(webhook, TEST_EVENT, now, message)
+    return WebhookDelivery(webhook=webhook, event=TEST_EVENT, key=key, body=body, due_at=now)

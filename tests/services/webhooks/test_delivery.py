@@ -77,10 +77,10 @@ def test_deliveries_of_a_session_wait_for_a_failed_one_and_other_sessions_do_not
 def test_webhooks_continue_after_the_clock_was_set_back(
     project: Project, receiver: Receiver, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = timezone.now
     receiver.answer = lambda request: Reply(500)
     with monkeypatch.context() as ahead:
-        ahead.setattr(timezone, "now", lambda: now() + timedelta(days=1))
+        for module in (delivering, fan_out):
+            ahead.setattr(module, "database_now", lambda: timezone.now() + timedelta(days=1))
         run_once(project)
         process_webhook(webhook.pk, lambda: False)
     receiver.answer = lambda request: Reply()
@@ -88,6 +88,24 @@ def test_webhooks_continue_after_the_clock_was_set_back(
     for _ in RUN:
         process_webhook(webhook.pk, lambda: False)
     assert set(WebhookDelivery.objects.values_list("state", flat=True)) == {"succeeded"}
+
+
+@pytest.mark.skipif("config.getoption('database') != 'postgres'", reason="SQLite has the worker's clock")
+def test_a_worker_whose_clock_is_ahead_does_not_delay_deliveries(
+    project: Project, receiver: Receiver, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now
+    receiver.answer = lambda request: Reply(500)
+    with monkeypatch.context() as ahead:
+        ahead.setattr(timezone, "now", lambda: now() + timedelta(minutes=5))
+        run_once(project)
+        process_webhook(webhook.pk, lambda: False)
+    webhook.refresh_from_db()
+    assert len(receiver.arrived) == 1
+    assert webhook.not_before is not None
+    assert webhook.not_before < now() + timedelta(seconds=5)
+    retry = now() + timedelta(seconds=RETRY_SECONDS[0])
+    assert {row.due_at < retry for row in WebhookDelivery.objects.all()} == {True}
 
 
 def test_a_pause_is_kept_and_is_the_longest_that_counts(
