@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from historyapp.core.content import are_parts, plain_text
@@ -33,6 +34,26 @@ def counter_for(model: str) -> TokenCounter:
     estimate."""
     encoding = encoding_for(model)
     return partial(count_tokens, encoding=encoding) if encoding == "cl100k_base" else count_tokens
+
+
+def cached_counter(count: TokenCounter, most: int) -> TokenCounter:
+    """Counts a text that was counted recently only once.
+
+    Keeps digests of the last ``most`` texts: the texts themselves may take gigabytes.
+    """
+    counts: dict[bytes, int] = {}
+
+    def cached_count(text: str) -> int:
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        tokens = counts.pop(digest, None)
+        if tokens is None:
+            tokens = count(text)
+            if len(counts) >= most:
+                del counts[next(iter(counts))]
+        counts[digest] = tokens
+        return tokens
+
+    return cached_count
 
 
 def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:

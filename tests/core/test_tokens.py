@@ -1,5 +1,6 @@
 """Counting tokens."""
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.json import json_text
-from historyapp.core.tokens import count_tokens, counter_for, encoding_for, entry_tokens
+from historyapp.core.tokens import cached_counter, count_tokens, counter_for, encoding_for, entry_tokens
 from historyapp.core.vocabularies import tokenizer
 
 
@@ -94,3 +95,26 @@ def test_other_results_count_as_json(value: Any) -> None:
 def test_arguments_count_with_their_letters_not_with_escapes() -> None:
     call = ToolCall(id="1", name="write", arguments={"text": "日本語のテキスト"})
     assert entry_tokens(ModelOutput(tool_calls=(call,))) == count_tokens('write {"text":"日本語のテキスト"}')
+
+
+def test_a_cached_counter_counts_a_text_again_after_many_others() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    cached = cached_counter(count, 2)
+    assert [cached(text) for text in ("a", "bb", "a", "\ud800", "a", "bb")] == [1, 2, 1, 1, 1, 2]
+    assert counted == ["a", "bb", "\ud800", "bb"]
+
+
+def test_a_cached_counter_does_not_keep_texts() -> None:
+    cached = cached_counter(len, 100)
+    tracemalloc.start()
+    try:
+        for number in range(50):
+            cached(f"{number}\U0001f600" + " " * 100_000)
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()

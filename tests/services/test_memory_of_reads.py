@@ -11,13 +11,14 @@ from django.db import transaction
 from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.entries import DebugLog, ModelOutput, ToolCall
+from historyapp.core.evaluation.figures import Choice
 from historyapp.core.exporters import EXPORTERS, html_replay, long_steps
 from historyapp.core.origins import VERSION
 from historyapp.models import NameIndex, Project, Session, StaleOutcomes, long_rows
 from historyapp.models.history import History
 from historyapp.services import outcomes
 from historyapp.services.append import append
-from historyapp.services.evaluations.measuring import read_session
+from historyapp.services.evaluations.measuring import SessionEvaluation, read_session
 from historyapp.services.exports import export_session
 from historyapp.services.figures.run_figures import count_run
 from historyapp.services.names import index
@@ -26,7 +27,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.subagents import link_subagents
-from tests.services.drafts import ask, draft, ok
+from tests.services.drafts import act, ask, draft, ok
 
 SIZE = 1 << 18
 ENTRIES = 24
@@ -162,6 +163,28 @@ def test_a_transaction_that_computes_outcomes_reads_few_bytes(recorded: Recorded
 def test_an_evaluation_takes_memory_for_a_few_entries(recorded: Recorded) -> None:
     session = recorded(steps)
     assert peak_of(lambda: read_session(History(session), lambda: None)) < MOST
+
+
+def test_an_evaluation_keeps_no_contexts(project: Project) -> None:
+    """Each context has one message of the whole history before its step."""
+    session, emoji = create_session(project), "\U0001f600"
+    drafts = [ask("work on src/alpha.py")]
+    for number in range(20):  # the texts take SIZE bytes
+        spaces = " " * (SIZE // 80)
+        drafts += [act("read", path="src/alpha.py"), ok(outputs=f"{emoji}{spaces}{number}")]
+    append(project, session.pk, drafts)
+    session.refresh_from_db()
+    evaluation = SessionEvaluation(session, session.head, [Choice("episodic", 1_900_000)])
+    first, *others = evaluation.steps
+    evaluation.measure(first)  # loads what is loaded once
+    tracemalloc.start()
+    try:
+        for step in others:
+            evaluation.measure(step)
+        assert tracemalloc.get_traced_memory()[0] < 2 * SIZE
+    finally:
+        tracemalloc.stop()
+    assert len(others) > 10
 
 
 def test_the_calls_of_sub_agents_are_read_one_at_a_time(recorded: Recorded) -> None:

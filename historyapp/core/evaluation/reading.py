@@ -1,5 +1,7 @@
 """What an evaluation keeps of each entry that it reads: the texts in which it searches for names."""
 
+from sys import getsizeof
+
 from historyapp.core.entries import (
     Body,
     ModelInput,
@@ -16,7 +18,7 @@ from historyapp.core.results import returned_text
 
 def texts_only(body: Body) -> tuple[Body, int]:
     """The entry with nothing but the texts that :func:`historyapp.core.evaluation.targets.targets` reads, and
-    their length in characters.
+    the bytes that they take in memory.
 
     Raw messages, images and many short values take more memory than their texts.
     """
@@ -29,12 +31,12 @@ def texts_only(body: Body) -> tuple[Body, int]:
                 ToolResult(tool_call_id=result.tool_call_id, status="success", outputs=text)
                 for result, text in zip(body.results, texts, strict=True)
             ]
-            return ToolResults(results=tuple(results)), sum(map(len, texts))
+            return ToolResults(results=tuple(results)), sum(map(getsizeof, texts))
         case ModelInput():
             text = text_of(body.content)
-            return ModelInput(channel=body.channel, content=text), len(text)
+            return ModelInput(channel=body.channel, content=text), getsizeof(text)
         case _:
-            return body, len(text_of(body.message_content))
+            return body, getsizeof(text_of(body.message_content))
 
 
 def _output(output: ModelOutput) -> tuple[ModelOutput, int]:
@@ -47,4 +49,4 @@ def _output(output: ModelOutput) -> tuple[ModelOutput, int]:
     elif action:
         action = UseTool(name=action.name, arguments={"": arguments})
     kept = ModelOutput(thoughts=thoughts, text=output.text, tool_calls=tuple(calls), use_tool=action)
-    return kept, len(thoughts) + len(output.text) + len(arguments)
+    return kept, sum(map(getsizeof, (thoughts, output.text, arguments)))

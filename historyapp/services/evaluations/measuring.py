@@ -5,7 +5,7 @@ It calls no model and stores nothing. The session is read as of one head.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from historyapp.core.budget import RequestMeter, meter_for
 from historyapp.core.entries import Entry, text_of
@@ -19,6 +19,7 @@ from historyapp.core.evaluation.targets import FIRST_STEP, NeededIdentifier, mea
 from historyapp.core.policies import policy_named
 from historyapp.core.prices import Price
 from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.tokens import cached_counter
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.long_rows import MAX_READ
@@ -31,8 +32,9 @@ MAX_READ_STEPS = 1_000
 MAX_READ_TOKENS = 1_500_000
 """The maximum number of steps and tokens that are read, from the session's beginning. Later steps are not
 measured, because the first appearance of an identifier must have been read."""
-MAX_READ_CHARACTERS = 1 << 24
-"""The same for characters. Text of usual length has at most ten characters for each token."""
+MAX_READ_TEXTS = 1 << 24
+"""The same for the bytes that the texts take in memory: four for each character of a text with an emoji. Text
+of usual length has at most ten characters for each token."""
 MAX_READ_BYTES = MAX_READ
 """The same for bytes of entries, with raw messages and images, which count few tokens. A context may be built
 from all of them."""
@@ -64,18 +66,18 @@ def read_session(history: History, keep_alive: Callable[[], object]) -> ReadSess
         keep_alive: called for each entry.
     """
     entries: list[Entry] = []
-    steps = tokens = characters = size = 0
+    steps = tokens = texts = size = 0
     is_whole = True
     for row in live_rows(history.lineage):
         keep_alive()
         size += row.size
         if row.kind not in _KINDS:
             continue
-        body, length = texts_only(row.core().body)
+        body, memory = texts_only(row.core().body)
         steps += row.kind == "model_output"
         tokens += row.tokens
-        characters += length
-        is_too_long = tokens > MAX_READ_TOKENS or characters > MAX_READ_CHARACTERS or size > MAX_READ_BYTES
+        texts += memory
+        is_too_long = tokens > MAX_READ_TOKENS or texts > MAX_READ_TEXTS or size > MAX_READ_BYTES
         if steps > MAX_READ_STEPS or (is_too_long and entries):
             is_whole = False
             break
@@ -169,7 +171,7 @@ class SessionEvaluation:
     def _meter(self) -> RequestMeter:
         factor = learned_factor(correction_of(self.session.project_id, self.model))
         meter = meter_for(DEFAULT_FORMAT, self.model, factor)
-        return replace(meter, count=lru_cache(_MAX_CACHED_COUNTS)(meter.count))
+        return replace(meter, count=cached_counter(meter.count, _MAX_CACHED_COUNTS))
 
     @cached_property
     def _counts(self) -> TokenCounts:

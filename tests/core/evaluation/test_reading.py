@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import islice
+from sys import getsizeof
 from typing import get_args
 
 import pytest
@@ -156,5 +157,13 @@ def test_raw_messages_images_and_reasoning_are_not_kept() -> None:
         ToolResults(results=(ToolResult(status="success", outputs=[image]),), overall="long"),
         ModelInput(content=[image, {"type": "text", "text": "see"}], raw_input="long"),
     ]
-    assert [texts_only(body)[1] for body in bodies] == [1, len("[image]"), 3]
+    kept = [["x", "", ""], ["[image]"], ["see"]]
+    assert [texts_only(body)[1] for body in bodies] == [sum(map(getsizeof, texts)) for texts in kept]
     assert "long" not in str([texts_only(body)[0] for body in bodies])
+
+
+def test_a_text_with_an_emoji_takes_four_bytes_for_each_character() -> None:
+    plain, emoji = (
+        texts_only(ModelInput(content=letter + "word " * 1_000))[1] for letter in ("a", "\U0001f600")
+    )
+    assert 3.9 < emoji / plain < 4.1

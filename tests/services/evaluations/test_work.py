@@ -255,11 +255,11 @@ def test_a_long_session_is_read_in_part(project: Project, monkeypatch: pytest.Mo
     assert progress.items[0].measured == 2
 
 
-@pytest.mark.parametrize("limit", ["MAX_READ_CHARACTERS", "MAX_READ_BYTES", "MAX_READ_TOKENS"])
+@pytest.mark.parametrize("limit", ["MAX_READ_TEXTS", "MAX_READ_BYTES", "MAX_READ_TOKENS"])
 def test_long_texts_are_read_in_part(project: Project, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     session = record_lookups(project, 12)
     sizes = {
-        "MAX_READ_CHARACTERS": sum(
+        "MAX_READ_TEXTS": sum(
             texts_only(row.core().body)[1] for row in live_rows(session.lineage()) if row.position <= 18
         ),
         "MAX_READ_BYTES": sum(row.size for row in live_rows(session.lineage()) if row.position <= 18),
