@@ -29,8 +29,8 @@ TURN_SECONDS = 3.0
 """Seconds of processor time after which a summary is stopped if another project waits. It starts again in the
 second process."""
 SLOW_SECONDS = 30.0
-"""A project whose summary took that long uses the second process for this many seconds. That process ends
-when it was not used for as long."""
+"""A project whose summary took that long, or was cancelled while it was written, uses the second process for
+this many seconds. That process ends when it was not used for as long."""
 CANCEL_CHECK_SECONDS = 0.5
 
 
@@ -121,7 +121,8 @@ class _WriterProcess:
         self._inboxes: dict[int, SimpleQueue[_Reply]] = {}
         self.ended = False
         self._working: _Working | None = None
-        self._abandoned = False
+        self.abandoned = False
+        """Whether it was killed. It ends a moment later."""
         Thread(target=self._receive, daemon=True).start()
 
     def start(self, kind: str, number: int, content: Any) -> SimpleQueue[_Reply]:
@@ -151,7 +152,7 @@ class _WriterProcess:
 
     def abandon(self) -> None:
         """Ends the process. All its summaries, also the current one, must start again in another process."""
-        self._abandoned = True
+        self.abandoned = True
         self._child.kill()
 
     def _receive(self) -> None:
@@ -170,8 +171,8 @@ class _WriterProcess:
             self.ended = True
             working = self._working
             for number, inbox in self._inboxes.items():
-                if self._abandoned or working is None or number != working.number:
-                    inbox.put(_Reply("ended", self._abandoned or working is not None))
+                if self.abandoned or working is None or number != working.number:
+                    inbox.put(_Reply("ended", self.abandoned or working is not None))
                 else:
                     inbox.put(_Reply("too long" if too_long else "killed", working.allowed))
             self._inboxes.clear()
@@ -219,9 +220,9 @@ class _Lane:
         self.turns = WriterTurns()
 
     def process(self) -> _WriterProcess:
-        """The process. A new one if it has ended."""
+        """The process. A new one if it has ended or was killed."""
         with self._lock:
-            if self._current is None or self._current.ended:
+            if self._current is None or self._current.ended or self._current.abandoned:
                 self._current = _WriterProcess(self._module)
                 if self._ends_unused:
                     Thread(target=self._end_unused, args=(self._current,), daemon=True).start()
@@ -311,7 +312,13 @@ class ProcessWriter:
 
         with lane.turns.turn(caller.project, look):
             began = time.monotonic()
-            yield
+            try:
+                yield
+            except (
+                WriteCancelled
+            ):  # the process was killed: the next summaries of others must not start again
+                self._mark_slow(caller.project)
+                raise
             if lane is self._slow_lane and time.monotonic() > began + TURN_SECONDS:
                 self._mark_slow(caller.project)
 

@@ -144,6 +144,31 @@ def test_a_long_summary_does_not_delay_another_project(
                 future.result(60)
 
 
+def test_a_project_that_cancels_its_summaries_ends_the_process_of_others_only_once(
+    spinning: ProcessWriter,
+) -> None:
+    project = uuid4()
+
+    def cancel_a_summary(pool: ThreadPoolExecutor) -> None:
+        cancelled = Event()
+        caller = Caller(project, cancelled.is_set)
+        written = pool.submit(spinning.write, request(called("ok", path=ENDLESS)), None, caller)
+        time.sleep(0.5)
+        cancelled.set()
+        with pytest.raises(WriteCancelled):
+            written.result(60)
+
+    first = spinning._lane.process()
+    with ThreadPoolExecutor(1) as pool:
+        cancel_a_summary(pool)
+        second = spinning._lane.process()
+        assert second is not first, "nobody gets the process that was killed"
+        cancel_a_summary(pool)
+    assert spinning._lane.process() is second
+    assert "src/a.py" in spinning.write(STEPS, None, a_caller()).draft.text
+    assert spinning._lane.process() is second
+
+
 def test_a_long_summary_that_makes_room_for_others_is_written_in_the_end(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
