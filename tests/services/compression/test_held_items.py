@@ -1,16 +1,18 @@
 """The items that the runs of a process hold in memory while models are called."""
 
-import gc
+from typing import Any
 from uuid import uuid4
+from weakref import ref
 
 import pytest
 
-from historyapp.core.entries import EntryDraft
+from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.core.strategies.base import Material
 from historyapp.models import CompressionItem, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression import jobs
-from historyapp.services.compression.jobs import HELD, HeldBytes, Job, read_jobs
+from historyapp.services.compression import run as compression_run
+from historyapp.services.compression.jobs import HELD, HeldBytes, Job, ReadItems, read_jobs
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import plan
 from historyapp.services.compression.start import start_run
@@ -51,11 +53,20 @@ def test_a_run_holds_few_long_items_while_its_model_is_called(
     for number in range(20):
         append(project, session.pk, [act("read", path=str(number)), ok(outputs=" " * 100_000 + "end")])
     append(project, session.pk, [act("end")])
-    held = list[int]()
+    held, outputs = list[int](), list[ref[ModelOutput]]()
+
+    def read(*arguments: Any) -> ReadItems:
+        items = read_jobs(*arguments)
+        for job in items.jobs:
+            assert isinstance(job.source, Material)
+            outputs.extend(ref(step.output) for step in job.source.episodes if step.output)
+        return items
 
     def answer(_: object) -> Answer:
-        held.append(sum(isinstance(value, Material) for value in gc.get_objects()))
+        held.append(sum(output() is not None for output in outputs))
         return Answer(text="Read it.", pause=0.4)
+
+    monkeypatch.setattr(compression_run, "read_jobs", read)
 
     loopback.default = answer
     monkeypatch.setattr(jobs, "MAX_BYTES", 250_000)
