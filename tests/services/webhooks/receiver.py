@@ -69,7 +69,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        text = self.rfile.read(int(self.headers["content-length"])).decode()
+        length = int(self.headers["content-length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the sender was killed between the head and the body
+            return
+        text = body.decode()
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Arrived(headers["webhook-id"], headers, text)
         response = self.server.answer(request)
