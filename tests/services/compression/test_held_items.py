@@ -50,7 +50,7 @@ def test_a_run_holds_few_long_items_while_its_model_is_called(
     loopback: Loopback,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for number in range(20):
+    for number in range(10):
         append(project, session.pk, [act("read", path=str(number)), ok(outputs=" " * 100_000 + "end")])
     append(project, session.pk, [act("end")])
     held, outputs = list[int](), list[ref[ModelOutput]]()
@@ -64,14 +64,14 @@ def test_a_run_holds_few_long_items_while_its_model_is_called(
 
     def answer(_: object) -> Answer:
         held.append(sum(output() is not None for output in outputs))
-        return Answer(text="Read it.", pause=0.4)
+        return Answer(text="Read it.", pause=0.2)
 
     monkeypatch.setattr(compression_run, "read_jobs", read)
 
     loopback.default = answer
     monkeypatch.setattr(jobs, "MAX_BYTES", 250_000)
-    run = compress(Session.objects.get(pk=session.pk), from_step=1, to_step=20)
-    assert (run.state, run.done) == ("succeeded", 20)
+    run = compress(Session.objects.get(pk=session.pk), from_step=1, to_step=10)
+    assert (run.state, run.done) == ("succeeded", 10)
     # Three items reach the limit, the next one is read before it, and one result may not be stored yet.
     assert 1 <= max(held) <= 6
     assert HELD.room(uuid4(), ()) == jobs.MAX_BYTES, "the run has ended and holds nothing"
