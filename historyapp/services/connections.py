@@ -5,7 +5,7 @@ model and webhooks mostly wait for others, so a thread closes its connection bef
 one, it takes one of the places of its process. Projects share the places, and threads that wait for a place
 have no connection.
 
-SQLite has no maximum, so none of this applies to it.
+Connections to SQLite are not limited, so they take no places.
 """
 
 import threading

@@ -20,7 +20,6 @@ from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
 _TAGGING = (BulkAction.Kind.ADD_TAG, BulkAction.Kind.REMOVE_TAG)
-"""Actions of one deletion, with up to 5,000 items. Agents wait for each transaction."""
 
 
 @dataclass(frozen=True, slots=True)
