@@ -1,10 +1,12 @@
 """Opens pages in the browser, signed in and with test data."""
 
 import re
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import BrowserContext, Locator, Page, ViewportSize
 
 from historyapp.models import Membership, Project, Session
@@ -15,6 +17,8 @@ from tests.services.drafts import act, ask, failed, ok
 VIEWPORT: ViewportSize = {"width": 1280, "height": 720}
 PATIENCE = 30_000
 """The longest wait for an expected change, in milliseconds. The machine may be slow or busy."""
+BETWEEN_STEPS = timedelta(milliseconds=10)
+"""Between the times of two steps. By the clock, a pause of the machine would put bars at one place."""
 PRESS = 400
 """Milliseconds that a person holds a mouse button down. The element under it must not be replaced then."""
 
@@ -34,11 +38,14 @@ def sign_in(context: BrowserContext, address: str) -> Project:
 def record_session(project: Project, steps: int = 6, *, title: str = "Repair the totals") -> Session:
     """A finished run. Every third step fails, every fifth answers at length."""
     session = create_session(project, names={"title": title, "agent": "demo"})
-    append(project, session.pk, [ask("Repair the totals, please.")])
+    begin = timezone.now() - steps * BETWEEN_STEPS
+    append(project, session.pk, [ask("Repair the totals, please.")._replace(created_at=begin)])
     for number in range(1, steps + 1):
         output = f"text {number}\n" + ("a line\n" * 400 if number % 5 == 0 else "")
         result = failed(reason="not found") if number % 3 == 0 else ok(outputs=output)
-        append(project, session.pk, [act("read_file", path=f"file-{number}.txt"), result])
+        step = act("read_file", path=f"file-{number}.txt"), result
+        time = begin + number * BETWEEN_STEPS
+        append(project, session.pk, [draft._replace(created_at=time) for draft in step])
     Session.objects.filter(pk=session.pk).update(status="finished")
     session.refresh_from_db()
     return session
