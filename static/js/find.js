@@ -48,13 +48,20 @@ if (form && panel) {
       const here = found.indexOf(at());
       const total = found.length.toLocaleString("en");
       frame.querySelector("[data-found-place]").textContent = here < 0 ? total : `${(here + 1).toLocaleString("en")} of ${total}`;
-      const isWhole = !status().dataset.more && status().dataset.after === "0";
-      link("next", found.find((step) => step > at()) ?? (isWhole ? found[0] : 0));
-      link("previous", found.findLast((step) => step < at()) ?? (isWhole ? found.at(-1) : 0));
+      for (const name of ["next", "previous"]) link(name, stepFrom(at(), name));
       for (const row of frame.querySelectorAll(".found-steps a")) markRow(row);
     }
     markTimeline(found);
     markText();
+  }
+
+  /** The next or previous step with the text; 0 where that is not known. */
+  function stepFrom(from, name) {
+    const found = steps();
+    const isWhole = !status().dataset.more && status().dataset.after === "0";
+    const isNext = name === "next";
+    const known = isNext ? found.find((step) => step > from) : found.findLast((step) => step < from);
+    return known ?? (isWhole && found.length ? found.at(isNext ? 0 : -1) : 0);
   }
 
   function markRow(row) {
@@ -79,15 +86,15 @@ if (form && panel) {
   /** Goes to the next or previous step; where the known ones end, searches on first. */
   async function go(name) {
     if (!status()) return;
-    if (name === "next" && !move("next")?.dataset.step && status().dataset.more) {
-      const from = at();
+    const from = send("wanted"); // another step may be on its way
+    if (name === "next" && !stepFrom(from, name) && status().dataset.more) {
       await search(status().dataset.more);
       if (steps().includes(from)) return;
     }
-    if (move(name)?.dataset.step) {
-      reveal = true;
-      move(name).click();
-    }
+    const step = status() && stepFrom(from, name);
+    if (!step) return;
+    reveal = true;
+    send("go", { step });
   }
 
   // The text of the step.

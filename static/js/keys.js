@@ -65,7 +65,7 @@ onKey((found, event) => {
   if (found.jump) return void ((event.repeat && waiting) || jump(found.jump));
   latest += 1;
   if (found.action === "find") document.querySelector("[data-search]")?.focus();
-  else send(found.action);
+  else send(found.action, { repeat: event.repeat });
 });
 
 root.addEventListener("click", (event) => {

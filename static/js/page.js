@@ -24,6 +24,11 @@ window.send = (action, fields = {}) => {
  * requests: from the same source, a request would wait until the one before it is answered. */
 window.loadInto = (target, url) => htmx.ajax("GET", url, { source: target, target, swap: "innerHTML" }).catch(() => {});
 
+// htmx loads a part when a reader unfolds it, but not one that was unfolded before htmx began to listen.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const part of document.querySelectorAll("details[open][hx-trigger^=toggle]")) htmx.trigger(part, "toggle");
+});
+
 const BLOCK = "p, pre, li, td, th, dt, dd, summary, h2, h3, h4, h5, h6, div, section, figure";
 
 /** The text nodes of an element, those of one paragraph or line together: a word may stand in several of them. */

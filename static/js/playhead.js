@@ -25,17 +25,22 @@ if (panel) {
   // The step to which each control moves.
   const moves = {
     first: () => 1,
-    back: () => within(number("at") - 1),
-    forward: () => within(number("at") + 1),
+    back: () => within(wanted() - 1),
+    forward: () => within(wanted() + 1),
     last: () => number("steps"),
   };
 
   let next = null; // the step to load once the current request has ended
   let moving = null;
+  let asked = null; // the step that the reader asked for and that is not in view yet
+
+  /** The step from which the reader moves: each of several quick keys counts. */
+  const wanted = () => asked ?? number("at");
 
   /** Brings a step into view. While a step loads, only the last request is kept. */
   function go(step, { remember = true } = {}) {
     next = { step: within(step), remember };
+    asked = null;
     moving ??= loadNext().finally(() => (moving = null));
     return moving;
   }
@@ -46,6 +51,7 @@ if (panel) {
       const before = number("at");
       next = null;
       await loadInto(panel, stepUrl(step));
+      if (!next) asked = null;
       if (number("at") !== step) {
         stop();
         showPosition(number("at"));
@@ -175,8 +181,14 @@ if (panel) {
 
   function jump(step) {
     stop();
-    return step ? go(step) : null;
+    if (!step) return null;
+    const done = go(step);
+    asked = within(step);
+    return done;
   }
+
+  /** A held key moves on once its step is in view, so that the reader sees each step. */
+  const keyed = (move) => (detail) => (detail.repeat && wanted() !== number("at") ? null : jump(move()));
 
   async function openDialog(url) {
     stop();
@@ -220,13 +232,14 @@ if (panel) {
 
   /** What keys.js, replay.js and palette.js ask for by name. */
   const actions = {
-    back: () => jump(moves.back()),
-    forward: () => jump(moves.forward()),
+    back: keyed(moves.back),
+    forward: keyed(moves.forward),
     first: () => jump(moves.first()),
     last: () => jump(moves.last()),
     go: (detail) => (detail.done = jump(detail.step)),
     show: (detail) => (detail.done = go(detail.step, { remember: false })), // as a part of a replay
     settle: () => updateTabs(number("at")),
+    wanted: (detail) => (detail.done = wanted()),
   };
   document.addEventListener("playhead:do", (event) => actions[event.detail.action]?.(event.detail));
 
