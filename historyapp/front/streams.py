@@ -7,7 +7,6 @@ connection is closed if a client stops reading.
 
 import asyncio
 import logging
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -218,7 +217,7 @@ class Streams:
             self._changed.clear()
 
     async def _poll(self) -> None:
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         if now >= self._next_check:
             self._next_check = now + HEARTBEAT_SECONDS
             await self._end_forbidden()

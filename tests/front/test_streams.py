@@ -15,6 +15,7 @@ from historyapp.front.streams import MAX_WAITING, Streams
 from historyapp.models.changes import START, ChangePage, Cursor, ReadChange
 from historyapp.wire.problems import CursorExpired, TooManyRequests
 from tests.front.limits import small_limits
+from tests.front.virtual_time import run_in_virtual_time
 
 PROJECT, OTHER_PROJECT, SESSION, OTHER = uuid4(), uuid4(), uuid4(), uuid4()
 READER = Reader(PROJECT, key=uuid4())
@@ -113,7 +114,7 @@ def run(scenario: Callable[[Streams], Awaitable[None]]) -> None:
             await asyncio.wait(others, timeout=2) if others else None
             assert len(all_streams) == 0
 
-    asyncio.run(main())
+    run_in_virtual_time(main())
 
 
 def test_a_late_stream_gets_missed_changes_before_new_ones(database: Database) -> None:
