@@ -16,6 +16,7 @@ from historyapp.services import long_transactions
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
 from tests.installation import light_processes, migrated
+from tests.older_tables import keep_template, kept, run_on_server
 
 MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "historyapp_release")
 
@@ -32,12 +33,45 @@ def django_db_modify_db_settings(
     """Uses a SQLite file in WAL mode, as in production. Threads cannot share Django's in-memory database."""
     if connection.vendor == "sqlite":
         name = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
-        connection.settings_dict["TEST"] |= {"NAME": name, "MIGRATE": False}
+        connection.settings_dict["TEST"]["NAME"] = name
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+def templates(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, str]]:
+    """On PostgreSQL, the names of the databases of ``tests.older_tables`` by their migrations.
+
+    They are made while the test database is: ``django_db_setup`` needs this fixture first.
+    """
+    names = dict[str, str]()
+    if connection.vendor == "sqlite" or not any(
+        "older" in getattr(item, "fixturenames", ()) for item in request.session.items
+    ):
+        yield names
+        return
+    with kept(lambda migration: keep_template(names, migration)):
+        yield names
+    with django_db_blocker.unblock():
+        for name in names.values():
+            run_on_server(f"DROP DATABASE {name}")
+
+
+@pytest.fixture(scope="session")
+def until_set_up(templates: dict[str, str]) -> pytest.MonkeyPatch:
+    """Changes how Django sets up the test database: ``django_db_setup`` undoes them."""
+    patch = pytest.MonkeyPatch()
+    # A text of all rows, which no test needs.
+    patch.setattr(type(connection.creation), "serialize_db_to_string", lambda _: "")
+    if connection.vendor == "sqlite":  # it would make tables, which are copied
+        patch.setattr("django.core.management.call_command", lambda *_, **__: None)
+    return patch
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    until_set_up: pytest.MonkeyPatch, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> None:
     """On SQLite, copies the tables that the migrations made: each process of a run would make them again."""
+    until_set_up.undo()
     if connection.vendor == "sqlite":
         # Immutable: SQLite then makes no write-ahead log, which another process could find and lose.
         file = f"{(migrated() / 'playhead.sqlite3').as_uri()}?immutable=1"

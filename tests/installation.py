@@ -115,9 +115,8 @@ def copy_migrated(folder: Path) -> Path:
 def migrated() -> Path:
     """A data folder whose SQLite database has its tables. No test may change it.
 
-    Making the tables takes seconds. It is done once for each state of the code. Checks are skipped: they load
-    all views. ``PLAYHEAD_MIGRATED`` names the folder of a copy of this project, which gets only newer
-    migrations.
+    Making the tables takes seconds. It is done once for each state of the code. ``PLAYHEAD_MIGRATED`` names
+    the folder of a copy of this project, which gets only newer migrations.
     """
     code = b"".join(path.read_bytes() for path in sorted((ROOT / "historyapp").rglob("*.py")))
     folder = ROOT / ".pytest_cache" / "migrated"
@@ -128,14 +127,23 @@ def migrated() -> Path:
         if not made.exists():
             for old in folder.glob("*/"):
                 shutil.rmtree(old)
-            home = folder / "home"
+            home, older = folder / "home", older_tables_of(made)
             if start := os.environ.get("PLAYHEAD_MIGRATED"):
                 shutil.copytree(start, home)
             environment = {**os.environ, "PLAYHEAD_HOME": str(home), "DATABASE_URL": ""}
-            command = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
+            command = [sys.executable, "-m", "tests.older_tables", str(older)]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
             home.rename(made)
     return made
+
+
+def older_tables_of(made: Path) -> Path:
+    """The folder that has a SQLite database for each migration of ``tests.older_tables``. They have no rows.
+
+    Args:
+        made: the folder that :func:`migrated` has returned.
+    """
+    return made.with_suffix(".older")
 
 
 @contextmanager

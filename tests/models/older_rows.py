@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db import connection
 from django.db.models import Model
 
-from historyapp.models import Project, Session, Snapshot
+from historyapp.models import Episode, Project, Session, Snapshot
 
 
 def insert_project(name: str) -> Project:
@@ -18,6 +18,11 @@ def insert_project(name: str) -> Project:
 def insert_sessions(sessions: Sequence[Session]) -> None:
     """Inserts them with the columns that the table has."""
     _insert(Session, sessions)
+
+
+def insert_episodes(episodes: Sequence[Episode]) -> None:
+    """Inserts them with the columns that the table has."""
+    _insert(Episode, episodes)
 
 
 def insert_snapshots(snapshots: Sequence[Snapshot]) -> None:
