@@ -27,7 +27,8 @@ from tests.installation import copy_migrated
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 100
-SECONDS = 120
+SECONDS = 600
+"""The longest wait for the commands of a page, or for the demo. The machine may be busy."""
 ELLIPSIS = "…"
 """A line of its own that stands for any number of lines."""
 
