@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.request import Request, urlopen
 
 from tests.forking import forked_playhead
 from tests.installation import copy_migrated
@@ -141,12 +142,14 @@ class Reader:
 def _save_demo(home: Path, demo: Path) -> None:
     """Saves in a folder what the first start of Playhead leaves in a home folder."""
     database = home / ".playhead" / "playhead.sqlite3"
-    with _started(home):
+    with _started(home) as printed:
         end = time.monotonic() + SECONDS
         # Otherwise every server on a copy of the folder starts a worker for the runs that are left.
         while _under_way(database):
             assert time.monotonic() < end, "the runs of the demo do not end"
             time.sleep(0.1)
+        while not _is_indexed(*_address_and_key(printed)):
+            assert time.monotonic() < end, "the search does not find the demo"
     shutil.copytree(home, demo, dirs_exist_ok=True, ignore=shutil.ignore_patterns(_PROGRAMS))
 
 
@@ -156,6 +159,19 @@ def _under_way(database: Path) -> int:
     due = "SELECT COUNT(*) FROM historyapp_session WHERE compression_due"
     with closing(sqlite3.connect(database)) as file:
         return int(file.execute(f"SELECT ({due}) + ({runs})").fetchone()[0])
+
+
+def _is_indexed(address: str, key: str) -> bool:
+    """Searches, which adds steps to the index for a part of a second. Returns whether it has all of them."""
+    request = Request(f"{address}/api/v1/search?q=parse&limit=1", headers={"Authorization": f"Bearer {key}"})
+    with urlopen(request, timeout=SECONDS) as response:
+        return json.load(response)["up_to_date"] is True
+
+
+def _address_and_key(printed: str) -> tuple[str, str]:
+    """The server's address and the API key in what ``playhead up`` prints."""
+    address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
+    return address[0], key[1]
 
 
 NewReader = Callable[[], AbstractContextManager[Reader]]
@@ -186,10 +202,10 @@ def _reader(demo: Path, home: Path) -> Iterator[Reader]:
     environment = _environment(home)
     _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
     with _started(home) as printed:
-        address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
-        own = {"PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]}
+        address, key = _address_and_key(printed)
+        own = {"PLAYHEAD": f"{address}/api/v1", "KEY": key}
         own["PATH"] = f"{home / _PROGRAMS}{os.pathsep}{environment['PATH']}"
-        yield Reader(address[0], home, environment | own)
+        yield Reader(address, home, environment | own)
 
 
 def _empty(home: Path) -> None:
