@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import cache, partial
 from itertools import chain
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -30,7 +31,7 @@ from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHEC
 from historyapp.services.compression.calls import CallThreads
 from historyapp.services.compression.jobs import HELD, TOO_LONG, Job, errors_not_repeated, read_jobs
 from historyapp.services.compression.many_items import fail_more_waiting, reset_failed, waits_for_reset
-from historyapp.services.compression.store import Stored, abort_run, finish_run, store_results
+from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
 from historyapp.services.compression.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.connections import release_connection
@@ -40,6 +41,8 @@ from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 ITEMS_WITHOUT_MODEL = 50
 """The number of items that a thread takes if no model is called, because storing a single item takes longer
 than making its summary."""
@@ -48,7 +51,7 @@ WRITE_PAUSE = 2
 BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
 STORE_SECONDS, STORE_PAUSE = 120.0, 1.0
-"""How long a worker tries to store results that are paid for, and how long it waits after each attempt."""
+"""How long a run with model calls tries to reach the database, and how long it waits after each attempt."""
 PAGE_SIZE = 500
 """The number of steps that one transaction plans."""
 MAX_CLAIMED_TOKENS = 200_000
@@ -177,7 +180,7 @@ class _RunWorker:
                 # The run may end and fail these items, or claim them again.
                 release(self._owner, [job.item.pk for job in self._claimed])
                 self._claimed.clear()
-            head, self._error = self._store()
+            head, self._error = self._reach(lambda: store_results(self._run.pk, self._owner, self._results))
             self._results = []
             self._busy, self._head = head != self._head, head
         elif self._error and not fail_more_waiting(self._run.pk, self._error):
@@ -189,8 +192,8 @@ class _RunWorker:
         room = HELD.room(self._owner, self._held_jobs())
         if few_left and room is not None and not self._error and not self._should_stop():
             missing = 2 * target - len(self._claimed)
-            items = claim(self._run.pk, self._owner, missing)
-            read = read_jobs(self._run, items, room)
+            items = self._reach(lambda: claim(self._run.pk, self._owner, missing))
+            read = self._reach(lambda: read_jobs(self._run, items, room))
             self._claimed += read.jobs
             HELD.room(self._owner, self._held_jobs())  # at once, because other runs read now
             self._results += [ItemResult(item.pk, error=TOO_LONG) for item in read.too_long]
@@ -199,7 +202,7 @@ class _RunWorker:
             self._all_claimed = len(items) < missing
             self._ended = self._ended and not items  # a cancelled run may have been retried
         if started >= self._next_renewal:
-            renew(self._owner)
+            self._reach(lambda: renew(self._owner))
             self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
         now = time.monotonic()
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
@@ -207,16 +210,17 @@ class _RunWorker:
     def _held_jobs(self) -> Iterator[Job]:
         return chain(self._claimed, chain.from_iterable(self._running.values()))
 
-    def _store(self) -> Stored:
-        """Stores the results. Paid results wait for a locked database."""
+    def _reach(self, access: Callable[[], T]) -> T:
+        """The result of ``access``. While the database cannot be reached, paid results wait here, and so do
+        model calls that are being made: if this run gave up, they would be made and paid again."""
         until = time.monotonic() + STORE_SECONDS
         while True:
             try:
-                return store_results(self._run.pk, self._owner, self._results)
+                return access()
             except (OperationalError, InterfaceError, ServerUnavailable) as error:
                 if not self._summariser.calls_model or time.monotonic() >= until:
                     raise
-                log.warning("The results of the run %s wait for the database: %s", self._run.pk, error)
+                log.warning("The run %s waits for the database: %s", self._run.pk, error)
                 connection.close()
                 time.sleep(STORE_PAUSE)
 
@@ -233,7 +237,7 @@ class _RunWorker:
             self._results += results
             made = {result.item for result in results}
             self._claimed.extendleft(job for job in reversed(jobs) if job.item.pk not in made)
-        self._ended = not ACTIVE_RUNS.contains(self._run.pk)
+        self._ended = not self._reach(lambda: ACTIVE_RUNS.contains(self._run.pk))
         if self._ended or self._should_stop():
             self._release_waiting()
 

@@ -1,6 +1,7 @@
 """How a worker processes a run: cancellation, a silent provider, a deleted run, other workers."""
 
 import concurrent.futures
+import itertools
 import threading
 import time
 from typing import Any
@@ -240,6 +241,32 @@ def test_paid_summaries_wait_for_a_locked_database(
     assert next(failures, None) is None
     assert (ended.state, ended.done, ended.calls) == ("succeeded", ended.total, len(loopback.requests))
     assert ended.total == len(loopback.requests)
+
+
+@pytest.mark.parametrize(("access", "call"), [("claim", 2), ("read_jobs", 2), ("renew", 1), ("contains", 1)])
+def test_no_model_call_is_made_twice_because_the_database_could_not_be_reached(
+    record: Record,
+    project: Project,
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+    access: str,
+    call: int,
+) -> None:
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
+    owner: Any = active_runs.ActiveRuns if access == "contains" else run_module
+    real, calls = getattr(owner, access), itertools.count(1)
+
+    def fail_once(*arguments: Any) -> Any:
+        if next(calls) == call:
+            raise OperationalError("the connection is closed")
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, access, fail_once)
+    run = start_run(project, record(20).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
+    process_run(run.pk)
+    run.refresh_from_db()
+    assert next(calls) > call
+    assert (run.state, len(loopback.requests)) == ("succeeded", run.total)
 
 
 def test_a_run_gives_up_if_the_database_stays_locked(
