@@ -6,6 +6,7 @@ stored in one transaction together with the progress of the import. A killed imp
 batch.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -35,7 +36,9 @@ from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
 BATCH_ENTRIES = 1000
-"""A batch is written when it has this many entries. Other writers wait until its transaction ends."""
+"""A batch is written when it has this many entries, or fewer after a transaction of more than
+``BATCH_SECONDS``, because other writers wait until it ends."""
+BATCH_SECONDS = 0.3
 REWIND_COST = 40
 """A rewind counts as this many entries, because it takes about as long."""
 BATCH_BYTES = 8 * 1024 * 1024
@@ -84,7 +87,7 @@ class SessionWriter:
         """The operation before the first one that differs from the last import; None until an operation
         differs."""
         self._waiting: list[_SourceOperation] = []
-        self._waiting_size = self._waiting_cost = 0
+        self._waiting_size, self._waiting_cost, self._max_cost = 0, 0, BATCH_ENTRIES
         self._summaries, self._summaries_size = list[AddSummary](), 0
         self._stored_summaries = StoredSummaries()
         self._notes: list[AddNote] = []
@@ -168,7 +171,7 @@ class SessionWriter:
         self._waiting.append(new)
         self._waiting_size += new.prepared.size if new.prepared else 0
         self._waiting_cost += 1 if isinstance(new.operation, Append) else REWIND_COST
-        if self._waiting_cost >= BATCH_ENTRIES or self._waiting_size >= BATCH_BYTES:
+        if self._waiting_cost >= self._max_cost or self._waiting_size >= BATCH_BYTES:
             self.flush()
 
     def _source_operation(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
@@ -258,6 +261,7 @@ class SessionWriter:
         packed = pack_all([entry.body for entry in entries if entry])
         self._read_tails()
         with writing():
+            started = time.monotonic()
             # First the session, because a purge locks it before it deletes its source.
             session = lock_session(self.source.project, self.source.session_id)
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
@@ -281,6 +285,11 @@ class SessionWriter:
             Session.objects.filter(pk=session.pk).update(
                 status=status, created_at=started_at, duration=session.duration
             )
+        seconds = time.monotonic() - started
+        if seconds > BATCH_SECONDS:
+            self._max_cost = max(min(self._max_cost, self._waiting_cost) // 2, 1)
+        elif seconds < BATCH_SECONDS / 2:
+            self._max_cost = min(2 * self._max_cost, BATCH_ENTRIES)
         self.source, self._last_equal = source, None
         self._tails.forget()
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
@@ -387,6 +396,5 @@ def _target(rewind: Append | RewindTo, position: int) -> int:
 
 def _last_equal_position(source: ImportSource, last_equal: _SourceOperation) -> int:
     """The position of the last operation that has not changed, in the stored session."""
-    if last_equal.number > source.settled:
-        return shifted(source, last_equal.position)
-    return source.settled_position
+    is_unsettled = last_equal.number > source.settled
+    return shifted(source, last_equal.position) if is_unsettled else source.settled_position

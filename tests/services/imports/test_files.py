@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -325,6 +326,26 @@ def test_a_kill_between_two_batches_loses_nothing(
     assert live_texts() == words[:6]
     monkeypatch.setattr(writer.SessionWriter, "flush", flush)
     assert read(project, script, *texts(*words)).total("added") == 4
+    assert live_texts() == words
+
+
+def test_batches_are_smaller_after_slow_transactions(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "BATCH_ENTRIES", 8)
+    ends = iter([1.0, 1.0, 0.2, 0.1, 0.1])  # seconds of each transaction
+    clock = (moment for end in ends for moment in (0.0, end))
+    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    flush, sizes = writer.SessionWriter.flush, []
+
+    def counted(self: writer.SessionWriter) -> None:
+        sizes.append(len(self._waiting))
+        flush(self)
+
+    monkeypatch.setattr(writer.SessionWriter, "flush", counted)
+    words = [f"w{n}" for n in range(20)]
+    read(project, script, *texts(*words))
+    assert sizes == [8, 4, 2, 2, 4]
     assert live_texts() == words
 
 
