@@ -1,11 +1,13 @@
 """Reading steps of a session does not read the rows of its other takes, and not while it is locked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import ModelOutput
 from historyapp.core.strips import StripMark, load_strip
@@ -21,19 +23,30 @@ from tests.services.drafts import draft
 TAKES, STEPS = 50, 5
 
 
-@pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(name="p")
+@pytest.fixture(scope="module")
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[UUID]:
+    """A session whose five steps are tried 50 times, each time from the beginning.
+
+    Recorded once: it takes longer than a test. Each test undoes its changes.
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="p")
+        session = create_session(project)
+        for take in range(TAKES):
+            append(project, session.pk, [draft(ModelOutput(text=f"step {take} " * 3)) for _ in range(STEPS)])
+            rewind(project, session.pk, Target(to_position=0))
+        yield session.pk
+        transaction.set_rollback(True)
 
 
 @pytest.fixture
-def retried(project: Project) -> Session:
-    """The same five steps are tried 50 times, each time from the beginning."""
-    session = create_session(project)
-    for take in range(TAKES):
-        append(project, session.pk, [draft(ModelOutput(text=f"step {take} " * 3)) for _ in range(STEPS)])
-        rewind(project, session.pk, Target(to_position=0))
-    return Session.objects.get(pk=session.pk)
+def retried(recorded: UUID, db: None) -> Session:
+    return Session.objects.get(pk=recorded)
+
+
+@pytest.fixture
+def project(retried: Session) -> Project:
+    return retried.project
 
 
 @pytest.fixture

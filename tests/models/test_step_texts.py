@@ -54,7 +54,7 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
     return session
 
 
-def matching_steps(session: Session, step_filter: StepFilter, within: range, limit: int = 7) -> list[int]:
+def matching_steps(session: Session, step_filter: StepFilter, within: range, limit: int = 25) -> list[int]:
     return list(_pages(History(session), step_filter, within, limit))
 
 

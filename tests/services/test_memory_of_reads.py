@@ -29,7 +29,7 @@ from historyapp.services.sessions import create_session
 from historyapp.services.subagents import link_subagents
 from tests.services.drafts import act, ask, draft, ok
 
-SIZE = 1 << 18
+SIZE = 1 << 17
 ENTRIES = 24
 MOST = 14
 """Times :data:`SIZE`. A dozen copies of one text may exist while it is read, checked and written."""
@@ -200,4 +200,5 @@ def test_the_calls_of_sub_agents_are_read_one_at_a_time(recorded: Recorded) -> N
 
 def test_a_rewind_into_a_long_step_takes_memory_for_a_few_results(recorded: Recorded) -> None:
     session, positions = recorded(one_step), iter(range(ENTRIES, 1, -1))
-    assert peak_of(lambda: rewind(session.project, session.pk, Target(to_position=next(positions)))) < MOST
+    peak = peak_of(lambda: rewind(session.project, session.pk, Target(to_position=next(positions))))
+    assert peak < MOST + (1 << 20) / SIZE  # a megabyte does not depend on the length of the results

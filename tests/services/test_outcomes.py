@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import Episode, Project, Session, StaleOutcomes
@@ -44,8 +45,8 @@ def shell_output(text: str) -> EntryDraft:
     return ok(None, text)
 
 
-def recorded(project: Project, session: Session) -> list[Session]:
-    """A session with takes and a fork, the fork with one of its own; some results look like failures."""
+def record(project: Project, session: Session) -> None:
+    """Records a session with takes, a fork and a fork of that; some results look like failures."""
     for number in range(6):
         bad = number % 2
         append(
@@ -66,7 +67,31 @@ def recorded(project: Project, session: Session) -> list[Session]:
     append(project, child.pk, [shell_command(), shell_output(FAILED), shell_command()])
     grandchild = fork(project, child.pk, at_step=6)
     append(project, grandchild.pk, [shell_command(), shell_output(FAILED)])
-    return list(Session.objects.order_by("created_at", "pk"))
+
+
+@pytest.fixture(scope="module")
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Recorded once: it takes longer than a test. Each test undoes its changes."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="ours")
+        record(project, create_session(project))
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def sessions(recorded: None, db: None) -> list[Session]:
+    return list(Session.objects.select_related("project").order_by("created_at", "pk"))
+
+
+@pytest.fixture
+def session(sessions: list[Session]) -> Session:
+    return sessions[0]
+
+
+@pytest.fixture
+def project(session: Session) -> Project:
+    return session.project
 
 
 def outcomes() -> list[object]:
@@ -95,15 +120,15 @@ def test_outcomes_of_a_session_with_only_answers_are_computed_too(project: Proje
     session.refresh_from_db()
     forget([session])
     assert compute_outcomes(never) == 1
-    assert list(Episode.objects.order_by("number").values_list("turn", "kind_totals")) == [(1, {}), (2, {})]
+    rows = Episode.objects.filter(session=session).order_by("number")
+    assert list(rows.values_list("turn", "kind_totals")) == [(1, {}), (2, {})]
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
 def test_rows_and_tails_equal_those_that_this_version_records(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, at_once: int
+    monkeypatch: pytest.MonkeyPatch, at_once: int, sessions: list[Session]
 ) -> None:
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", at_once)
-    sessions = recorded(project, session)
     expected = outcomes()
     forget(sessions)
     assert outcomes() != expected
@@ -113,10 +138,9 @@ def test_rows_and_tails_equal_those_that_this_version_records(
 
 
 def test_the_work_stops_on_request_and_continues_where_it_stopped(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
 ) -> None:
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
-    sessions = recorded(project, session)
     expected = outcomes()
     forget(sessions)
     assert compute_next_outcomes(session.pk)
@@ -129,10 +153,9 @@ def test_the_work_stops_on_request_and_continues_where_it_stopped(
 
 
 def test_entries_and_forks_added_meanwhile_get_correct_totals(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
 ) -> None:
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
-    sessions = recorded(project, session)
     forget(sessions)
     compute_next_outcomes(session.pk)
     append(project, session.pk, [shell_command(), shell_output(FAILED)])
@@ -144,10 +167,10 @@ def test_entries_and_forks_added_meanwhile_get_correct_totals(
 
 
 def test_entries_are_read_before_the_transaction(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
 ) -> None:
     """A step of 20 results of 4 MB was read again and again while others could not write."""
-    forget(recorded(project, session))
+    forget(sessions)
     outer, within = len(connection.savepoint_ids), list[bool]()
 
     def noted(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -166,11 +189,11 @@ def test_entries_are_read_before_the_transaction(
 
 @pytest.mark.parametrize("number", range(8))
 def test_changes_between_the_read_and_the_transaction_are_kept(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, number: int
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, number: int, sessions: list[Session]
 ) -> None:
     """Another worker computes the same entries, and an agent appends, rewinds and forks."""
     monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
-    forget(recorded(project, session))
+    forget(sessions)
     compute, left = outcomes_service._compute_next, [number]
 
     def disturbed(one: Session, after: int) -> Any:
@@ -190,14 +213,12 @@ def test_changes_between_the_read_and_the_transaction_are_kept(
         assert rebuild(one, check_only=True).differences == []
 
 
-def test_a_fork_waits_for_its_parent(project: Project, session: Session) -> None:
-    sessions = recorded(project, session)
+def test_a_fork_waits_for_its_parent(session: Session, sessions: list[Session]) -> None:
     forget(sessions)
     assert [stale.session_id for stale in StaleOutcomes.objects.ready()] == [session.pk]
 
 
-def test_rebuilding_computes_all_outcomes(project: Project, session: Session) -> None:
-    sessions = recorded(project, session)
+def test_rebuilding_computes_all_outcomes(session: Session, sessions: list[Session]) -> None:
     expected = outcomes()
     forget(sessions)
     assert rebuild(session, check_only=True).differences == []
@@ -208,7 +229,8 @@ def test_rebuilding_computes_all_outcomes(project: Project, session: Session) ->
     assert outcomes() == expected
 
 
-def test_a_session_that_was_deleted_meanwhile_is_skipped(project: Project, session: Session) -> None:
+def test_a_session_that_was_deleted_meanwhile_is_skipped(project: Project) -> None:
+    session = create_session(project)
     StaleOutcomes.objects.create(session=session)
     missing = session.pk
     Session.objects.filter(pk=missing).delete()
@@ -216,9 +238,8 @@ def test_a_session_that_was_deleted_meanwhile_is_skipped(project: Project, sessi
 
 
 def test_a_session_that_cannot_be_read_does_not_delay_others(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
 ) -> None:
-    sessions = recorded(project, session)
     other = create_session(project)
     append(project, other.pk, [shell_command(), shell_output(FAILED)])
     forget([*sessions, Session.objects.get(pk=other.pk)])
@@ -236,9 +257,8 @@ def test_a_session_that_cannot_be_read_does_not_delay_others(
 
 
 def test_a_session_that_cannot_be_read_is_tried_again_after_an_hour(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
 ) -> None:
-    sessions = recorded(project, session)
     expected = outcomes()
     forget(sessions)
     with monkeypatch.context() as damaged:

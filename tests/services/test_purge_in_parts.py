@@ -79,7 +79,7 @@ def killed_before(statement: int, operation: Callable[[], object]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_killed_purge_leaves_a_whole_session_or_none_and_the_next_one_ends_it(every: int) -> None:
     race, was_killed, statement = Race(), True, 0
     agent = Agent(key_for(race.project, "reader"))

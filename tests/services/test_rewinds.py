@@ -22,6 +22,12 @@ from tests.services.drafts import act, answer, ask, draft, failed, ok, tool_call
 
 
 @pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rewinds then fill several blocks of spans."""
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+
+
+@pytest.fixture
 def recorded(project: Project, session: Session) -> Session:
     """Three finished steps and one in flight: positions 1 to 9."""
     steps = [
@@ -222,57 +228,61 @@ def test_nothing_is_ever_deleted(project: Project, recorded: Session) -> None:
     assert Episode.objects.filter(session=recorded, number=4).exists()
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_many_rewinds_store_few_spans_each_and_read_as_a_list_of_all(
     project: Project, session: Session
 ) -> None:
-    for number in range(40):
+    for number in range(12):
         append(project, session.pk, [act(f"kept{number}"), ok(), act("dropped"), ok()])
         rewind(project, session.pk, Target(episodes=1))
     stored = Entry.objects.filter(kind="rewind").order_by("position").values_list("body", flat=True)
-    assert max(len(body["spans"]) for body in stored) == 16
-    assert calls(session) == [f"kept{number}()" for number in range(40)]
-    assert calls(fork(project, session.pk, at_step=20)) == [f"kept{number}()" for number in range(20)]
+    assert max(len(body["spans"]) for body in stored) == 4
+    assert calls(session) == [f"kept{number}()" for number in range(12)]
+    assert calls(fork(project, session.pk, at_step=6)) == [f"kept{number}()" for number in range(6)]
     undo_rewind(project, session.pk, 5)
     assert calls(session) == ["kept0()", "dropped()"]
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_rewinds_of_earlier_versions_stay_readable(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("historyapp.core.lineage.BLOCK", 1000)  # earlier versions stored all spans
-        for number in range(20):
+        for number in range(6):
             append(project, session.pk, [act(f"old{number}"), ok(), act("dropped"), ok()])
             rewind(project, session.pk, Target(episodes=1))
-    for number in range(20):
+    for number in range(6):
         append(project, session.pk, [act(f"new{number}"), ok(), act("dropped"), ok()])
         rewind(project, session.pk, Target(episodes=1))
     bodies = Entry.objects.filter(kind="rewind").order_by("position").values_list("body", flat=True)
-    assert [len(body["spans"]) for body in bodies][18:22] == [19, 20, 1, 2]
-    expected = [f"old{number}()" for number in range(20)] + [f"new{number}()" for number in range(20)]
+    assert [len(body["spans"]) for body in bodies][4:8] == [5, 6, 1, 2]
+    expected = [f"old{number}()" for number in range(6)] + [f"new{number}()" for number in range(6)]
     assert calls(session) == expected
     assert rebuild(Session.objects.get(pk=session.pk), check_only=True).differences == []
-    rewind(project, session.pk, Target(to_step=10))
-    assert calls(session) == expected[:10]
+    rewind(project, session.pk, Target(to_step=4))
+    assert calls(session) == expected[:4]
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_a_fork_of_forks_stores_few_spans(project: Project, session: Session) -> None:
     append(project, session.pk, [act("step0"), ok()])
-    for number in range(1, 40):
+    for number in range(1, 12):
         session = fork(project, session.pk)
         append(project, session.pk, [act(f"step{number}"), ok()])
     child = Session.objects.get(pk=session.pk)
-    assert len(child.fork_spans["spans"]) <= 16
-    assert len(child.lineage().sessions) == 40
-    assert calls(child) == [f"step{number}()" for number in range(40)]
+    assert len(child.fork_spans["spans"]) <= 4
+    assert len(child.lineage().sessions) == 12
+    assert calls(child) == [f"step{number}()" for number in range(12)]
     assert rebuild(child, check_only=True).differences == []
 
 
-def test_reads_of_rare_kinds_take_as_many_queries_after_forty_rewinds(
+@pytest.mark.usefixtures("small_blocks")
+def test_reads_of_rare_kinds_take_as_many_queries_after_many_rewinds(
     project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     append(project, session.pk, [draft(SystemInstruction(text="be brief")), ask("go")])
-    for number in range(40):
+    for number in range(12):
         append(project, session.pk, [act(f"kept{number}"), ok(), ask("dropped"), act("dropped"), ok()])
         rewind(project, session.pk, Target(episodes=1))
         rewind(project, session.pk, Target(to_position=Session.objects.get(pk=session.pk).lineage().last - 1))
