@@ -21,8 +21,8 @@ SPIN = "spin.py"
 ENDLESS = "endless.py"
 """The same, without a limit of processor time."""
 BUSY = "busy.py"
-"""Writing its summary takes a second of processor time."""
-BUSY_SECONDS = 1.0
+"""Writing its summary takes this many seconds of processor time."""
+BUSY_SECONDS = 0.4
 
 
 class _NoLanguage:
@@ -36,7 +36,7 @@ class _NoLanguage:
 def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2] / "light" / "tokens"))
     writing.load_language = writer_process.load_language = lambda name: (_NoLanguage(), "")  # type: ignore
-    writer_process.BASE_SECONDS = 0.4
+    writer_process.BASE_SECONDS = 0.2
     for name, strategy in STRATEGIES.items():
         STRATEGIES[name] = replace(strategy, write=_spinning(strategy.write))
     writer_process.main()

@@ -36,6 +36,12 @@ from tests.services.compression.spinning_writer_process import BUSY, ENDLESS, SP
 from tests.services.drafts import act, ok
 
 
+@pytest.fixture(autouse=True)
+def _cancelled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endless summary takes processor time until its cancellation is noticed."""
+    monkeypatch.setattr(writers, "CANCEL_CHECK_SECONDS", 0.05)
+
+
 @pytest.fixture(scope="module")
 def writer() -> Iterator[ProcessWriter]:
     writer = ProcessWriter()
@@ -122,17 +128,25 @@ def a_caller(cancelled: Event | None = None) -> Caller:
     return Caller(uuid4(), (cancelled or Event()).is_set)
 
 
+def wait_until_it_writes(writer: ProcessWriter) -> None:
+    """Waits until one of the processes is writing a summary."""
+    end = time.monotonic() + 60
+    while not any(lane.works_longer_than(0) for lane in (writer._lane, writer._slow_lane)):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_a_long_summary_does_not_delay_another_project(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(writers, "TURN_SECONDS", 0.05)
     cancelled = Event()
     attacker = a_caller(cancelled)
     with ThreadPoolExecutor(2) as pool:
         endless = [
             pool.submit(spinning.write, request(called("ok", path=ENDLESS)), None, attacker) for _ in range(2)
         ]
-        time.sleep(0.5)
+        wait_until_it_writes(spinning)
         for _ in range(3):
             other = a_caller()
             assert spinning.language_note("en_core_web_sm", other) == ""
@@ -153,7 +167,7 @@ def test_a_project_that_cancels_its_summaries_ends_the_process_of_others_only_on
         cancelled = Event()
         caller = Caller(project, cancelled.is_set)
         written = pool.submit(spinning.write, request(called("ok", path=ENDLESS)), None, caller)
-        time.sleep(0.5)
+        wait_until_it_writes(spinning)
         cancelled.set()
         with pytest.raises(WriteCancelled):
             written.result(60)
@@ -172,11 +186,11 @@ def test_a_project_that_cancels_its_summaries_ends_the_process_of_others_only_on
 def test_a_long_summary_that_makes_room_for_others_is_written_in_the_end(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(writers, "TURN_SECONDS", 0.05)
     monkeypatch.setattr(writers, "SLOW_SECONDS", 1.0)
     with ThreadPoolExecutor(1) as pool:
         long = pool.submit(spinning.write, request(called("ok", path=BUSY)), None, a_caller())
-        time.sleep(0.3)
+        wait_until_it_writes(spinning)
         assert "src/a.py" in spinning.write(STEPS, None, a_caller()).draft.text
         assert BUSY in long.result(60).draft.text
     second = spinning._slow_lane.process()
@@ -189,7 +203,7 @@ def test_a_long_summary_that_makes_room_for_others_is_written_in_the_end(
 def test_a_summary_that_waits_for_its_model_is_not_paid_twice_when_a_long_one_makes_room(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(writers, "TURN_SECONDS", 0.05)
     calls: list[str] = []
     waits, answered, cancelled = Event(), Event(), Event()
 
@@ -205,7 +219,7 @@ def test_a_summary_that_waits_for_its_model_is_not_paid_twice_when_a_long_one_ma
         assert waits.wait(60)
         endless = request(called("ok", path=ENDLESS))
         long = pool.submit(spinning.write, endless, None, a_caller(cancelled))
-        time.sleep(0.3)
+        wait_until_it_writes(spinning)
         assert "src/a.py" in spinning.write(STEPS, None, a_caller()).draft.text
         answered.set()
         assert "It read a file." in written.result(60).draft.text
@@ -254,7 +268,7 @@ def test_a_cancelled_run_ends_the_summary_that_is_being_written(
     run = start_run(project, session.pk, RunRequest("simple_extract", to_step=4)).run
 
     def cancel() -> None:
-        time.sleep(1)
+        wait_until_it_writes(spinning)
         cancel_run(CompressionRun.objects.get(pk=run.pk))
         connection.close()
 
