@@ -161,6 +161,11 @@ def present_fields(**fields: Any) -> dict[str, Any]:
 
 def head_of(source: Source) -> Head:
     """The first lines of a file of JSON lines, or the value of a file with a single JSON value."""
+    source.stream.seek(0)
+    if source.stream.readline(8).removeprefix(_BOM).strip() in (b"{", b"["):  # a pretty-printed value
+        document = _document(source)
+        if document is not None:
+            return Head(source.name, (), document)
     lines: list[Mapping[str, Any]] = []
     broken = 0
     for item in read_lines(source.stream):

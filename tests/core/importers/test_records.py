@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import records as records_module
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.records import SourceRecord, present_fields, read_document, read_lines, records
+from historyapp.core.importers.records import (
+    SourceRecord,
+    head_of,
+    present_fields,
+    read_document,
+    read_lines,
+    records,
+)
 from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds, dump_json
 from tests.core.importers.reading import source
 
@@ -272,3 +279,18 @@ def test_metadata_holds_only_storable_values_that_are_not_empty() -> None:
         "f": 0,
         "g": False,
     }
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_the_lines_of_a_pretty_printed_value_are_not_parsed_one_by_one(
+    start: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = {"messages": [{"role": "user", "content": "Hello"}] * 9}
+    monkeypatch.setattr(records_module, "parse_next", None)
+    head = head_of(source(start + json.dumps(value, indent=2).encode()))
+    assert (head.lines, head.document) == ((), value)
+
+
+def test_the_records_after_a_line_with_only_a_bracket_are_read() -> None:
+    head = head_of(source('{\n{"a": 1}\n{"b": 2}'))
+    assert (head.lines, head.document) == (({"a": 1}, {"b": 2}), None)
