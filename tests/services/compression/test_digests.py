@@ -66,10 +66,10 @@ def test_summaries_are_within_the_limit_in_any_session_and_cover_every_step(
 def test_summaries_are_within_the_limit_with_more_digests_than_levels(
     record: Record, project: Project
 ) -> None:
-    session = record(40)
+    session = record(16)
     session.settings = {"max_summary_length": 200}
     session.save()
-    for step in range(1, 31):
+    for step in range(1, 13):
         run = start_run(project, session.pk, RunRequest("simple_extract", from_step=step, to_step=step)).run
         process_run(run.pk)
         assert sum(len(summary.text) for summary in visible(session)) <= 200

@@ -76,14 +76,14 @@ def test_a_step_of_many_short_entries_is_read_once_before_the_transactions(
     """25 rewinds in a transaction read 18,000 entries each."""
     session = create_session(project)
     append(project, session.pk, [tool_calls("a"), *[EntryDraft(entry)] * 40])
-    for _ in range(30):
+    for _ in range(8):
         rewind(project, session.pk, Target(to_position=41))
     fork(project, session.pk, at_position=41)
     text = "".join(export_session(Session.objects.get(pk=session.pk), "playhead_jsonl").chunks)
     read_in_transaction.clear()
     source = Source("export.jsonl", io.BytesIO(text.encode()))
     assert import_file(elsewhere, source).error == ""
-    assert Entry.objects.filter(session__project=elsewhere, kind="rewind").count() == 30
+    assert Entry.objects.filter(session__project=elsewhere, kind="rewind").count() == 8
     assert read_in_transaction == [False]
 
 
