@@ -17,7 +17,7 @@ from historyapp.services.sessions import change_session
 
 _WAIT_SECONDS = 0.1
 """A purge may wait for locks of the operation. After this time, the operation continues."""
-_MAX_SECONDS = 30
+_MAX_SECONDS = 120
 
 
 class Interrupter:
