@@ -114,8 +114,8 @@ def test_only_the_first_write_of_an_outage_waits_briefly(
             client.append(session_id, [ModelInput(content=number)])
             took.append(time.monotonic() - started)
         client.close()
-    assert took[0] < 1.5
-    assert sum(took[1:]) < 2
+    assert took[0] < 10  # the server would keep it for a minute
+    assert sum(took[1:]) < 10
 
 
 def test_closing_keeps_the_connection_of_a_running_request(

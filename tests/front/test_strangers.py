@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from historyapp.front.strangers import API, MAX_KEYS, WITHOUT_KEY, StrangerPace
 from historyapp.services.keys import hash_secret
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 from tests.front.limits import small_limits
+from tests.front.virtual_time import run_in_virtual_time
 
 PATH = "/api/v1/sessions"
 KEY = "ph_" + "k" * 43
@@ -153,20 +155,22 @@ def test_only_the_document_and_its_page_need_no_key(server: Server) -> None:
         assert not path.startswith(WITHOUT_KEY)
 
 
-def test_strangers_begin_at_a_limited_rate_and_addresses_take_turns() -> None:
+def test_strangers_begin_at_a_limited_rate_and_addresses_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     async def times() -> tuple[float, float]:
-        pace, started = StrangerPace(rate=200, burst=10), time.monotonic()
+        now = asyncio.get_running_loop().time
+        monkeypatch.setattr(strangers, "time", SimpleNamespace(monotonic=now))
+        pace, started = StrangerPace(rate=200, burst=10), now()
         flood = [asyncio.create_task(pace.wait("10.0.0.1")) for _ in range(110)]
         await asyncio.sleep(0.05)
-        asked = time.monotonic()
+        asked = now()
         await pace.wait("10.0.0.2")
-        waited = time.monotonic() - asked
+        waited = now() - asked
         await asyncio.gather(*flood)
-        return waited, time.monotonic() - started
+        return waited, now() - started
 
-    waited, whole = asyncio.run(times())
-    assert waited < 0.2
-    assert 0.49 < whole < 3
+    waited, whole = run_in_virtual_time(times())
+    assert waited < 0.02
+    assert whole == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_full_queue_refuses_only_addresses_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ class _Selector(DefaultSelector):
         return super().select()
 
 
-def run_in_virtual_time(main: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine to its end."""
+def run_in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end, and returns its result."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(main)
+        return runner.run(main)

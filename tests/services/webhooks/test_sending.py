@@ -90,7 +90,7 @@ def test_a_target_that_sends_its_head_byte_by_byte_times_out(monkeypatch: pytest
         thread = threading.Thread(target=trickle)
         thread.start()
         attempt = send(f"http://127.0.0.1:{server.getsockname()[1]}/", HEADERS, "{}")
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 6  # all of it takes 7
         thread.join()
     assert attempt.status is None
     assert "did not respond within" in attempt.error
