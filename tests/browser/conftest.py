@@ -84,8 +84,14 @@ def _profile_without_scripts(browser: Browser, _server: str) -> Iterator[Browser
 
 @pytest.fixture(scope="package")
 def _tab(_profile: BrowserContext) -> Iterator[Page]:
-    """One tab for all tests: starting one and compiling its scripts takes as long as a short test."""
+    """One tab for all tests: starting one and compiling its scripts takes as long as a short test.
+
+    ``SLOWER_BROWSER`` is how many times slower its scripts run, as on an older computer.
+    """
     with _profile.new_page() as page:
+        if slower := os.environ.get("SLOWER_BROWSER"):
+            session = _profile.new_cdp_session(page)
+            session.send("Emulation.setCPUThrottlingRate", {"rate": float(slower)})
         yield page
 
 
