@@ -18,7 +18,9 @@ if (frame && panel) {
     await loadInto(frame, `${root.dataset.page}/timeline${query}`);
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
-    history.replaceState(history.state, "", `${root.dataset.page}${query}`);
+    const address = query.replace(/\bstep=\d+/, `step=${at()}`); // the playhead may have moved meanwhile
+    history.replaceState(history.state, "", `${root.dataset.page}${address}`);
+    send("position", { step: at() });
     const zoom = new URLSearchParams(view).get("zoom");
     for (const link of root.querySelectorAll("a[data-keeps-step]:not(#timeline-form a)")) setZoom(link, zoom);
     prepareMap();

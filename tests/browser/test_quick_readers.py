@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session
+from tests.browser.test_timeline import IS_OVER_BAR
 from tests.browser.visits import page_of, panel, record_session
 from tests.services.drafts import act, failed
 
@@ -141,3 +142,19 @@ def test_each_of_several_quick_keys_and_clicks_moves_the_playhead_and_a_held_key
     with page.expect_response(re.compile(r"/steps/3\?")):  # fetched ahead at step 2
         page.evaluate(HOLD)
     expect(step).to_have_text("Step 2")
+
+
+def test_a_timeline_that_comes_after_a_move_has_the_playhead_at_the_new_step(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=2"))
+    held: list[Route] = []
+    page.route("**/timeline?**", lambda route: held.append(route))
+    axes = page.get_by_role("group", name="Timeline by")
+    axes.get_by_role("link", name="time").click()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#rows [aria-current]")).to_have_attribute("data-step", "3")
+    held[0].continue_()
+    expect(axes.locator("[aria-current]")).to_have_text("time")
+    page.wait_for_function(IS_OVER_BAR, arg=3)
+    expect(page).to_have_url(re.compile(r"\?step=3&axis=time$"))
