@@ -17,11 +17,16 @@ from django_htmx.middleware import HtmxDetails
 from historyapp.core.errors import NotFound
 from historyapp.models import CompressionRun, Membership, Project, Session, ShareLink
 from historyapp.models.large_reads import read_for
+from historyapp.models.sessions import columns_except
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.spending import Spender
 
 PROJECT = "project"
 """Key of a person's browser session: the project they have chosen."""
+
+_PARENTS = ("forked_from", "spawned_by")
+_UNSHOWN = columns_except({"title", "agent", "steps", "last_entry_at"}, *_PARENTS)
+"""Columns of the sessions that a session was forked or started from, which no page shows."""
 
 P = ParamSpec("P")
 
@@ -107,11 +112,12 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
     else:
         sessions = Session.objects.filter(pk=session_id, project__members=request.user)
     runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
-    sessions = sessions.select_related("project", "forked_from", "spawned_by", "stale_outcomes", "annotation")
-    sessions = sessions.defer("forked_from__metadata", "spawned_by__metadata")
-    session = sessions.annotate(has_active_run=Exists(runs)).first()
-    if session is None:
-        raise NotFound(f"There is no session {session_id}.")
+    sessions = sessions.select_related("project", "stale_outcomes", "annotation", *_PARENTS)
+    sessions = sessions.defer(*_UNSHOWN).annotate(has_active_run=Exists(runs))
+    try:
+        session = sessions.get()  # Not first(): in an ordered query Django compares each column.
+    except Session.DoesNotExist:
+        raise NotFound(f"There is no session {session_id}.") from None
     read_for(session.project_id.bytes)
     if share is not None and not share.with_inputs:
         session.title = ""

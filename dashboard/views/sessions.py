@@ -19,13 +19,13 @@ from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_folds import folded_under, top_level
 from historyapp.models.session_lists import Order, page_of
-from historyapp.models.sessions import SessionQuerySet, large_columns
+from historyapp.models.sessions import SessionQuerySet, columns_except
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import save_list_preference
 
 PAGE = 50
 _PARENTS = ("forked_from", "spawned_by")
-UNLISTED = ("closed_spans", "fork_spans", "settings", "search_text", *large_columns(*_PARENTS))
+UNLISTED = ("closed_spans", "fork_spans", "settings", "search_text", *columns_except({"title"}, *_PARENTS))
 """Columns that the list does not show."""
 
 

@@ -60,6 +60,15 @@ def large_columns(*relations: str) -> list[str]:
     return [f"{relation}__{column}" for relation in relations for column in LARGE_COLUMNS]
 
 
+def columns_except(shown: Collection[str], *relations: str) -> list[str]:
+    """The columns of related sessions other than ``shown`` and the key, as names for ``defer``.
+
+    Django takes most of the time of a query by key to name its columns.
+    """
+    columns = [field.name for field in Session._meta.concrete_fields if not field.primary_key]
+    return [f"{relation}__{name}" for relation in relations for name in columns if name not in shown]
+
+
 class _HasTags(models.Func):
     """The condition of the index. With a parameter, SQLite would also read sessions without tags."""
 

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import Project, ShareLink
+from historyapp.models.sessions import columns_except
 from historyapp.models.shares import MAX_DAYS, MAX_SHARES
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
@@ -112,16 +113,15 @@ def share_path(share_id: UUID) -> str:
 
 
 def find_share(token: str) -> ShareLink:
-    """The usable link with this token, with its session and project.
+    """The usable link with this token. Of its session only the project is loaded.
 
     Raises:
         NotFound: when there is no such link, or it has expired or was revoked. The error does not say which.
     """
     share_id = _signed_id(token)
     if share_id is not None:
-        links = ShareLink.objects.usable(timezone.now()).filter(pk=share_id)
-        share = links.select_related("session__project").first()
-        if share is not None:
+        links = ShareLink.objects.usable(timezone.now()).filter(pk=share_id).select_related("session")
+        if share := next(iter(links.defer(*columns_except({"project"}, "session"))[:1]), None):
             notify_of_credential(share.session.project_id.bytes)
             return share
     raise NotFound(INVALID_LINK)
