@@ -166,22 +166,30 @@ def test_sentences_joined_are_the_text(text: str) -> None:
     assert "".join(load_language(ENGLISH)[0].sentences(text)) == text
 
 
-def test_texts_beyond_spacys_limit_are_read_in_pieces() -> None:
-    text = "Eine Zeile ohne Punkt " * 60_000
-    assert "".join(load_language(ENGLISH)[0].sentences(text)) == text
+def test_texts_beyond_spacys_limit_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of both limits: a million characters take a second."""
+    spacy_language, _ = load_language(ENGLISH)
+    pipeline = spacy_language._pipeline
+    assert pipeline.max_length >= language.MAX_PIECE
+    monkeypatch.setattr(language, "MAX_PIECE", language.MAX_PIECE // 10)
+    monkeypatch.setattr(pipeline, "max_length", pipeline.max_length // 10)
+    text = "Eine Zeile ohne Punkt " * 6_000
+    with pytest.raises(ValueError, match="E088"):
+        pipeline(text)
+    assert "".join(spacy_language.sentences(text)) == text
 
 
 def test_memory_does_not_grow_with_the_texts_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     import spacy
 
-    monkeypatch.setattr(language, "VOCABULARY_LIMIT", 10_000)
+    monkeypatch.setattr(language, "VOCABULARY_LIMIT", 5_000)
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     spacy_language = SpacyLanguage(pipeline, has_names=False)
     known = len(pipeline.vocab.strings)
-    for number in range(200):
+    for number in range(60):
         spacy_language.sentences(" ".join(f"word{number}x{i}" for i in range(100)))
-    assert len(pipeline.vocab.strings) < known + 3_000
+    assert len(pipeline.vocab.strings) < known + 1_500
 
 
 def test_the_core_does_not_import_spacy() -> None:

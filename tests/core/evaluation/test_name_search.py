@@ -64,11 +64,11 @@ def test_few_names_are_searched_for_one_after_the_other_with_the_same_places(
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("_" * 200_000, ["_" * n + "a" for n in range(1, 100)]),
-        ("a_" * 100_000, ["a_" * n + "a" for n in range(1, 100)]),
-        ("a/" * 100_000, ["a/" * n + "a" for n in range(1, 100)]),
-        ("a/" * 100_000, ["a/" * n + "b" for n in range(1, 100)]),
-        ("修a" * 100_000, ["修a" * n + "b" for n in range(1, 100)]),
+        ("_" * 60_000, ["_" * n + "a" for n in range(1, 100)]),
+        ("a_" * 30_000, ["a_" * n + "a" for n in range(1, 100)]),
+        ("a/" * 30_000, ["a/" * n + "a" for n in range(1, 100)]),
+        ("a/" * 30_000, ["a/" * n + "b" for n in range(1, 100)]),
+        ("修a" * 30_000, ["修a" * n + "b" for n in range(1, 100)]),
     ],
 )
 def test_time_does_not_grow_with_the_number_of_names(text: str, names: list[str]) -> None:
@@ -79,7 +79,7 @@ def test_time_does_not_grow_with_the_number_of_names(text: str, names: list[str]
         NameSearch(names[-count:]).find(text, 50)
         return time.thread_time() - started
 
-    assert min(seconds(99) for _ in range(3)) < 5 * min(seconds(1) for _ in range(3)) + 0.1
+    assert min(seconds(99) for _ in range(3)) < 5 * min(seconds(1) for _ in range(3)) + 0.02
 
 
 def test_a_search_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def is_found(name: str, text: str) -> bool:
     return set(words(text)).issuperset(words(name)) and contains_name(name, text)
 
 
-@settings(max_examples=examples(4000, minimum=300))
+@settings(max_examples=examples(4000, minimum=150, part=32))
 @given(texts=st.lists(TEXTS, max_size=4), other=TEXTS)
 def test_a_name_is_found_exactly_where_a_search_of_the_whole_text_finds_it(
     texts: list[str], other: str
@@ -36,7 +36,7 @@ def test_a_name_is_found_exactly_where_a_search_of_the_whole_text_finds_it(
         assert (name in shown) == is_found(name, text), name
 
 
-@settings(max_examples=examples(4000, minimum=300))
+@settings(max_examples=examples(4000, minimum=150, part=32))
 @given(text=TEXTS, other=TEXTS)
 def test_the_identifiers_of_the_texts_are_among_its_names_and_no_others(text: str, other: str) -> None:
     names = ShownTexts([text]).names()
@@ -44,7 +44,7 @@ def test_the_identifiers_of_the_texts_are_among_its_names_and_no_others(text: st
     assert names.intersection(identifiers(other)).issubset(identifiers(text))
 
 
-@settings(max_examples=examples(4000, minimum=300))
+@settings(max_examples=examples(4000, minimum=150, part=32))
 @given(before=TEXTS, text=TEXTS, after=TEXTS)
 def test_a_text_is_found_wherever_it_stands(before: str, text: str, after: str) -> None:
     shown = ShownTexts([before + text + after])
