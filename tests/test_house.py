@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -59,7 +59,7 @@ class Module(NamedTuple):
 def parsed(path: Path) -> Module:
     """Each module is parsed once for all tests."""
     tree = ast.parse(path.read_text())
-    nodes, body = list(ast.walk(tree)), {id(node) for node in tree.body}
+    nodes, body = list(statements(tree)), {id(node) for node in tree.body}
     definitions = [
         Definition(
             node.name,
@@ -80,6 +80,14 @@ def parsed(path: Path) -> Module:
         if alias.name.startswith("_")
     ]
     return Module(definitions, private_imports)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements inside a node, at any depth. No expression contains a statement."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for inner in getattr(node, field, ()):
+            yield inner
+            yield from statements(inner)
 
 
 def unknown_arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
