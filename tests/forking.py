@@ -43,8 +43,11 @@ _LOADED = (
 
 
 @contextmanager
-def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """Saves the program in a folder. All its commands run in this environment."""
+def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[int]:
+    """Saves the program in a folder. All its commands run in this environment.
+
+    Yields the id of the process whose children run the commands.
+    """
     folder.mkdir()
     address, program = str(folder / "socket"), folder / "playhead"
     with socket.socket(socket.AF_UNIX) as listening:
@@ -59,7 +62,7 @@ def forked_playhead(folder: Path, environment: Mapping[str, str]) -> Iterator[No
     program.write_text(_PROGRAM.format(python=sys.executable, address=address))
     program.chmod(0o700)
     try:
-        yield
+        yield loaded.pid
     finally:
         loaded.terminate()
         loaded.wait(timeout=60)

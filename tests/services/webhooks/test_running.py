@@ -1,6 +1,7 @@
 """A running server, its worker on demand, and a target on this machine: all events, and kills of workers."""
 
 import re
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from historyapp.models.webhooks import EVENTS
 from historyapp.services.webhooks.signing import signature
 from historyapp.wire.problems import CapReached
 from tests.examples import thorough
+from tests.forking import forked_playhead
 from tests.installation import Installation, installation
 from tests.services.webhooks.receiver import Arrived, Receiver, Reply
 
@@ -28,16 +30,18 @@ class Server(NamedTuple):
     """``playhead up``, which starts a worker when there is work, and a client of it."""
 
     ours: Installation
-    parent: psutil.Process
+    loaded: psutil.Process
+    """The children of this process run the commands ``up`` and ``worker``."""
+    up: psutil.Process
     playhead: Playhead
 
     def worker(self) -> psutil.Process:
-        """The worker that the parent has started."""
+        """The worker that ``up`` has started."""
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
-            for child in self.parent.children(recursive=True):
+            for child in self.loaded.children():
                 with suppress(psutil.Error):
-                    if "worker" in child.cmdline():
+                    if child != self.up and child.status() != psutil.STATUS_ZOMBIE:
                         return child
             time.sleep(0.05)
         raise AssertionError("No worker was started.")
@@ -47,15 +51,20 @@ class Server(NamedTuple):
 def server(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.1", "OPENAI_API_KEY": "sk-test"}
     quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
-    with installation(
-        tmp_path_factory.mktemp("running") / "home", migrated=True, **settings, **quick
-    ) as ours:
-        process = ours.start("manage.py", "up", "--port", "0", "--no-demo")
+    folder = tmp_path_factory.mktemp("running")
+    with (
+        installation(folder / "home", migrated=True, **settings, **quick) as ours,
+        forked_playhead(folder / "bin", ours.environment) as pid,
+    ):
+        command = [str(folder / "bin" / "playhead"), "up", "--port", "0", "--no-demo"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         printed = "".join(iter(process.stdout.readline, "  Ctrl-C stops it.\n"))
         address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
+        loaded = psutil.Process(pid)
+        (up,) = loaded.children()
         with Playhead(address[0], key[1]) as playhead:
-            yield Server(ours, psutil.Process(process.pid), playhead)
+            yield Server(ours, loaded, up, playhead)
         process.terminate()
         process.communicate(timeout=120)
 
