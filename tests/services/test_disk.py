@@ -13,7 +13,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.services.drafts import draft
 
-STEPS = 500
+STEPS = 250
 
 
 def used_bytes() -> int:
