@@ -12,10 +12,28 @@ if (frame && panel) {
   const at = () => Number(panel.querySelector("[data-at]").dataset.at);
   const map = () => frame.querySelector("[data-map]");
 
+  let asked = null; // the query of the timeline that is on its way
+
+  /** The query of a choice, with those that were made before it and are not drawn yet. */
+  function withEarlierChoices(query) {
+    if (!asked) return query;
+    const drawn = new URLSearchParams(frame.querySelector("[data-timeline]").dataset.view);
+    const chosen = new URLSearchParams(query);
+    const all = new URLSearchParams(asked);
+    for (const name of ["axis", "height", "colour", "zoom"]) {
+      if (chosen.get(name) === drawn.get(name)) continue;
+      if (chosen.has(name)) all.set(name, chosen.get(name));
+      else all.delete(name);
+    }
+    return `?${all}`;
+  }
+
   /** Draws the timeline as a query says. The address of the page and the other links of it follow. */
   async function draw(query) {
+    asked = query;
     const focused = document.activeElement?.dataset?.mapEdge;
     await loadInto(frame, `${root.dataset.page}/timeline${query}`);
+    if (asked === query) asked = null;
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
     const address = query.replace(/\bstep=\d+/, `step=${at()}`); // the playhead may have moved meanwhile
@@ -52,7 +70,7 @@ if (frame && panel) {
     const link = event.target.closest("#timeline-form a");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    draw(link.search);
+    draw(withEarlierChoices(link.search));
   });
 
   document.addEventListener("htmx:afterSwap", (event) => {

@@ -158,3 +158,16 @@ def test_a_timeline_that_comes_after_a_move_has_the_playhead_at_the_new_step(
     expect(axes.locator("[aria-current]")).to_have_text("time")
     page.wait_for_function(IS_OVER_BAR, arg=3)
     expect(page).to_have_url(re.compile(r"\?step=3&axis=time$"))
+
+
+CHOOSE_QUICKLY = """names => {
+    const links = [...document.querySelectorAll("#timeline-form a")];
+    for (const name of names) links.find((link) => link.textContent.trim() === name).click();
+}"""
+
+
+def test_two_quick_choices_of_the_timeline_both_apply(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.evaluate(CHOOSE_QUICKLY, ["time", "duration"])
+    for group, choice in (("Timeline by", "time"), ("Height of the bars", "duration")):
+        expect(page.get_by_role("group", name=group).locator("[aria-current]")).to_have_text(choice)
