@@ -116,6 +116,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _load_for_all_processes() -> None:
     """Loads what costs each process up to a second, before they fork."""
     from django.template.loader import get_template
+    from hypothesis.strategies import text
 
     from historyapp.core.language import load_language
     from historyapp.core.vocabularies import tokenizer
@@ -123,6 +124,7 @@ def _load_for_all_processes() -> None:
     tokenizer("o200k_base")
     tokenizer("cl100k_base")
     load_language("en_core_web_sm")
+    text().validate()  # hypothesis finds all characters of UTF-8, and a fresh clone has no file of them
     folder = Path(__file__).parents[1] / "templates"
     for template in folder.rglob("*.html"):
         get_template(str(template.relative_to(folder)))
