@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.template.base import Variable, VariableDoesNotExist
 from django.template.loader_tags import BlockNode
 from django.test import Client
@@ -16,8 +19,14 @@ from tests.services.drafts import act, ask, failed, ok
 
 
 def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
+    """Stores only the session. ``Client.force_login`` stores it three times and changes the user too."""
+    client, session = Client(), SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    assert session.session_key
+    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
     return client
 
 

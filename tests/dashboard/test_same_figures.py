@@ -18,7 +18,7 @@ FORMATS = (
     "anthropic_messages", "claude_code", "codex_rollout", "mini_swe_agent", "openai_chat", "openhands",
     "swe_agent_traj",
 )  # fmt: skip
-FILES, LARGEST = 3, 300_000
+FILES, LARGEST = 2, 300_000
 """Of each format the largest files of at most this many bytes."""
 
 
