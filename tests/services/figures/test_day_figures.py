@@ -212,7 +212,11 @@ results = st.builds(
 
 @pytest.mark.django_db
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.floats(0, 1), moves, st.lists(outputs | results)), min_size=1, max_size=10))
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), moves, st.lists(outputs | results, max_size=6)), min_size=1, max_size=7
+    )
+)
 def test_parts_add_up_to_the_live_totals_and_equal_a_single_count(
     db: None, monkeypatch: pytest.MonkeyPatch, script: list[tuple[float, Any, list[EntryDraft]]]
 ) -> None:
