@@ -60,6 +60,12 @@ class InvalidNumber(ValueError):
 _encode_fast = msgspec.json.Encoder().encode
 
 
+def _encode_ascii(value: Any) -> bytes:
+    """JSON in UTF-8. Ellipses are escaped: with those of previews, half of all values would not be ASCII."""
+    dumped = _encode_fast(value)
+    return dumped if dumped.isascii() else dumped.replace("…".encode(), b"\\u2026")
+
+
 def dump_json(value: Any) -> str:
     """Compact JSON in ASCII, so that any text survives any database and any wire.
 
@@ -70,7 +76,7 @@ def dump_json(value: Any) -> str:
     """
     is_long = False
     try:
-        dumped = _encode_fast(value)
+        dumped = _encode_ascii(value)
         is_long = len(dumped) > _LONG
         # msgspec leaves DEL as it is, writes exponents of floats differently, and accepts dates and bytes.
         if dumped.isascii() and _DEL not in dumped and _is_plain(value):
@@ -86,7 +92,7 @@ def dump_plain(value: Any) -> str:
     The value is not checked: for a short value, the check takes most of the time.
     """
     try:
-        dumped = _encode_fast(value)
+        dumped = _encode_ascii(value)
         if dumped.isascii() and _DEL not in dumped:
             return dumped.decode()
     except ValueError:  # lone surrogates

@@ -294,7 +294,7 @@ def _write_session(session: Session, tail: Tail, entries: Sequence[core.Entry], 
         extend_duration(session, first_at, newest.created_at)
     if wake and not session.compression_due:
         session.compression_due = _is_compression_due(session, tail)
-    update_session(session, tail, stored)
+    update_session(session, stored)
 
 
 def _is_compression_due(session: Session, tail: Tail) -> bool:

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from historyapp.core.entries import Entry
 from historyapp.core.json import dump_json, dump_plain, load_dumped
-from historyapp.core.projection import Step, Tail, Totals
+from historyapp.core.projection import Step, Totals
 from historyapp.meters import count_entries
 from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
@@ -179,7 +179,7 @@ def indexed_values(session: Session) -> tuple[int, ...]:
     return tuple([getattr(session, column) for column in INDEXED_COLUMNS])
 
 
-def update_session(session: Session, tail: Tail, stored: Sequence[int]) -> None:
+def update_session(session: Session, stored: Sequence[int]) -> None:
     """Writes the columns of the session row that an append changes.
 
     Args:
@@ -192,7 +192,7 @@ def update_session(session: Session, tail: Tail, stored: Sequence[int]) -> None:
     values = {
         **new,
         "last_entry_at": _stored_time(session.last_entry_at),
-        "tail": dump_json(tail.dump()),
+        "tail": dump_json(session.tail),
     }
     run_sql(statement, (*[values[column] for column in columns], uuid_value(session.pk)))
 
@@ -271,7 +271,7 @@ def _episode_values(step: Step) -> tuple[Any, ...]:
         step.turn_first,
         step.compactions,
         dump_plain(step.kind_totals),
-        pack(dump_json(step.excerpt.dump())) if step.excerpt else None,
+        pack(dump_plain(step.excerpt.dump())) if step.excerpt else None,
     )
 
 

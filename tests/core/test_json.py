@@ -135,7 +135,7 @@ def test_plain_values_are_written_like_all_others(value: object) -> None:
     [
         *(10**400, 2**64, -(2**63) - 1),
         *(0.0, -0.0, 1e16, 9999999999999998.0, -1e16, 1e-4, 9.999999999999999e-05, 1.2e-05, 5e-324),
-        *(nested(500, lambda x: [x]), "\x7f", '\x1f\n"\\/', "é"),
+        *(nested(500, lambda x: [x]), "\x7f", '\x1f\n"\\/', "é", "…", {"…a": "…\x7f…"}, "é…\ud800"),
     ],
 )
 def test_odd_values_are_written_as_python_itself_writes_them(value: object) -> None:
