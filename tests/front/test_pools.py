@@ -41,18 +41,19 @@ def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
 def test_jobs_of_a_pool_with_a_spacing_start_one_after_another_and_get_threads_only_then() -> None:
     async def run() -> tuple[list[float], list[int]]:
         pool = Pool("calls", 4, max_wait=5, keeps_thread=False, spacing=0.1)
-        started, threads = list[float](), list[int]()
+        started, threads, release = list[float](), list[int](), threading.Event()
         submitted = time.monotonic()
 
         def work(waited: float) -> None:
             started.append(time.monotonic() - submitted)
             threads.append(sum(thread.name == "calls" for thread in threading.enumerate()))
-            time.sleep(0.5)
+            release.wait(5)
 
         for client in (ANN, BOB, Client(b"Cid", b"Cid")):
             pool.submit(client, work, _never)
-        while len(started) < 3:
+        while len(threads) < 3:
             await asyncio.sleep(0.01)
+        release.set()
         return started, threads
 
     started, threads = asyncio.run(run())
