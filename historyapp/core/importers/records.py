@@ -162,10 +162,9 @@ def present_fields(**fields: Any) -> dict[str, Any]:
 def head_of(source: Source) -> Head:
     """The first lines of a file of JSON lines, or the value of a file with a single JSON value."""
     source.stream.seek(0)
-    if source.stream.readline(8).removeprefix(_BOM).strip() in (b"{", b"["):  # a pretty-printed value
-        document = _document(source)
-        if document is not None:
-            return Head(source.name, (), document)
+    is_pretty_printed = source.stream.readline(8).removeprefix(_BOM).strip() in (b"{", b"[")
+    if is_pretty_printed and (document := _document(source)) is not None:
+        return Head(source.name, (), document)
     lines: list[Mapping[str, Any]] = []
     broken = 0
     for item in read_lines(source.stream):
@@ -177,7 +176,7 @@ def head_of(source: Source) -> Head:
             break
     if len(lines) == 1 and not broken and not source.stream.read(1):
         return Head(source.name, tuple(lines), lines[0])
-    if len(lines) <= broken:  # not line-delimited: most lines of a pretty-printed value are not JSON
+    if len(lines) <= broken and not is_pretty_printed:  # most lines of a value in several lines are not JSON
         document = _document(source)
         if document is not None:
             return Head(source.name, (), document)

@@ -291,6 +291,19 @@ def test_the_lines_of_a_pretty_printed_value_are_not_parsed_one_by_one(
     assert (head.lines, head.document) == ((), value)
 
 
+def test_a_damaged_pretty_printed_value_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, parsed = records_module.parse_document, []
+
+    def counted(data: bytes) -> Any:
+        parsed.append(data)
+        return parse(data)
+
+    monkeypatch.setattr(records_module, "parse_document", counted)
+    data = json.dumps({"messages": ["Hello"] * 9}, indent=2).removesuffix("}")
+    assert head_of(source(data)).document is None
+    assert parsed == [data.encode()]
+
+
 def test_the_records_after_a_line_with_only_a_bracket_are_read() -> None:
     head = head_of(source('{\n{"a": 1}\n{"b": 2}'))
     assert (head.lines, head.document) == (({"a": 1}, {"b": 2}), None)
