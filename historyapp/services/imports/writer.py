@@ -35,9 +35,9 @@ from historyapp.services.list_columns import set_duration
 from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
-BATCH_ENTRIES = 1000
-"""A batch is written when it has this many entries, or fewer after a transaction of more than
-``BATCH_SECONDS``, because other writers wait until it ends."""
+MIN_ENTRIES, BATCH_ENTRIES = 40, 1000
+"""A batch is written when it has this many entries: fewer after one that took more than ``BATCH_SECONDS``,
+because other writers wait until its transaction ends."""
 BATCH_SECONDS = 0.3
 REWIND_COST = 40
 """A rewind counts as this many entries, because it takes about as long."""
@@ -261,7 +261,6 @@ class SessionWriter:
         packed = pack_all([entry.body for entry in entries if entry])
         self._read_tails()
         with writing():
-            started = time.monotonic()
             # First the session, because a purge locks it before it deletes its source.
             session = lock_session(self.source.project, self.source.session_id)
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
@@ -269,7 +268,7 @@ class SessionWriter:
                 raise Conflict(
                     f"Another import of {self.start.session} is under way. Import the file again later."
                 )
-            status, head = session.status, session.head
+            started, status, head = time.monotonic(), session.status, session.head
             if self._last_equal is not None:
                 _cut_off_changed_end(session, source, self._last_equal, self._tails)
             self._store(session, source, entries, packed)
@@ -285,9 +284,9 @@ class SessionWriter:
             Session.objects.filter(pk=session.pk).update(
                 status=status, created_at=started_at, duration=session.duration
             )
-        seconds = time.monotonic() - started
+            seconds = time.monotonic() - started  # without the commit: a slow disk needs large batches
         if seconds > BATCH_SECONDS:
-            self._max_cost = max(min(self._max_cost, self._waiting_cost) // 2, 1)
+            self._max_cost = max(min(self._max_cost, self._waiting_cost) // 2, MIN_ENTRIES)
         elif seconds < BATCH_SECONDS / 2:
             self._max_cost = min(2 * self._max_cost, BATCH_ENTRIES)
         self.source, self._last_equal = source, None

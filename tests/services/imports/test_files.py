@@ -333,7 +333,8 @@ def test_batches_are_smaller_after_slow_transactions(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_ENTRIES", 8)
-    ends = iter([1.0, 1.0, 0.2, 0.1, 0.1])  # seconds of each transaction
+    monkeypatch.setattr(writer, "MIN_ENTRIES", 2)
+    ends = iter([1.0, 1.0, 1.0, 0.1, 0.1])  # seconds of each transaction
     clock = (moment for end in ends for moment in (0.0, end))
     monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     flush, sizes = writer.SessionWriter.flush, []
