@@ -105,7 +105,7 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
         use(url)
         started = time.monotonic()
         summarise.wait_for_provider("openai", "gpt-5-mini")
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 2
 
 
 @pytest.mark.django_db

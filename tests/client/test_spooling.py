@@ -107,7 +107,7 @@ def test_only_the_first_write_of_an_outage_waits_briefly(
     api_key: str, tmp_path: Path, session_id: UUID
 ) -> None:
     with BadServer(hanging) as server:
-        client = Playhead(server.url, api_key, on_outage=Spool(tmp_path / "spool", patience=0.3))
+        client = Playhead(server.url, api_key, on_outage=Spool(tmp_path / "spool", patience=1))
         took = []
         for number in range(5):
             started = time.monotonic()
@@ -115,7 +115,7 @@ def test_only_the_first_write_of_an_outage_waits_briefly(
             took.append(time.monotonic() - started)
         client.close()
     assert took[0] < 10  # the server would keep it for a minute
-    assert sum(took[1:]) < 10
+    assert sum(took[1:]) < 2  # four waits would take 4
 
 
 def test_closing_keeps_the_connection_of_a_running_request(
