@@ -9,16 +9,16 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
+from historyapp.compression_workers import SLICE_SECONDS
 from historyapp.enqueue import wake
-from historyapp.runners import TURN_SECONDS
-from historyapp.services.bulk.turns import BulkTurns
+from historyapp.services.bulk.scheduler import BulkScheduler
 from historyapp.services.bulk.work import InUse, process_bulk_action
-from historyapp.work_threads import WorkThreads, stopping, work_in_turns
+from historyapp.work_threads import WorkThreads, stopping, work_in_slices
 
 ACTIONS_AT_ONCE = 4
 IN_USE_WAIT = timedelta(seconds=5)
 """This process leaves an action to another worker for this time."""
-TURNS = BulkTurns()
+SCHEDULER = BulkScheduler()
 
 
 def start_bulk_worker() -> bool:
@@ -28,19 +28,19 @@ def start_bulk_worker() -> bool:
 
 def find_waiting_bulk_actions() -> None:
     """Starts threads for bulk actions that wait, also without a message."""
-    for _ in islice(TURNS.candidates(), ACTIONS_AT_ONCE):
+    for _ in islice(SCHEDULER.candidates(), ACTIONS_AT_ONCE):
         start_bulk_worker()
 
 
 def work_on_bulk_actions() -> None:
-    """Works on bulk actions until none waits. After its turn, each waits behind the others of its project."""
-    work_in_turns(TURNS, work_for_one_turn)
+    """Works on bulk actions until none waits. After a slice, an action waits behind its project's others."""
+    work_in_slices(SCHEDULER, work_for_one_slice)
 
 
-def work_for_one_turn(action: UUID) -> bool | timedelta:
-    """Works on an action until it or its turn ends. Returns whether more is left to do, or, if another worker
-    works on it, how long to leave it to that worker."""
-    end = time.monotonic() + TURN_SECONDS
+def work_for_one_slice(action: UUID) -> bool | timedelta:
+    """Works on an action until it or the slice ends. Returns whether more is left to do, or, if another
+    worker works on it, how long to leave it to that worker."""
+    end = time.monotonic() + SLICE_SECONDS
     try:
         return not process_bulk_action(action, lambda: stopping.is_set() or time.monotonic() >= end, wake)
     except InUse:

@@ -16,14 +16,14 @@ from uuid import UUID, uuid5
 from django.utils import timezone
 
 from historyapp.models import Project, Session
+from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 from historyapp.services.names.index import catch_up as index_names
 from historyapp.services.search.index import catch_up as index_steps
 from historyapp.services.text_index import index_text
-from historyapp.services.turns import ActiveWork, Turns
-from historyapp.work_threads import WorkThreads, stopping, work_in_turns
+from historyapp.work_threads import WorkThreads, stopping, work_in_slices
 
 INDEXES_AT_ONCE = 2
-TURN_SECONDS = 5.0
+SLICE_SECONDS = 5.0
 """Seconds after which an index yields to others."""
 MAX_REQUESTS = 10_000
 """Further requests of a project are dropped, until some have ended. The next readers repeat them."""
@@ -45,7 +45,7 @@ class IndexRequest(NamedTuple):
         return uuid5(self.id, self.kind)
 
 
-class IndexTurns(Turns):
+class IndexScheduler(FairScheduler):
     """Chooses the index that a thread works on next. A project has at most one thread."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class IndexTurns(Turns):
                 self._counts[request.project] += 1
 
     def begin(self, key: UUID) -> IndexRequest:
-        """Removes a request whose turn begins. The same index can be requested again meanwhile."""
+        """Removes a request when a thread begins to work on it. The index can then be requested again."""
         with self._requests_lock:
             request = self._requests.pop(key)
             self._counts[request.project] -= 1
@@ -85,11 +85,11 @@ class IndexTurns(Turns):
         return bool(self._requests or self.projects)
 
 
-TURNS = IndexTurns()
+SCHEDULER = IndexScheduler()
 
 
 def request_index(kind: IndexKind, id: UUID) -> None:
-    """Lets a thread complete an index when its project's turn comes.
+    """Lets a thread complete an index when the scheduler chooses it.
 
     Args:
         id: of the session; for ``search``, of the project.
@@ -98,25 +98,25 @@ def request_index(kind: IndexKind, id: UUID) -> None:
     sessions = Session.objects.filter(pk=id).values_list("project_id", flat=True)
     project = (projects if kind == "search" else sessions).first()
     if project is not None:
-        TURNS.add(IndexRequest(kind, id, project, timezone.now()))
+        SCHEDULER.add(IndexRequest(kind, id, project, timezone.now()))
         INDEXERS.start()
 
 
 def find_waiting_indexes() -> None:
     """Starts threads for requests that wait, for example because a thread has ended with an error."""
-    for _ in islice(TURNS.candidates(), INDEXES_AT_ONCE):
+    for _ in islice(SCHEDULER.candidates(), INDEXES_AT_ONCE):
         INDEXERS.start()
 
 
 def work_on_indexes() -> None:
-    """Works on indexes until none waits. After its turn, each waits behind the others of its project."""
-    work_in_turns(TURNS, work_for_one_turn)
+    """Works on indexes until none waits. After a slice, an index waits behind the others of its project."""
+    work_in_slices(SCHEDULER, work_for_one_slice)
 
 
-def work_for_one_turn(key: UUID) -> bool:
-    """Works on an index until it is complete or its turn ends. Returns whether more is left to do."""
-    request = TURNS.begin(key)
-    end, has_more = time.monotonic() + TURN_SECONDS, False
+def work_for_one_slice(key: UUID) -> bool:
+    """Works on an index until it is complete or the slice ends. Returns whether more is left to do."""
+    request = SCHEDULER.begin(key)
+    end, has_more = time.monotonic() + SLICE_SECONDS, False
 
     def should_stop() -> bool:
         nonlocal has_more
@@ -125,7 +125,7 @@ def work_for_one_turn(key: UUID) -> bool:
 
     BUILDERS[request.kind](request.id, should_stop)
     if has_more:
-        TURNS.add(request._replace(requested_at=timezone.now()))
+        SCHEDULER.add(request._replace(requested_at=timezone.now()))
     return has_more
 
 

@@ -16,18 +16,18 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
-from historyapp.bulk_workers import TURNS as BULK_TURNS
+from historyapp.bulk_workers import SCHEDULER as BULK_SCHEDULER
 from historyapp.bulk_workers import start_bulk_worker
 from historyapp.celery import app
+from historyapp.compression_workers import LANES, LOCAL_RUNS, start_compression_worker
 from historyapp.duties import Duties
 from historyapp.enqueue import not_requested, wake
-from historyapp.evaluators import TURNS as EVALUATION_TURNS
+from historyapp.evaluators import SCHEDULER as EVALUATION_SCHEDULER
 from historyapp.evaluators import find_waiting_evaluations, start_evaluator
-from historyapp.indexers import TURNS as INDEX_TURNS
+from historyapp.indexers import SCHEDULER as INDEX_SCHEDULER
 from historyapp.indexers import request_index
 from historyapp.models import Webhook
 from historyapp.models.database_clock import database_now
-from historyapp.runners import LANES, LOCAL_RUNS, start_runner
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.changes import prune_changes
@@ -69,7 +69,7 @@ def compress(run: str, forwards: int = 0) -> None:
         run: the run that was requested.
         forwards: sent by earlier versions.
     """
-    start_runner(UUID(run))
+    start_compression_worker(UUID(run))
 
 
 @app.task(name="bulk_action")
@@ -259,8 +259,8 @@ def _start_chores() -> None:
 def is_busy() -> bool:
     """Whether this process is working on a run, an evaluation, a bulk action, an index, a webhook or a chore,
     or a run is waiting."""
-    working = EVALUATION_TURNS.projects or BULK_TURNS.projects or _current_webhooks or _chores
-    return bool(working) or INDEX_TURNS.is_busy or any(lane.is_busy for lane in LANES)
+    working = EVALUATION_SCHEDULER.projects or BULK_SCHEDULER.projects or _current_webhooks or _chores
+    return bool(working) or INDEX_SCHEDULER.is_busy or any(lane.is_busy for lane in LANES)
 
 
 def start_due_runs() -> None:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
 from historyapp.services.connections import ConnectionsInUse, short_connection
-from historyapp.services.turns import Turns
+from historyapp.services.fair_scheduler import FairScheduler
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -62,17 +62,17 @@ class WorkThreads:
             log.exception("A thread for %s has ended.", self._name)
 
 
-def work_in_turns(turns: Turns, work_for_one_turn: Callable[[UUID], bool | timedelta]) -> None:
+def work_in_slices(scheduler: FairScheduler, work_for_one_slice: Callable[[UUID], bool | timedelta]) -> None:
     """Works until nothing waits. After an error in a piece of work, that piece waits for the next sweep.
 
     Args:
-        work_for_one_turn: returns whether other work of the same project comes first now, or how long this
+        work_for_one_slice: returns whether other work of the same project comes first now, or how long this
             work must wait.
     """
-    while not stopping.is_set() and (id := turns.take()) is not None:
+    while not stopping.is_set() and (id := scheduler.take()) is not None:
         wait: timedelta | None = timedelta(seconds=settings.PLAYHEAD_SWEEP_SECONDS)
         try:
-            ended = work_for_one_turn(id)
+            ended = work_for_one_slice(id)
             wait = ended if isinstance(ended, timedelta) else timedelta(0) if ended else None
         finally:
-            turns.end(id, wait)
+            scheduler.end(id, wait)

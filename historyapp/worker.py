@@ -19,12 +19,12 @@ from historyapp.announcements import announce_changes
 from historyapp.bulk_workers import BULK_WORKERS, find_waiting_bulk_actions
 from historyapp.celery import app
 from historyapp.clock import run_clock
+from historyapp.compression_workers import LANES, find_waiting_runs
 from historyapp.core.settings import SessionSettings
 from historyapp.duties import Duties
 from historyapp.enqueue import not_requested
 from historyapp.evaluators import EVALUATORS
 from historyapp.indexers import INDEXERS, find_waiting_indexes, request_index
-from historyapp.runners import LANES, find_waiting_runs
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.search.index import projects_to_index

@@ -12,8 +12,8 @@ from django.db import connection, transaction
 from historyapp import bulk_workers, enqueue, tasks, worker
 from historyapp.models import BulkAction, Episode, Project, Session, StaleOutcomes
 from historyapp.services.append import append
+from historyapp.services.bulk.scheduler import BulkScheduler
 from historyapp.services.bulk.start import BulkRequest, start_bulk_action
-from historyapp.services.bulk.turns import BulkTurns
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.sessions import create_session
 from historyapp.work_threads import WorkThreads
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(bulk_workers, "TURNS", BulkTurns())
-    monkeypatch.setattr(tasks, "BULK_TURNS", bulk_workers.TURNS)
+    monkeypatch.setattr(bulk_workers, "SCHEDULER", BulkScheduler())
+    monkeypatch.setattr(tasks, "BULK_SCHEDULER", bulk_workers.SCHEDULER)
     threads = WorkThreads(
         "bulk actions", bulk_workers.ACTIONS_AT_ONCE, lambda: bulk_workers.work_on_bulk_actions()
     )
@@ -45,7 +45,7 @@ def _state(action: BulkAction) -> str:
 
 
 def _turns(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """The actions whose turns begin from now on, in order."""
+    """The actions whose time slices begin from now on, in order."""
     begun: list[UUID] = []
 
     def process(action: UUID, should_stop: Any, wake: Any) -> bool:
@@ -74,8 +74,8 @@ def test_bulk_actions_of_a_project_take_turns_and_another_project_comes_second(
 def test_bulk_actions_of_a_project_share_one_thread() -> None:
     ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
     first, _, other = _tagging(ours, "a"), _tagging(ours, "b"), _tagging(theirs, "c")
-    assert bulk_workers.TURNS.take() == first.pk
-    assert list(bulk_workers.TURNS.candidates()) == [other.pk]
+    assert bulk_workers.SCHEDULER.take() == first.pk
+    assert list(bulk_workers.SCHEDULER.candidates()) == [other.pk]
 
 
 def _redis_that_refuses_messages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,11 +127,13 @@ def test_an_action_that_another_worker_changes_is_left_to_it(monkeypatch: pytest
     try:
         assert locked.wait(30)
         bulk_workers.work_on_bulk_actions()
-        assert list(bulk_workers.TURNS.candidates()) == [], "it is left to the other worker for five seconds"
+        assert list(bulk_workers.SCHEDULER.candidates()) == [], (
+            "it is left to the other worker for five seconds"
+        )
         assert _state(action) == "running"
     finally:
         release.set()
         elsewhere.join()
-    monkeypatch.setattr(bulk_workers, "TURNS", BulkTurns())  # five seconds later
+    monkeypatch.setattr(bulk_workers, "SCHEDULER", BulkScheduler())  # five seconds later
     bulk_workers.work_on_bulk_actions()
     assert _state(action) == "finished"

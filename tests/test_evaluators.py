@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from historyapp import evaluators, tasks
 from historyapp.models import EvaluatedSession, Evaluation, Project
+from historyapp.services.evaluations.scheduler import EvaluationScheduler
 from historyapp.services.evaluations.start import EvaluationRequest, cancel_evaluation, start_evaluation
-from historyapp.services.evaluations.turns import EvaluationTurns
 from historyapp.services.evaluations.work import process_evaluation
 from historyapp.work_threads import WorkThreads
 from tests.services.evaluations.lookups import record_lookups
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(evaluators, "TURNS", EvaluationTurns())
-    monkeypatch.setattr(tasks, "EVALUATION_TURNS", evaluators.TURNS)
+    monkeypatch.setattr(evaluators, "SCHEDULER", EvaluationScheduler())
+    monkeypatch.setattr(tasks, "EVALUATION_SCHEDULER", evaluators.SCHEDULER)
     threads = WorkThreads(
         "evaluations", evaluators.EVALUATIONS_AT_ONCE, lambda: evaluators.work_on_evaluations()
     )
@@ -39,7 +39,7 @@ def _evaluation(project: Project) -> Evaluation:
 
 
 def _begun(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """The evaluations whose turns begin from now on, in order."""
+    """The evaluations whose time slices begin from now on, in order."""
     begun: list[UUID] = []
 
     def process(evaluation: UUID, should_stop: Any) -> bool:
@@ -64,12 +64,12 @@ def test_one_message_works_on_all_evaluations_and_on_another_project_second(
 
 
 def test_an_evaluation_yields_only_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluators, "TURN_SECONDS", -1)
+    monkeypatch.setattr(evaluators, "SLICE_SECONDS", -1)
     ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
     first, second = _evaluation(ours), _evaluation(theirs)
     begun = _begun(monkeypatch)
     evaluators.work_on_evaluations()
-    assert begun == [first.pk, second.pk] * 3, "a step in each turn"
+    assert begun == [first.pk, second.pk] * 3, "a step in each slice"
     begun.clear()
     alone = _evaluation(ours)
     evaluators.work_on_evaluations()
@@ -82,11 +82,11 @@ def test_an_evaluation_that_another_worker_measures_or_that_was_cancelled_is_not
     claims = EvaluatedSession.objects.filter(evaluation=measured)
     claims.update(claim=uuid4(), claimed_until=timezone.now() - timedelta(seconds=1))
     cancel_evaluation(cancelled)
-    assert list(evaluators.TURNS.candidates()) == [measured.pk, waiting.pk], "the claim has expired"
+    assert list(evaluators.SCHEDULER.candidates()) == [measured.pk, waiting.pk], "the claim has expired"
     claims.update(claim=uuid4(), claimed_until=timezone.now() + timedelta(seconds=20))
-    assert list(evaluators.TURNS.candidates()) == [waiting.pk]
+    assert list(evaluators.SCHEDULER.candidates()) == [waiting.pk]
     EvaluatedSession.objects.filter(evaluation=waiting).update(state="done")
-    assert list(evaluators.TURNS.candidates()) == [waiting.pk], "it must be ended"
+    assert list(evaluators.SCHEDULER.candidates()) == [waiting.pk], "it must be ended"
 
 
 def test_messages_keep_no_task_thread_and_start_at_most_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,4 +144,4 @@ def test_an_evaluation_that_cannot_be_stored_waits_while_others_are_worked_on(
     monkeypatch.setattr(evaluators, "process_evaluation", fail)
     with pytest.raises(OperationalError):
         evaluators.work_on_evaluations()
-    assert list(evaluators.TURNS.candidates()) == [other.pk]
+    assert list(evaluators.SCHEDULER.candidates()) == [other.pk]

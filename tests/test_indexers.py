@@ -9,7 +9,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from historyapp import indexers, tasks
-from historyapp.indexers import IndexKind, IndexRequest, IndexTurns
+from historyapp.indexers import IndexKind, IndexRequest, IndexScheduler
 from historyapp.models import NameIndex, Project, SearchStep, Session, TextBlock
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
@@ -18,13 +18,13 @@ from tests.services.drafts import act, ok
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Turn = tuple[IndexKind, UUID]
+Slice = tuple[IndexKind, UUID]
 
 
 @pytest.fixture(autouse=True)
-def _own_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(indexers, "TURNS", IndexTurns())
-    monkeypatch.setattr(tasks, "INDEX_TURNS", indexers.TURNS)
+def _own_scheduler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(indexers, "SCHEDULER", IndexScheduler())
+    monkeypatch.setattr(tasks, "INDEX_SCHEDULER", indexers.SCHEDULER)
     threads = WorkThreads("indexes", indexers.INDEXES_AT_ONCE, lambda: indexers.work_on_indexes())
     monkeypatch.setattr(indexers, "INDEXERS", threads)
     yield
@@ -42,21 +42,21 @@ def _sessions(*projects: str) -> list[Session]:
     return [create_session(by_name[name]) for name in projects]
 
 
-def _record_turns(monkeypatch: pytest.MonkeyPatch, unfinished: int = 0) -> list[Turn]:
-    """The turns that begin from now on. The first ``unfinished`` turns end before their index is complete."""
-    turns: list[Turn] = []
+def _record_slices(monkeypatch: pytest.MonkeyPatch, unfinished: int = 0) -> list[Slice]:
+    """The slices that begin from now on. The first ``unfinished`` end before their index is complete."""
+    slices: list[Slice] = []
 
     def builder(kind: IndexKind) -> Callable[[UUID, Callable[[], bool]], None]:
         def build(id: UUID, should_stop: Callable[[], bool]) -> None:
-            turns.append((kind, id))
-            if len(turns) <= unfinished:
+            slices.append((kind, id))
+            if len(slices) <= unfinished:
                 assert should_stop()
 
         return build
 
     for kind in list(indexers.BUILDERS):
         monkeypatch.setitem(indexers.BUILDERS, kind, builder(kind))
-    return turns
+    return slices
 
 
 def test_messages_complete_each_index() -> None:
@@ -77,24 +77,24 @@ def test_messages_complete_each_index() -> None:
 @pytest.mark.usefixtures("waiting_threads")
 def test_an_index_that_many_messages_request_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     (session,) = _sessions("ours")
-    turns = _record_turns(monkeypatch)
+    slices = _record_slices(monkeypatch)
     for _ in range(5):
         tasks.index_text(str(session.pk))
     assert tasks.is_busy()
     indexers.work_on_indexes()
-    assert turns == [("text", session.pk)]
+    assert slices == [("text", session.pk)]
     assert not tasks.is_busy()
 
 
 @pytest.mark.usefixtures("waiting_threads")
 def test_projects_and_then_indexes_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, other = _sessions("ours", "ours", "theirs")
-    monkeypatch.setattr(indexers, "TURN_SECONDS", -1)
-    turns = _record_turns(monkeypatch, unfinished=3)
+    monkeypatch.setattr(indexers, "SLICE_SECONDS", -1)
+    slices = _record_slices(monkeypatch, unfinished=3)
     for session in (first, second, other):
         tasks.index_text(str(session.pk))
     indexers.work_on_indexes()
-    assert turns == [("text", session.pk) for session in (first, other, second, other, first, second)]
+    assert slices == [("text", session.pk) for session in (first, other, second, other, first, second)]
 
 
 @pytest.mark.usefixtures("waiting_threads")
@@ -102,12 +102,12 @@ def test_a_project_has_one_thread() -> None:
     first, second, other = _sessions("ours", "ours", "theirs")
     for session in (first, second, other):
         tasks.index_text(str(session.pk))
-    taken = [indexers.TURNS.take() for _ in range(3)]
+    taken = [indexers.SCHEDULER.take() for _ in range(3)]
     expected = [IndexRequest("text", id, id, timezone.now()).key for id in (first.pk, other.pk)]
     assert taken == [*expected, None]
-    indexers.TURNS.begin(expected[0])
-    indexers.TURNS.end(expected[0], None)
-    assert indexers.TURNS.take() == IndexRequest("text", second.pk, second.pk, timezone.now()).key
+    indexers.SCHEDULER.begin(expected[0])
+    indexers.SCHEDULER.end(expected[0], None)
+    assert indexers.SCHEDULER.take() == IndexRequest("text", second.pk, second.pk, timezone.now()).key
 
 
 def test_messages_keep_no_task_thread_and_start_at_most_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_messages_keep_no_task_thread_and_start_at_most_two_threads(monkeypatch:
 @pytest.mark.usefixtures("waiting_threads")
 def test_an_index_that_cannot_be_built_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = _sessions("ours", "ours")
-    turns = _record_turns(monkeypatch)
+    slices = _record_slices(monkeypatch)
 
     def fail(id: UUID, should_stop: Callable[[], bool]) -> None:
         raise OperationalError("database is locked")
@@ -146,7 +146,7 @@ def test_an_index_that_cannot_be_built_delays_no_other(monkeypatch: pytest.Monke
     with pytest.raises(OperationalError):
         indexers.work_on_indexes()
     indexers.work_on_indexes()
-    assert turns == [("text", second.pk)]
+    assert slices == [("text", second.pk)]
 
 
 @pytest.mark.usefixtures("waiting_threads")
@@ -155,8 +155,8 @@ def test_requests_of_a_project_are_limited_and_deleted_sessions_are_not_taken(
 ) -> None:
     monkeypatch.setattr(indexers, "MAX_REQUESTS", 2)
     *ours, other = _sessions("ours", "ours", "ours", "theirs")
-    turns = _record_turns(monkeypatch)
+    slices = _record_slices(monkeypatch)
     for id in [uuid4(), *[session.pk for session in ours], other.pk]:
         tasks.index_text(str(id))
     indexers.work_on_indexes()
-    assert {id for _, id in turns} == {ours[0].pk, ours[1].pk, other.pk}
+    assert {id for _, id in slices} == {ours[0].pk, ours[1].pk, other.pk}

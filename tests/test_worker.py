@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError
 
-from historyapp import enqueue, runners, tasks, worker
+from historyapp import compression_workers, enqueue, tasks, worker
 from historyapp.duties import Duties
 from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
 from historyapp.services import outcomes
@@ -176,7 +176,7 @@ def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch
 def test_outcomes_wait_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     StaleOutcomes.objects.create(session=create_session(Project.objects.create(name="ours")))
     waiting = threading.Event()
-    monkeypatch.setattr(runners.LOCAL_RUNS, "waiting", waiting)
+    monkeypatch.setattr(compression_workers.LOCAL_RUNS, "waiting", waiting)
     waiting.set()
     tasks.compute_outcomes()
     assert StaleOutcomes.objects.exists()
@@ -192,7 +192,7 @@ def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> 
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
     record_messages_to_workers(monkeypatch)
-    monkeypatch.setattr(runners.LOCAL_RUNS.threads, "start", lambda: True)
+    monkeypatch.setattr(compression_workers.LOCAL_RUNS.threads, "start", lambda: True)
     run = _wanted(Project.objects.create(name="ours"))
     look = worker._look(idle_seconds=0)
     look()

@@ -28,13 +28,13 @@ from historyapp.models import (
     Summary,
 )
 from historyapp.services.compression.run import claim, release, renew
+from historyapp.services.compression.run_scheduler import RunScheduler
 from historyapp.services.compression.start import (
     compress_if_due,
     due_sessions,
     projects_with_unclaimed_runs,
     unclaimed_runs,
 )
-from historyapp.services.compression.turns import RunTurns
 from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
@@ -179,8 +179,8 @@ def test_workers_find_rows_by_session_or_run(fork: Agent, project: Project) -> N
             unclaimed_runs,
             lambda: projects_with_unclaimed_runs(calls_model=False),
             lambda: projects_with_unclaimed_runs(calls_model=True),
-            RunTurns().take,
-            RunTurns(calls_model=True).take,
+            RunScheduler().take,
+            RunScheduler(calls_model=True).take,
             due_sessions,
             lambda: compress_if_due(UUID(fork.get()["id"])),
             lambda: carry_out(run, limit=4),

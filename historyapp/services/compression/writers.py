@@ -20,12 +20,12 @@ from historyapp.child import Child
 from historyapp.core.language import load_language
 from historyapp.core.strategies.base import NOT_REPEATED, Complete, NotSummarised, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, write
-from historyapp.services.compression.writer_turns import WriterTurns
+from historyapp.services.compression.writer_scheduler import WriterScheduler
 
 MODULE = "historyapp.services.compression.writer_process"
 MAX_STARTS = 3
 """A summary fails after this many processes have ended while they were idle."""
-TURN_SECONDS = 3.0
+SLICE_SECONDS = 3.0
 """Seconds of processor time after which a summary is stopped if another project waits. It starts again in the
 second process."""
 SLOW_SECONDS = 30.0
@@ -211,13 +211,13 @@ class _RepeatableModelCalls:
 
 
 class _Lane:
-    """One process at a time, and whose turn it is to use it."""
+    """One process at a time, and the scheduler of its use."""
 
     def __init__(self, module: str, *, ends_unused: bool = False) -> None:
         self._module, self._ends_unused = module, ends_unused
         self._lock = Lock()
         self._current: _WriterProcess | None = None
-        self.turns = WriterTurns()
+        self.scheduler = WriterScheduler()
 
     def process(self) -> _WriterProcess:
         """The process. A new one if it has ended or was killed."""
@@ -244,7 +244,7 @@ class _Lane:
         """Runs in a thread. Summaries that still wait for a model start again in another process."""
         while not process.ended:
             time.sleep(1)
-            if self.turns.unused_seconds() > SLOW_SECONDS:
+            if self.scheduler.unused_seconds() > SLOW_SECONDS:
                 process.abandon()
                 return
 
@@ -299,18 +299,18 @@ class ProcessWriter:
                     raise NotSummarised("The process that writes summaries ended several times.") from None
 
     @contextmanager
-    def _turn(self, caller: Caller, lane: _Lane) -> Iterator[None]:
-        """A turn, which begins at once or when the current one has ended."""
+    def _exclusive(self, caller: Caller, lane: _Lane) -> Iterator[None]:
+        """Has a lane's process until the block ends. Waits while another summary has it."""
 
         def look(project: UUID | None) -> None:
             if caller.is_cancelled():
                 raise WriteCancelled
             is_other = project is not None and project != caller.project
-            if is_other and lane is self._lane and lane.works_longer_than(TURN_SECONDS):
+            if is_other and lane is self._lane and lane.works_longer_than(SLICE_SECONDS):
                 self._mark_slow(project)
                 lane.abandon()
 
-        with lane.turns.turn(caller.project, look):
+        with lane.scheduler.exclusive(caller.project, look):
             began = time.monotonic()
             try:
                 yield
@@ -319,7 +319,7 @@ class ProcessWriter:
             ):  # the process was killed: the next summaries of others must not start again
                 self._mark_slow(caller.project)
                 raise
-            if lane is self._slow_lane and time.monotonic() > began + TURN_SECONDS:
+            if lane is self._slow_lane and time.monotonic() > began + SLICE_SECONDS:
                 self._mark_slow(caller.project)
 
     def _mark_slow(self, project: UUID | None) -> None:
@@ -337,14 +337,14 @@ class ProcessWriter:
         number = next(self._numbers)
         if complete:
             complete.repeat_from_start()
-        with self._turn(caller, lane):
+        with self._exclusive(caller, lane):
             process = lane.process()
             inbox = process.start(kind, number, content)
             reply = _next_reply(inbox, process, caller)
         while reply.kind == "prompt":
             assert complete is not None
             completion = complete(reply.content)
-            with self._turn(caller, lane):
+            with self._exclusive(caller, lane):
                 process.send("completion", number, completion)
                 reply = _next_reply(inbox, process, caller)
         return _result(reply, complete)

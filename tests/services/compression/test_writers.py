@@ -139,7 +139,7 @@ def wait_until_it_writes(writer: ProcessWriter) -> None:
 def test_a_long_summary_does_not_delay_another_project(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(writers, "SLICE_SECONDS", 0.05)
     cancelled = Event()
     attacker = a_caller(cancelled)
     with ThreadPoolExecutor(2) as pool:
@@ -186,7 +186,7 @@ def test_a_project_that_cancels_its_summaries_ends_the_process_of_others_only_on
 def test_a_long_summary_that_makes_room_for_others_is_written_in_the_end(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(writers, "SLICE_SECONDS", 0.05)
     monkeypatch.setattr(writers, "SLOW_SECONDS", 1.0)
     with ThreadPoolExecutor(1) as pool:
         long = pool.submit(spinning.write, request(called("ok", path=BUSY)), None, a_caller())
@@ -203,7 +203,7 @@ def test_a_long_summary_that_makes_room_for_others_is_written_in_the_end(
 def test_a_summary_that_waits_for_its_model_is_not_paid_twice_when_a_long_one_makes_room(
     spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(writers, "SLICE_SECONDS", 0.05)
     calls: list[str] = []
     waits, answered, cancelled = Event(), Event(), Event()
 

@@ -1,8 +1,8 @@
 """The threads of a worker process that work on compression runs.
 
-Each takes one run after another, in the order of :mod:`historyapp.services.compression.turns`. Messages and
-the clock only start threads. So messages for many runs of one project delay neither other projects' runs nor
-other tasks.
+Each takes one run after another, in the order of :mod:`historyapp.services.compression.run_scheduler`.
+Messages and the clock only start threads. So messages for many runs of one project delay neither other
+projects' runs nor other tasks.
 
 Runs that call a provider's model mostly wait for it. They have threads of their own, so however many projects
 have such runs, they delay no run without a model.
@@ -18,19 +18,19 @@ from django.conf import settings
 
 from historyapp.llm.router import LOCAL, PROVIDERS
 from historyapp.models import CompressionRun
+from historyapp.services.compression.run_scheduler import RUNS_AT_ONCE, RunScheduler
 from historyapp.services.compression.start import projects_with_unclaimed_runs
-from historyapp.services.compression.turns import RUNS_AT_ONCE, RunTurns
 from historyapp.services.connections import limited_connections
-from historyapp.work_threads import WorkThreads, stopping, work_in_turns
+from historyapp.work_threads import WorkThreads, stopping, work_in_slices
 
-MAX_LOCAL_RUNNERS = 8
+MAX_LOCAL_THREADS = 8
 """The threads for runs without a model, with those whose runs only end their last summary."""
-MAX_MODEL_RUNNERS = min(RUNS_AT_ONCE + 2 * settings.PLAYHEAD_CONCURRENCY * len(PROVIDERS), 64)
+MAX_MODEL_THREADS = min(RUNS_AT_ONCE + 2 * settings.PLAYHEAD_CONCURRENCY * len(PROVIDERS), 64)
 """The threads for runs that call a model, with those whose runs only wait for their last calls. Such a run
 has a running call, and a process has at most twice ``PLAYHEAD_CONCURRENCY`` of these for each provider."""
-TURN_SECONDS = 20.0
+SLICE_SECONDS = 20.0
 """Seconds after which a thread yields to waiting runs. Otherwise long runs would delay all other runs."""
-SHORT_TURN_SECONDS = 2.0
+SHORT_SLICE_SECONDS = 2.0
 """The same for a project with several threads, while a run of a project without a thread waits."""
 
 
@@ -39,7 +39,7 @@ class RunLane:
 
     def __init__(self, name: str, max_threads: int, *, calls_model: bool) -> None:
         self.calls_model = calls_model
-        self.turns = RunTurns(calls_model=calls_model)
+        self.scheduler = RunScheduler(calls_model=calls_model)
         self.waiting = threading.Event()
         """Set while an active run of this lane has no worker."""
         self.threads = WorkThreads(name, max_threads, self.work)
@@ -47,25 +47,25 @@ class RunLane:
     @property
     def is_busy(self) -> bool:
         """Whether this process works on a run, or a run waits."""
-        return bool(self.turns.projects) or self.waiting.is_set()
+        return bool(self.scheduler.projects) or self.waiting.is_set()
 
     def find_waiting_runs(self) -> None:
         """Starts threads for runs that wait, also without a message. Finds out for whom others must yield."""
-        for _ in islice(self.turns.candidates(), RUNS_AT_ONCE):
+        for _ in islice(self.scheduler.candidates(), RUNS_AT_ONCE):
             self.threads.start()
         waiting = projects_with_unclaimed_runs(calls_model=self.calls_model)
-        self.turns.without_thread = waiting - set(self.turns.projects.values())
+        self.scheduler.without_thread = waiting - set(self.scheduler.projects.values())
         if waiting:
             self.waiting.set()
         else:
             self.waiting.clear()
 
     def work(self) -> None:
-        """Works on runs until none waits. Each has one turn, which ends early if it must yield to others."""
-        work_in_turns(self.turns, self.work_for_one_turn)
+        """Works on runs until none waits, each for a time slice. A slice ends early to let others work."""
+        work_in_slices(self.scheduler, self.work_for_one_slice)
 
-    def work_for_one_turn(self, run: UUID) -> bool:
-        """Works on a run until it or its turn ends. Returns False if it gives its thread to another
+    def work_for_one_slice(self, run: UUID) -> bool:
+        """Works on a run until it or the slice ends. Returns False if it gives its thread to another
         project."""
         started = time.monotonic()
         gives_thread = must_stop = False
@@ -73,30 +73,31 @@ class RunLane:
         def should_stop() -> bool:
             nonlocal gives_thread, must_stop
             seconds = time.monotonic() - started
-            gives_thread = gives_thread or (seconds >= SHORT_TURN_SECONDS and self.turns.has_too_many(run))
-            has_ended = stopping.is_set() or (self.waiting.is_set() and seconds >= TURN_SECONDS)
-            # A turn that must end never continues: another thread may already have its place.
+            is_short = seconds < SHORT_SLICE_SECONDS
+            gives_thread = gives_thread or (not is_short and self.scheduler.has_too_many(run))
+            has_ended = stopping.is_set() or (self.waiting.is_set() and seconds >= SLICE_SECONDS)
+            # A slice that must end never continues: another thread may already work instead.
             must_stop = must_stop or gives_thread or has_ended
             if must_stop:
-                self.turns.mark_ending(run)
+                self.scheduler.mark_ending(run)
             return must_stop
 
         # Imported here: only workers load the model SDKs.
         from historyapp.services.compression.run import process_run
         from historyapp.services.compression.writers import WRITER
 
-        owner = ("runs", self.turns.projects.get(run))
+        owner = ("runs", self.scheduler.projects.get(run))
         with limited_connections(owner) if self.calls_model else nullcontext():
             process_run(run, should_stop, WRITER)
         return not gives_thread
 
 
-LOCAL_RUNS = RunLane("compression runs", MAX_LOCAL_RUNNERS, calls_model=False)
-MODEL_RUNS = RunLane("compression runs with a model", MAX_MODEL_RUNNERS, calls_model=True)
+LOCAL_RUNS = RunLane("compression runs", MAX_LOCAL_THREADS, calls_model=False)
+MODEL_RUNS = RunLane("compression runs with a model", MAX_MODEL_THREADS, calls_model=True)
 LANES = (LOCAL_RUNS, MODEL_RUNS)
 
 
-def start_runner(run: UUID) -> bool:
+def start_compression_worker(run: UUID) -> bool:
     """Lets one more thread work on runs like this one. Returns False if all threads do so already."""
     model = CompressionRun.objects.filter(pk=run).values_list("model", flat=True).first()
     if model is None:

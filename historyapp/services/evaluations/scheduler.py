@@ -1,4 +1,4 @@
-"""The turns of evaluations."""
+"""Chooses the evaluation that a thread works on next."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,11 +6,11 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q
 
 from historyapp.models import EvaluatedSession, Evaluation
-from historyapp.services.turns import ActiveWork, Turns
+from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 
 
-class EvaluationTurns(Turns):
-    """Chooses the evaluation that a thread works on next."""
+class EvaluationScheduler(FairScheduler):
+    """Divides the threads for evaluations among projects."""
 
     def active(self) -> list[ActiveWork]:
         evaluations = Evaluation.objects.active().order_by("id")

@@ -1,5 +1,8 @@
-"""Chooses what a free thread works on next. Projects take turns, so that the amount of work of one project
-does not delay the others."""
+"""Chooses what a free thread works on next. Threads switch between projects, so that a project with much work
+does not delay the others.
+
+A thread works on a piece of work for a time slice, and then on the next one.
+"""
 
 import threading
 import time
@@ -27,8 +30,8 @@ class ActiveWork(NamedTuple):
     created_at: datetime
 
 
-class Turns(ABC):
-    """The turns that the threads of this process take. Each process shares its own threads fairly."""
+class FairScheduler(ABC):
+    """Divides the threads of this process among projects. Each process does so for itself."""
 
     shared_threads: int | None = None
     """With this many threads at work, only projects without a thread get one. None: no limit."""
@@ -43,8 +46,8 @@ class Turns(ABC):
         """The projects whose work waits and that have no thread of this process, at the last look."""
         self._lock = threading.Lock()
         self._numbers = count(1)
-        self._last_turns: dict[UUID, int] = {}
-        """The number of each project's last turn."""
+        self._last_slices: dict[UUID, int] = {}
+        """The number of each project's last time slice."""
         self._put_back: dict[UUID, datetime] = {}
         """When work was put back behind the other work of its project."""
         self._held_until: dict[UUID, float] = {}
@@ -67,7 +70,7 @@ class Turns(ABC):
                     del noted[ended]
             for item in self._in_order(active):
                 self.projects[item.id] = item.project
-                self._last_turns[item.project] = next(self._numbers)
+                self._last_slices[item.project] = next(self._numbers)
                 self.without_thread -= {item.project}
                 return item.id
         return None
@@ -104,7 +107,7 @@ class Turns(ABC):
         return (item.id for item in self._in_order(self.active()))
 
     def _in_order(self, active: Sequence[ActiveWork]) -> Iterator[ActiveWork]:
-        """The project with the fewest threads comes first, then the one whose last turn is the longest ago.
+        """The project with the fewest threads comes first, then the one whose last slice is the longest ago.
         The work of a project is in the order of its requests.
         """
         now = timezone.now()
@@ -118,7 +121,7 @@ class Turns(ABC):
         if self.shared_threads is not None and len(threads) >= self.shared_threads:
             is_full = len(threads) - len(self.ending) >= self.shared_threads
             waiting = {} if is_full else {id: items for id, items in waiting.items() if id not in threads}
-        for project in sorted(waiting, key=lambda id: (threads.count(id), self._last_turns.get(id, 0))):
+        for project in sorted(waiting, key=lambda id: (threads.count(id), self._last_slices.get(id, 0))):
             items = [item for _, item in sorted(waiting[project])]
             for start in range(0, len(items), BATCH_SIZE):
                 yield from self.with_work(items[start : start + BATCH_SIZE], database_now())

@@ -9,12 +9,11 @@ from django.utils import timezone
 
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
-from historyapp.services.compression import start
-from historyapp.services.compression import turns as turns_module
+from historyapp.services.compression import run_scheduler, start
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, plan
+from historyapp.services.compression.run_scheduler import RunScheduler
 from historyapp.services.compression.start import due_sessions, start_run
-from historyapp.services.compression.turns import RunTurns
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
@@ -40,124 +39,124 @@ def queue() -> Queue:
     return queue
 
 
-def _end(turns: RunTurns, run: UUID | None) -> None:
+def _end(scheduler: RunScheduler, run: UUID | None) -> None:
     assert run is not None
     CompressionRun.objects.filter(pk=run).update(state="succeeded")
-    turns.end(run)
+    scheduler.end(run)
 
 
 def test_a_choice_reads_a_limited_number_of_runs_of_each_project(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns_module, "MAX_READ", 2)
+    monkeypatch.setattr(run_scheduler, "MAX_READ", 2)
     ours, theirs = queue("ours", 3), queue("theirs", 1)
-    turns = RunTurns()
-    assert [run.id for run in turns.active()] == [*ours[:2], *theirs]
-    _end(turns, turns.take())
-    assert [run.id for run in turns.active()] == [*ours[1:], *theirs]
+    scheduler = RunScheduler()
+    assert [run.id for run in scheduler.active()] == [*ours[:2], *theirs]
+    _end(scheduler, scheduler.take())
+    assert [run.id for run in scheduler.active()] == [*ours[1:], *theirs]
 
 
 def test_a_run_of_another_project_is_next_however_many_runs_the_first_has(queue: Queue) -> None:
     ours = queue("ours", 60)
-    turns = RunTurns()
-    threads = [turns.take() for _ in range(4)]
+    scheduler = RunScheduler()
+    threads = [scheduler.take() for _ in range(4)]
     assert threads == ours[:4], "a project alone uses all threads, in the order of its requests"
     theirs = queue("theirs", 2)
-    _end(turns, threads[0])
-    assert turns.take() == theirs[0]
-    _end(turns, threads[1])
-    assert turns.take() == theirs[1], "two threads each"
-    _end(turns, threads[2])
-    assert turns.take() == ours[4]
+    _end(scheduler, threads[0])
+    assert scheduler.take() == theirs[0]
+    _end(scheduler, threads[1])
+    assert scheduler.take() == theirs[1], "two threads each"
+    _end(scheduler, threads[2])
+    assert scheduler.take() == ours[4]
 
 
 def test_a_project_without_a_thread_gets_the_place_of_a_run_that_waits_for_its_last_calls(
     queue: Queue,
 ) -> None:
     ours = queue("ours", 6)
-    turns = RunTurns()
-    threads = [turns.take() for _ in range(4)]
+    scheduler = RunScheduler()
+    threads = [scheduler.take() for _ in range(4)]
     theirs, third = queue("theirs", 2), queue("third", 1)
-    assert turns.take() is None, "all four work"
-    turns.without_thread = frozenset(CompressionRun.objects.values_list("project_id", flat=True))
-    assert all(turns.has_too_many(run) for run in ours[:4])
-    turns.mark_ending(ours[0])
-    assert turns.take() == theirs[0]
-    assert turns.take() is None, "three of ours and one of theirs work"
+    assert scheduler.take() is None, "all four work"
+    scheduler.without_thread = frozenset(CompressionRun.objects.values_list("project_id", flat=True))
+    assert all(scheduler.has_too_many(run) for run in ours[:4])
+    scheduler.mark_ending(ours[0])
+    assert scheduler.take() == theirs[0]
+    assert scheduler.take() is None, "three of ours and one of theirs work"
     for run in ours[1:3]:
-        turns.mark_ending(run)
-    assert not turns.has_too_many(ours[3]), "each project keeps one thread"
-    assert turns.take() == third[0]
-    assert turns.take() is None, "only projects without a thread get more than four"
+        scheduler.mark_ending(run)
+    assert not scheduler.has_too_many(ours[3]), "each project keeps one thread"
+    assert scheduler.take() == third[0]
+    assert scheduler.take() is None, "only projects without a thread get more than four"
     for started in threads[:3]:
-        _end(turns, started)
-    assert turns.take() == ours[4], "the project whose last turn is the longest ago"
+        _end(scheduler, started)
+    assert scheduler.take() == ours[4], "the project whose last slice is the longest ago"
 
 
 def test_projects_with_equally_many_threads_take_turns(queue: Queue) -> None:
     runs = {name: queue(name, 3) for name in ("a", "b", "c")}
     project_of = {run: name for name, ids in runs.items() for run in ids}
-    turns = RunTurns()
+    scheduler = RunScheduler()
     taken = []
     for _ in range(9):
-        run = turns.take()
+        run = scheduler.take()
         assert run is not None
         taken.append(run)
-        _end(turns, run)
+        _end(scheduler, run)
     assert [project_of[run] for run in taken] == ["a", "b", "c"] * 3
     assert [run for run in taken if project_of[run] == "a"] == runs["a"]
-    assert turns.take() is None
+    assert scheduler.take() is None
 
 
 def test_a_run_that_has_yielded_is_behind_the_other_runs_of_its_project(queue: Queue) -> None:
     long, short, last = queue("ours", 3)
-    turns = RunTurns()
-    assert turns.take() == long
-    turns.end(long)
-    assert list(turns.candidates()) == [short, last, long]
+    scheduler = RunScheduler()
+    assert scheduler.take() == long
+    scheduler.end(long)
+    assert list(scheduler.candidates()) == [short, last, long]
     (later,) = queue("ours", 1)
-    assert list(turns.candidates()) == [short, last, long, later]
+    assert list(scheduler.candidates()) == [short, last, long, later]
 
 
 def test_a_run_that_must_wait_is_not_taken_and_delays_no_other(queue: Queue) -> None:
     failing, other = queue("ours", 2)
-    turns = RunTurns()
-    assert turns.take() == failing
-    turns.end(failing, wait=timedelta(minutes=1))
-    assert turns.take() == other
-    assert turns.take() is None
+    scheduler = RunScheduler()
+    assert scheduler.take() == failing
+    scheduler.end(failing, wait=timedelta(minutes=1))
+    assert scheduler.take() == other
+    assert scheduler.take() is None
 
 
 def test_a_clock_that_was_set_back_holds_no_run(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = queue("ours", 2)
-    turns, now = RunTurns(), timezone.now
+    scheduler, now = RunScheduler(), timezone.now
     with monkeypatch.context() as ahead:
         ahead.setattr(timezone, "now", lambda: now() + timedelta(hours=1))
-        assert turns.take() == first
-        turns.end(first)
-    assert set(turns.candidates()) == {first, second}
-    assert turns.take() == second
-    assert turns.take() == first
+        assert scheduler.take() == first
+        scheduler.end(first)
+    assert set(scheduler.candidates()) == {first, second}
+    assert scheduler.take() == second
+    assert scheduler.take() == first
 
 
 def test_a_second_worker_takes_a_run_only_while_items_are_left(queue: Queue) -> None:
     (run,) = queue("ours", 1)
     plan(run)
     assert len(claim(run, uuid4(), 2)) == 2
-    assert list(RunTurns().candidates()) == [run]
+    assert list(RunScheduler().candidates()) == [run]
     assert len(claim(run, uuid4(), 2)) == 1
-    assert list(RunTurns().candidates()) == []
+    assert list(RunScheduler().candidates()) == []
 
 
 def test_runs_are_found_behind_many_that_other_workers_have(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.services.turns.BATCH_SIZE", 2)
+    monkeypatch.setattr("historyapp.services.fair_scheduler.BATCH_SIZE", 2)
     *claimed, waiting = queue("ours", 6)
     for run in claimed:
         plan(run)
         claim(run, uuid4(), 10)
-    assert RunTurns().take() == waiting
+    assert RunScheduler().take() == waiting
 
 
 def _due(name: str, sessions: int) -> set[UUID]:

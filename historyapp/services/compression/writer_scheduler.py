@@ -1,4 +1,4 @@
-"""Whose turn it is in a process that writes summaries. It writes one at a time."""
+"""Chooses whose summary a process writes next. It writes one at a time."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,32 +8,32 @@ from threading import Condition
 from uuid import UUID
 
 LOOK_SECONDS = 0.1
-"""How often a thread that waits looks at the turn that it waits for."""
+"""How often a waiting thread checks the project that has the process."""
 MAX_PROJECTS = 1000
-"""The projects whose last turns are remembered."""
+"""The projects whose last use of the process is remembered."""
 
 
-class WriterTurns:
-    """Gives turns to threads, one at a time. Next is the project whose last turn is the longest ago."""
+class WriterScheduler:
+    """Gives the process to one thread at a time. Next is the project whose last use is the longest ago."""
 
     def __init__(self) -> None:
         self._changed = Condition()
         self._numbers = count(1)
         self._waiting: dict[int, UUID] = {}
         """The projects of the threads that wait, by the threads' numbers."""
-        self._last_turns: dict[UUID, int] = {}
-        """The number of each project's last turn, in ascending order."""
+        self._last_uses: dict[UUID, int] = {}
+        """The number of each project's last use, in ascending order."""
         self._project: UUID | None = None
-        """The project whose turn it is."""
+        """The project that has the process."""
         self._last_end = time.monotonic()
 
     @contextmanager
-    def turn(self, project: UUID, look: Callable[[UUID | None], None]) -> Iterator[None]:
-        """Waits for a turn, which ends with the block.
+    def exclusive(self, project: UUID, look: Callable[[UUID | None], None]) -> Iterator[None]:
+        """Waits for the process, and has it until the block ends.
 
         Args:
-            look: called every tenth of a second while the thread waits, with the project whose turn it is.
-                That turn does not end meanwhile. If it raises an error, the thread gets no turn.
+            look: called every tenth of a second while the thread waits, with the project that has the
+                process and keeps it meanwhile. If ``look`` raises an error, the thread stops waiting.
         """
         self._take(project, look)
         try:
@@ -44,7 +44,7 @@ class WriterTurns:
                 self._changed.notify_all()
 
     def unused_seconds(self) -> float:
-        """Seconds since the last turn; 0 if there is one or a thread waits for one."""
+        """Seconds since the last use; 0 while a thread has the process or waits for it."""
         with self._changed:
             is_used = self._project is not None or self._waiting
             return 0 if is_used else time.monotonic() - self._last_end
@@ -63,10 +63,10 @@ class WriterTurns:
             finally:
                 del self._waiting[number]
             self._project = project
-            self._last_turns.pop(project, None)
-            self._last_turns[project] = next(self._numbers)
-            if len(self._last_turns) > MAX_PROJECTS:
-                del self._last_turns[next(iter(self._last_turns))]
+            self._last_uses.pop(project, None)
+            self._last_uses[project] = next(self._numbers)
+            if len(self._last_uses) > MAX_PROJECTS:
+                del self._last_uses[next(iter(self._last_uses))]
 
     def _next(self) -> int:
-        return min(self._waiting, key=lambda number: (self._last_turns.get(self._waiting[number], 0), number))
+        return min(self._waiting, key=lambda number: (self._last_uses.get(self._waiting[number], 0), number))

@@ -1,14 +1,14 @@
-"""The turns of bulk actions."""
+"""Chooses the bulk action that a thread works on next."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from historyapp.models import BulkAction
-from historyapp.services.turns import ActiveWork, Turns
+from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 
 
-class BulkTurns(Turns):
-    """Chooses the bulk action that a thread works on next. A project has at most one thread."""
+class BulkScheduler(FairScheduler):
+    """Divides the threads for bulk actions among projects. A project has at most one thread."""
 
     def active(self) -> list[ActiveWork]:
         actions = BulkAction.objects.active().order_by("pk")

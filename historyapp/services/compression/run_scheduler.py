@@ -1,4 +1,4 @@
-"""The turns of compression runs."""
+"""Chooses the compression run that a thread works on next."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from django.db.models.functions import RowNumber
 
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.start import active_runs
-from historyapp.services.turns import ActiveWork, Turns
+from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 
 RUNS_AT_ONCE = 4
 """The threads of a process that start summaries: so many for runs that call a model, and for the others."""
@@ -16,8 +16,8 @@ MAX_READ = 500
 """The maximum number of runs of a project that are read at once. The others follow when these have ended."""
 
 
-class RunTurns(Turns):
-    """Chooses the compression run that a thread works on next.
+class RunScheduler(FairScheduler):
+    """Divides the threads for compression runs among projects.
 
     A run that must yield first waits for its running model calls, up to two minutes. Meanwhile, a project
     without a thread gets another one.
