@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from inspect import unwrap
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import condition, require_safe
@@ -38,6 +38,8 @@ from historyapp.wire.problems import (
     UnsupportedMediaType,
 )
 
+View = TypeVar("View", bound=Callable[..., Any])
+
 _FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked, DatabaseUnreachable)
 _EVERY_ROUTE = (
     *_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, TooManyRequests, ServerUnavailable,
@@ -60,6 +62,15 @@ _IF_NONE_MATCH: dict[str, Any] = {
     "description": "The ETag of an earlier response. If it is still current, the response is 304.",
     "schema": {"type": "string"},
 }
+
+
+_WITHOUT_ETAG = set[Callable[..., Any]]()
+
+
+def without_etag(view: View) -> View:
+    """Declares that the responses of a route that reads a session have no ETag."""
+    _WITHOUT_ETAG.add(view)
+    return view
 
 
 class Document(OpenAPISchema):
@@ -145,10 +156,10 @@ def problem_types(operation: Operation) -> list[ProblemType]:
 
 def _has_etag(operation: Operation) -> bool:
     """Whether the response has an ETag. Every read of a session has one, except exports, which are streamed,
-    and share links, which are not part of the history.
+    and routes that declare :func:`without_etag`.
     """
     is_read = "GET" in operation.methods and operation.response_models[200] is not NOT_SET
-    return is_read and "{session_id}" in operation.path and not operation.path.endswith("/shares")
+    return is_read and "{session_id}" in operation.path and unwrap(operation.view_func) not in _WITHOUT_ETAG
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

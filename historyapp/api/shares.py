@@ -13,6 +13,7 @@ from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import Cursor, Limit, cut_page, decode_cursor
 from historyapp.api.fields import UUID_SCHEMA, Moment, Position, RequestBody, SessionId, id_of
 from historyapp.api.idempotency import handles_own_key, once_per_key
+from historyapp.api.openapi import without_etag
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Conflict, Invalid, NotFound
@@ -71,6 +72,7 @@ def post_share(request: ApiRequest, session_id: SessionId, share: ShareIn = _DEF
 
 
 @router.get("/sessions/{session_id}/shares", response=SharePage, summary="List share links")
+@without_etag  # share links are not part of the history
 def list_shares(request: ApiRequest, session_id: SessionId, filter: Query[ShareFilter]) -> HttpResponse:
     """Share links, newest first. Includes expired and revoked links."""
     shares = ShareLink.objects.filter(session=find_session(request, session_id)).order_by("-pk")
