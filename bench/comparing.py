@@ -70,7 +70,7 @@ def measure(lengths: list[int]) -> None:
 
 
 def _other_run(session: Any) -> Any:
-    """A session with this many steps, of which every tenth makes a different call."""
+    """A session with this many steps. Every tenth makes a different tool call."""
     from bench.fill import step
     from historyapp.services.append import append
     from historyapp.services.sessions import create_session

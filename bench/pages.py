@@ -37,11 +37,11 @@ TIMES = """() => {
 }"""
 NOTE_PAINTS = """() => {
     window.painted = [];
-    let asked = null;
-    const ask = (event) => (asked = event.timeStamp);
-    for (const name of ["keydown", "submit"]) document.addEventListener(name, ask, true);
+    let sent = null;
+    const send = (event) => (sent = event.timeStamp);
+    for (const name of ["keydown", "submit"]) document.addEventListener(name, send, true);
     const channel = new MessageChannel();
-    channel.port1.onmessage = () => window.painted.push(performance.now() - asked);
+    channel.port1.onmessage = () => window.painted.push(performance.now() - sent);
     new MutationObserver(() => requestAnimationFrame(() => channel.port2.postMessage(null)))
         .observe(document.getElementById("step"), { childList: true });
 }"""

@@ -166,7 +166,7 @@ class OverviewPage:
         figures = self.figures
         waited = self.location.address_of(figures.waits[0][1]) if figures.waits else "#context-size"
         parts = (
-            ("model", "share-model", figures.model_time, "#dearest"),
+            ("model", "share-model", figures.model_time, "#most-expensive"),
             ("tools", "share-tools", figures.tool_time, "#slowest"),
             ("waiting for a person", "share-person", figures.waiting_time, waited),
         )
@@ -178,9 +178,9 @@ class OverviewPage:
         usage = self.overview.tokens.usage
         parts = (
             ("read from cache", "share-cached", usage.cache_read, "#context-size"),
-            ("written to cache", "share-written", usage.cache_write, "#dearest"),
-            ("uncached input", "share-uncached", usage.uncached, "#dearest"),
-            ("output", "share-output", usage.output, "#dearest"),
+            ("written to cache", "share-written", usage.cache_write, "#most-expensive"),
+            ("uncached input", "share-uncached", usage.uncached, "#most-expensive"),
+            ("output", "share-output", usage.output, "#most-expensive"),
         )
         return shares(parts)
 

@@ -44,7 +44,7 @@ RESTART_SECONDS = 5
 
 
 SWEEP_RETRY_SECONDS = 5
-"""Seconds after a sweep of which a part failed."""
+"""Seconds until the next sweep, after a part of one failed."""
 FOLLOW_SECONDS = 0.5
 """Seconds of processor time for one update of projects' figures, each second."""
 

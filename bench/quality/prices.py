@@ -18,7 +18,7 @@ class Paid(NamedTuple):
 
 
 def paid(tokens: int, repeated: int) -> Paid:
-    """The price of ``tokens``, of which the first ``repeated`` also began the previous request."""
+    """The price of ``tokens``. The first ``repeated`` of them also began the previous request."""
     openai = input_cost(_price(OPENAI), tokens, repeated)
     return Paid(openai.cached, openai.micros, input_cost(_price(ANTHROPIC), tokens, repeated).micros)
 

@@ -27,7 +27,7 @@ def draw_bar(
     Args:
         sizes: kind, label and tokens of each part.
         width: the tokens that the whole bar represents.
-        total: the tokens of which the parts are shares; 0: no shares.
+        total: the tokens of the whole, for the shares of the parts; 0: no shares.
         scale: the factor by which all parts are narrower than their tokens.
     """
     parts: list[BarPart] = []

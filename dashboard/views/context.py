@@ -39,7 +39,7 @@ UNLIMITED = 200_000
 
 
 class Mode(NamedTuple):
-    """What the panel shows, and of which moment."""
+    """What the panel shows, and the moment that it shows."""
 
     title: str
     moment: str

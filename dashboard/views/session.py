@@ -188,7 +188,7 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
 def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The changes of a session's page since ``revision``; 204 if there are none.
 
-    The page has the playhead at ``step`` and shows ``steps`` steps, of which the newest may have changed. The
+    The page has the playhead at ``step`` and shows ``steps`` steps. The newest of them may have changed. The
     reader has seen ``seen`` of them. Without htmx: the page with the playhead at the newest step.
     """
     session = find_session(request, session_id)

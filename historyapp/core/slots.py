@@ -1,4 +1,4 @@
-"""A limited number of slots for heavy work, of which one owner gets only some."""
+"""A limited number of slots for heavy work. One owner gets only some of them."""
 
 import threading
 from collections import Counter

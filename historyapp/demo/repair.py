@@ -112,7 +112,7 @@ def look_around(agent: ScriptedAgent) -> None:
 def repair_amounts(agent: ScriptedAgent) -> None:
     """Steps 6 to 8, the last of them stopped by the user, and a summary of the first five."""
     agent.act(
-        "parse_amount hands the comma to Decimal, which refuses it. Take separators out first.",
+        "parse_amount passes the comma to Decimal, which refuses it. Take separators out first.",
         "edit_file",
         path="tally/money.py",
         old_string=PARSE[0],

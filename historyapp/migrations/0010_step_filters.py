@@ -27,13 +27,13 @@ def fill(apps, schema_editor):
             rows = read.fetchall()
             if not rows:
                 return
-            told = [
+            named = [
                 (_tool(json.loads(names)), session, anchor)
                 for session, anchor, names in rows
                 if names != "[]"
             ]
             write.executemany(
-                "UPDATE historyapp_episode SET tool = %s WHERE session_id = %s AND anchor = %s", told
+                "UPDATE historyapp_episode SET tool = %s WHERE session_id = %s AND anchor = %s", named
             )
             key = rows[-1][:2]
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 def use_the_local_summariser(apps: Any, schema_editor: Any) -> None:
-    """Automatic runs that an earlier version started with a provider's model go on without it."""
+    """Automatic runs that an earlier version started with a provider's model continue without it."""
     runs = apps.get_model("historyapp", "CompressionRun").objects
     automatic = runs.filter(automatic=True, state__in=("queued", "running"))
     automatic.exclude(model__in=("", "local")).update(model="local")

@@ -72,7 +72,7 @@ class StepSample(NamedTuple):
 
     @classmethod
     def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":
-        """A sample of which only the totals are known."""
+        """A sample whose totals are known, but nothing else."""
         return cls(session, 0, number, "success", [], 0, tokens, errors)
 
 

@@ -369,7 +369,7 @@ class StepSearch:
         return steps[:size]
 
     def _indexed_conditions(self) -> list[Q]:
-        """Conditions, one of which a candidate must meet. Each has an index in the order of the search."""
+        """Conditions. A candidate must meet one of them. Each has an index in the order of the search."""
         if self.step_filter.status in INDEXED_STATUSES:
             return [Q(status=self.step_filter.status)]
         if self.step_filter.status == LIKELY_FAILED:

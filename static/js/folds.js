@@ -10,7 +10,7 @@ if (root && list) {
   // Either all turns are folded except some, or no turns are folded except some.
   let { all = false, others = [] } = JSON.parse(kept(KEY, undefined, "sessionStorage")) ?? {};
 
-  const skipped = new Set(); // turns of which rows were left out while they were folded
+  const skipped = new Set(); // turns whose rows were left out while they were folded
 
   const isFolded = (turn) => all !== others.includes(turn);
   const rowsOf = (turn) => [...list.querySelectorAll(`:scope > [data-turn="${turn}"]:not(.turn)`)];

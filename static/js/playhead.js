@@ -32,15 +32,15 @@ if (panel) {
 
   let next = null; // the step to load once the current request has ended
   let moving = null;
-  let asked = null; // the step that the reader asked for and that is not in view yet
+  let requested = null; // the step that the reader requested and that is not in view yet
 
   /** The step from which the reader moves: each of several quick keys counts. */
-  const wanted = () => asked ?? number("at");
+  const wanted = () => requested ?? number("at");
 
   /** Brings a step into view. While a step loads, only the last request is kept. */
   function go(step, { remember = true } = {}) {
     next = { step: within(step), remember };
-    asked = null;
+    requested = null;
     moving ??= loadNext().finally(() => (moving = null));
     return moving;
   }
@@ -51,7 +51,7 @@ if (panel) {
       const before = number("at");
       next = null;
       await loadInto(panel, stepUrl(step));
-      if (!next) asked = null;
+      if (!next) requested = null;
       if (number("at") !== step) {
         stop();
         showPosition(number("at"));
@@ -183,7 +183,7 @@ if (panel) {
     stop();
     if (!step) return null;
     const done = go(step);
-    asked = within(step);
+    requested = within(step);
     return done;
   }
 

@@ -238,8 +238,8 @@ if (panel) {
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "context") return;
-    const asked = new URL(event.detail.pathInfo.finalRequestPath, location.href).searchParams.get("step");
-    context = { step: Number(asked), since: performance.now() };
+    const shown = new URL(event.detail.pathInfo.finalRequestPath, location.href).searchParams.get("step");
+    context = { step: Number(shown), since: performance.now() };
     showContextWaits();
   });
 

@@ -12,14 +12,14 @@ if (frame && panel) {
   const at = () => Number(panel.querySelector("[data-at]").dataset.at);
   const map = () => frame.querySelector("[data-map]");
 
-  let asked = null; // the query of the timeline that is on its way
+  let requested = null; // the query of the timeline that is on its way
 
   /** The query of a choice, with those that were made before it and are not drawn yet. */
   function withEarlierChoices(query) {
-    if (!asked) return query;
+    if (!requested) return query;
     const drawn = new URLSearchParams(frame.querySelector("[data-timeline]").dataset.view);
     const chosen = new URLSearchParams(query);
-    const all = new URLSearchParams(asked);
+    const all = new URLSearchParams(requested);
     for (const name of ["axis", "height", "colour", "zoom"]) {
       if (chosen.get(name) === drawn.get(name)) continue;
       if (chosen.has(name)) all.set(name, chosen.get(name));
@@ -30,10 +30,10 @@ if (frame && panel) {
 
   /** Draws the timeline as a query says. The address of the page and the other links of it follow. */
   async function draw(query) {
-    asked = query;
+    requested = query;
     const focused = document.activeElement?.dataset?.mapEdge;
     await loadInto(frame, `${root.dataset.page}/timeline${query}`);
-    if (asked === query) asked = null;
+    if (requested === query) requested = null;
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
     const address = query.replace(/\bstep=\d+/, `step=${at()}`); // the playhead may have moved meanwhile

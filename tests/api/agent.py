@@ -21,7 +21,7 @@ MAY_BE_LEFT_OUT = {
     *("tool_calls", "tool_call_id", "tool_name", "is_error"),
     *("outputs", "reason", "error", "feedback"),
 }
-"""Fields of messages and results, of which each role and status has its own."""
+"""Fields of messages and results. Each role and each status has its own."""
 
 
 @dataclass(frozen=True)

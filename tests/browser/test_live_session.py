@@ -1,4 +1,4 @@
-"""The page of a session that an agent is recording: it grows by itself, and a playhead at its end follows."""
+"""The page of a session that an agent is recording shows new rows, and a playhead at its end follows them."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -230,7 +230,7 @@ def expect_to_reach_a_new_end(page: Page, session: Session) -> None:
     append(session.project, session.pk, step_at(3, 3.1, 3.2))
     expect(page.locator("[data-total]")).to_have_text("3")
     expect_playing(page)
-    with page.expect_request("**/news?**"):  # the page may also send one by itself, before the event
+    with page.expect_request("**/news?**"):  # the page may also send one before the event
         page.route("**/news?**", lambda route: None)  # never answered
         page.evaluate(
             "document.dispatchEvent(new CustomEvent('playhead:change', {detail: {kind: 'entries'}}))"

@@ -156,7 +156,7 @@ def test_compressing_works_by_forms(plain: Page, server: str, monkeypatch: pytes
     plain.get_by_role("button", name="Compress steps 1–3").click()
     expect(plain.get_by_text("selecting steps…")).to_be_visible()
     carry_out(session.compression_runs.get().pk)
-    expect(plain.locator(".run-state")).to_contain_text("3 of 3")  # reloads by itself
+    expect(plain.locator(".run-state")).to_contain_text("3 of 3")  # reloads automatically
     plain.locator("#items").get_by_role("link", name="3", exact=True).click()
     expect(plain.get_by_text("did step 3")).to_be_visible()
     plain.locator(".switch label", has_text="Original").click()

@@ -94,8 +94,8 @@ def filled(function: Callable[..., Any]) -> ApiCall[Any]:
     """The call when every argument is given."""
     parameters = dict(inspect.signature(function).parameters)
     unpacked = next((p for p in parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
-    wished = get_args(parameters.pop(unpacked.name).annotation)[0].__annotations__ if unpacked else ()
-    return call_of(function(**{name: FILLED.get(name, "x") for name in [*parameters, *wished]}))
+    options = get_args(parameters.pop(unpacked.name).annotation)[0].__annotations__ if unpacked else ()
+    return call_of(function(**{name: FILLED.get(name, "x") for name in [*parameters, *options]}))
 
 
 def described(function: Callable[..., Any]) -> Operation:

@@ -68,7 +68,7 @@ def test_changes_of_an_older_database_read_the_same_before_and_after(older: Call
     call_command("migrate", "historyapp", BEFORE, verbosity=0)
     last = written[-1]["id"] + 1
     assert rows(then)[:-1] == written
-    assert rows(then)[-1]["id"] == last, "numbers go on, because readers hold cursors"
+    assert rows(then)[-1]["id"] == last, "numbers continue, because readers hold cursors"
     assert rows(then)[-1]["at"] == TIMES[0]
 
 

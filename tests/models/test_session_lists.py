@@ -16,7 +16,7 @@ EVERY_ORDER = [sign + name for name in ORDERS for sign in ("", "-")]
 
 @pytest.fixture
 def many(db: None) -> Project:
-    """A project with 23 sessions, of which several have the same figures."""
+    """A project with 23 sessions. Several have the same figures."""
     project = Project.objects.create(name="many")
     Session.objects.bulk_create(
         Session(

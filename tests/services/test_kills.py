@@ -36,7 +36,7 @@ def test_a_kill_of_the_web_process_or_its_parent_loses_nothing(
 
 @pytest.mark.thorough
 def test_kills_of_every_part_lose_nothing(tmp_path: Path) -> None:
-    """With PostgreSQL and Redis, each of which is killed at least once."""
+    """With PostgreSQL and Redis. Each is killed at least once."""
     with tempfile.TemporaryDirectory(prefix="playhead-kills-") as folder, redis_server() as redis:
         url = start_postgres(Path(folder) / "data")
         try:

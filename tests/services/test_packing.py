@@ -12,7 +12,7 @@ from historyapp.services.append import append
 from tests.services.drafts import ask
 
 pytestmark = pytest.mark.skipif(
-    "config.getoption('database') != 'sqlite'", reason="PostgreSQL compresses by itself"
+    "config.getoption('database') != 'sqlite'", reason="PostgreSQL compresses long values automatically"
 )
 
 

@@ -35,7 +35,7 @@ def imported(project: Project, name: str, *lines: dict[str, Any]) -> None:
 
 
 def main(**result: Any) -> tuple[str, list[dict[str, Any]]]:
-    """A run of which the second step starts a sub-agent."""
+    """A run whose second step starts a sub-agent."""
     task = tool_call("t2", "Task", description="Look around", prompt="find it")
     lines = [
         user(1, None, "go"),

@@ -64,7 +64,7 @@ def project(db: None) -> Project:
 
 @pytest.fixture
 def session_id(project: Project) -> UUID:
-    """A session of three steps, of which the second failed."""
+    """A session of three steps. The second failed."""
     session = create_session(project, names={"title": TITLE, "agent": "fixer"}, tags=["parser"])
     steps = [act("ls"), ok(outputs="shop.py"), act("test", command="go test ./..."), failed(), act(), ok()]
     append(project, session.pk, [ask("Please fix it."), *steps])

@@ -14,7 +14,7 @@ class InputCost(NamedTuple):
 
 
 def input_cost(price: Price, tokens: int, repeated: int) -> InputCost:
-    """The cost of ``tokens``, of which the first ``repeated`` also began the previous request.
+    """The cost of ``tokens``. The first ``repeated`` of them also began the previous request.
 
     Where writing to the cache has a price (Anthropic), a request is written completely or not at all,
     whichever is cheaper. Elsewhere (OpenAI) the cache serves multiples of 128 tokens, and writing to it is

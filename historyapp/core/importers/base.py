@@ -27,7 +27,7 @@ class SessionStart:
     partial_copy: str | None = None
     """Source id of another transcript with a part of this session. This session replaces it."""
     whole_copy: str | None = None
-    """Source id of another transcript with the whole session, of which this one is a part."""
+    """Source id of the transcript with the whole session, if this one is only a part of it."""
     forked_from: tuple[str, int] | None = None
     """Source id of the parent, which starts earlier in the same file, and the last shared position."""
     settings: Mapping[str, Any] = field(default_factory=dict)

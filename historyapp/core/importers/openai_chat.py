@@ -53,7 +53,7 @@ class _OpenAIChat:
 
 
 def _is_chat(messages: Any) -> bool:
-    """Whether a value is a list of chat messages, at least half of which are valid."""
+    """Whether a value is a list of chat messages. At least half of them must be valid."""
     if not isinstance(messages, list):
         return False
     valid_messages = 0

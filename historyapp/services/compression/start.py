@@ -298,7 +298,7 @@ def _projects_of(due: QuerySet[Session]) -> Iterator[UUID]:
 
 
 def unclaimed_runs() -> list[UUID]:
-    """The active runs of which no worker has claimed an item, at most ``MAX_UNCLAIMED_RUNS``."""
+    """The active runs without an item that a worker has claimed, at most ``MAX_UNCLAIMED_RUNS``."""
     unclaimed = _unclaimed(CompressionRun.objects.active())
     return list(unclaimed.order_by("id").values_list("pk", flat=True)[:MAX_UNCLAIMED_RUNS])
 

@@ -58,7 +58,7 @@ class ImportJob:
         self.writers: dict[str, SessionWriter] = {}
         """By source id, for the sessions that have an entry."""
         self.ignored: set[str] = set()
-        """Sessions of which this file has a partial copy, and an imported transcript the complete one."""
+        """Sessions whose complete transcript was imported, while this file has only a part."""
         self.new: set[str] = set()
         self._tails = Tails()
 

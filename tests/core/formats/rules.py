@@ -85,7 +85,7 @@ def check_anthropic(messages: list[dict[str, Any]], system: list[dict[str, Any]]
 
 
 PAIRED = ("openai_chat", "openai_responses", "anthropic_messages")
-"""The formats of which :func:`pairs_of` knows where calls and results stand."""
+"""The formats whose calls and results :func:`pairs_of` finds."""
 
 
 def pairs_of(name: str, request: dict[str, Any]) -> list[tuple[str, str]]:

@@ -152,10 +152,10 @@ def test_calls_of_one_message_with_one_id_are_both_answered(name: str) -> None:
 @CHATTING
 def test_a_repeated_call_keeps_its_own_result(name: str) -> None:
     """Results stand in the order of their calls, by which providers without ids pair them."""
-    bodies = [ASKS, calling("a", "b"), answer("a", "told 1"), answer("b", "told 2")]
-    bodies += [calling("b", "a"), answer("a", "told 3"), answer("b", "told 4")]
+    bodies = [ASKS, calling("a", "b"), answer("a", "output 1"), answer("b", "output 2")]
+    bodies += [calling("b", "a"), answer("a", "output 3"), answer("b", "output 4")]
     text = render_bytes(rendered(name, *bodies)).decode()
-    assert re.findall(r"told (\d)", text) == ["1", "2", "4", "3"]
+    assert re.findall(r"output (\d)", text) == ["1", "2", "4", "3"]
 
 
 @EVERY
@@ -226,10 +226,10 @@ def test_parallel_results_are_one_message_for_anthropic_and_one_each_for_openai(
 
 
 def test_a_leading_system_message_is_anthropics_system_field_and_a_later_one_is_a_user_message() -> None:
-    later_instruction = ModelInput(channel="system", content="told")
+    later_instruction = ModelInput(channel="system", content="output")
     request = rendered("anthropic_messages", later_instruction, ASKS, later_instruction, system="first")
-    assert [block["text"] for block in request["system"]] == ["first", "told"]
-    assert [block["text"] for block in request["messages"][0]["content"]] == ["go", "told"]
+    assert [block["text"] for block in request["system"]] == ["first", "output"]
+    assert [block["text"] for block in request["messages"][0]["content"]] == ["go", "output"]
 
 
 def test_images_are_converted_or_named() -> None:

@@ -65,7 +65,7 @@ def test_an_interruption_by_a_person_is_a_finding() -> None:
     assert [(notice.kind, notice.steps) for notice in notices] == [("interrupted_steps", (1, 2))]
     once = Run().ask().call(command="git add .").stopped().figures
     ending = ending_of(once, is_live=False)
-    assert [notice.kind for notice in choose_notices(once, ending)] == ["interrupted"], "said once"
+    assert [notice.kind for notice in choose_notices(once, ending)] == ["interrupted"], "reported once"
 
 
 def test_a_run_without_trouble_has_no_finding() -> None:

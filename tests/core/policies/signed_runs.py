@@ -47,7 +47,7 @@ class Made:
 
 
 class MadePast(MemoryPast):
-    """A session of which the requests of some outputs were recorded."""
+    """A session in which the requests of some outputs were recorded."""
 
     def __init__(self, run: "Run") -> None:
         super().__init__(run.live, [s for s in run.summaries if run.has(s)])
@@ -91,12 +91,12 @@ class Run:
         return {summary.first_position, summary.last_position} <= ends
 
     def rewind(self, back: int) -> None:
-        """Positions go on, as after a rewind."""
+        """Positions continue, as after a rewind."""
         self.live = self.live[: max(0, len(self.live) - back)]
         self.head += 1
 
     def fork(self, back: int) -> None:
-        """Positions go on from the fork."""
+        """Positions continue from the fork."""
         self.live = self.live[: max(0, len(self.live) - back)]
         self.head = self.live[-1].position if self.live else 0
         self.made = {at: made for at, made in self.made.items() if at <= self.head}

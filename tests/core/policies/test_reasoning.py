@@ -36,7 +36,7 @@ def kept_steps(run: Run, format: str, request: bytes) -> set[int]:
 
 
 def without_tools(request: bytes) -> bytes:
-    """A request of which only the rest is compared: an agent's own tools are not in the log."""
+    """A request without its tools, because an agent's own tools are not in the log."""
     fields = json.loads(request)
     return compact_json({name: fields[name] for name in fields if name != "tools"}).encode()
 

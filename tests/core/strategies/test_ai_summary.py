@@ -11,7 +11,7 @@ from historyapp.core.strategies.base import Material, SummaryDraft
 from tests.core.strategies.scripted import Model, called, resources, steps
 
 ANSWER = {
-    "summary": "It mended the parser.",
+    "summary": "It fixed the parser.",
     "goal": "All tests pass",
     "decisions": ["Keep the old name"],
     "identifiers": ["src/a_b.py", "load_all", "src/a_b.py"],
@@ -41,7 +41,7 @@ def write(answer: Any, inputs: tuple[str, ...] = (), **fields: Any) -> tuple[Sum
 def test_the_text_has_the_summary_and_its_points() -> None:
     written, _ = write(ANSWER)
     assert written.key_points == POINTS
-    assert written.text == "It mended the parser.\n" + "\n".join(f"- {point}" for point in POINTS)
+    assert written.text == "It fixed the parser.\n" + "\n".join(f"- {point}" for point in POINTS)
 
 
 def test_one_request_asks_for_every_field_of_all_steps() -> None:
@@ -63,7 +63,7 @@ def test_only_the_summary_is_required() -> None:
 def test_the_users_words_come_first_for_any_response() -> None:
     written, _ = write(ANSWER, ('Use "tabs".', "Now\nplease"))
     assert written.text.startswith(
-        'The user said: "Use "tabs"."\nThe user said: ```\nNow\nplease\n```\nIt mended the parser.'
+        'The user said: "Use "tabs"."\nThe user said: ```\nNow\nplease\n```\nIt fixed the parser.'
     )
 
 
@@ -71,7 +71,7 @@ def test_points_without_room_are_left_out_and_counted() -> None:
     answer = {**ANSWER, "decisions": [f"Plain words number {n} of many" for n in range(60)]}
     written, _ = write(answer, max_length=400)
     assert len(written.text) <= 400
-    assert "It mended the parser." in written.text
+    assert "It fixed the parser." in written.text
     assert "less useful lines left out" in written.text
 
 
