@@ -17,7 +17,10 @@ def end_with_parent(parent: int) -> None:
     """
 
     def watch() -> None:
-        end_of_parent = _open_process(parent)
+        try:
+            end_of_parent = os.pidfd_open(parent)  # becomes readable when the parent ends
+        except (AttributeError, OSError):  # macOS has none
+            end_of_parent = None
         while os.getppid() == parent:
             if end_of_parent is None:
                 time.sleep(0.2)
@@ -27,14 +30,6 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _open_process(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None if the system has none (macOS)."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
 
 
 def handle_signals_at_once() -> None:

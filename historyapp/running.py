@@ -91,6 +91,7 @@ def _write(folder: Path, address: str) -> tuple[Path, int]:
 
 
 def _is_locked(path: Path) -> bool:
+    """Whether another process holds the lock of a file."""
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

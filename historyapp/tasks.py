@@ -91,18 +91,15 @@ def send_webhook(webhook: str) -> None:
 
 
 def _submit_webhooks(ids: Collection[UUID]) -> None:
+    """Lets threads send the due deliveries of webhooks. A webhook is skipped if a thread sends them already
+    or is about to."""
     projects = Webhook.objects.filter(pk__in=ids).values_list("pk", "project_id") if ids else []
     for id, project in projects:
-        _submit_webhook(id, project)
-
-
-def _submit_webhook(id: UUID, project: UUID) -> None:
-    """Lets a thread send a webhook's due deliveries, unless one does so already or is about to."""
-    with _lock:
-        if id in _submitted_webhooks:
-            return
-        _submitted_webhooks.add(id)
-    SENDERS.submit(_send_webhook, id, project)
+        with _lock:
+            is_submitted = id in _submitted_webhooks
+            _submitted_webhooks.add(id)
+        if not is_submitted:
+            SENDERS.submit(_send_webhook, id, project)
 
 
 def _send_webhook(id: UUID, project: UUID) -> None:

@@ -40,7 +40,12 @@ class GroupingLink(NamedTuple):
 def grouped(sessions: SessionQuerySet, filters: SessionFilters, order: Order) -> GroupedList:
     """The groups of these sessions, which the filters name."""
     groups = session_groups(sessions, filters.group, order)
-    rows = [_row(group, filters) for group in groups[:MAX_GROUPS]]
+    rows = []
+    for group in groups[:MAX_GROUPS]:
+        label = visible(group.value) or _MISSING[filters.group]
+        is_open = group.value == filters.opened
+        url = list_url(filters.but(opened=None if is_open else group.value))
+        rows.append(GroupRow(group, label, url, is_open))
     shown = sessions.none() if filters.opened is None else sessions.filter(**{filters.group: filters.opened})
     return GroupedList(rows, len(groups) > MAX_GROUPS, shown)
 
@@ -51,10 +56,3 @@ def grouping_links(filters: SessionFilters) -> list[GroupingLink]:
         GroupingLink(_TITLES[name], list_url(filters.but(group=name, opened=None)), filters.group == name)
         for name in ("", *GROUPINGS)
     ]
-
-
-def _row(group: SessionGroup, filters: SessionFilters) -> GroupRow:
-    label = visible(group.value) or _MISSING[filters.group]
-    is_open = group.value == filters.opened
-    url = list_url(filters.but(opened=None if is_open else group.value))
-    return GroupRow(group, label, url, is_open)

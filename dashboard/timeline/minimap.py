@@ -115,6 +115,7 @@ def draw_map(
 
 
 def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
+    """Paths of columns. Their height grows with the share of failed steps."""
     for share in shares:
         failed = share.errors + share.likely
         if failed:

@@ -26,6 +26,7 @@ class AsyncSender:
         self._task: asyncio.Task[None] | None = None
 
     async def put(self, write: Write) -> None:
+        """As :meth:`historyapp.client.spool_sender.Sender.put`."""
         try:
             await asyncio.to_thread(self.spool.put, write)
         except NotSpooled:

@@ -119,21 +119,17 @@ def chunking_note(name: str) -> str:
 
 def _loaded(name: str) -> _Loaded:
     fault = "is not installed"
+    # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
+    names = [name for name in (name[: MAX_NAME + 1], SAME_MODELS.get(name, "")) if _MODEL.fullmatch(name)]
     with _loading:
-        if package := _package_of(name):
+        package = next((name for name in names if len(name) <= MAX_NAME and _is_package(name)), "")
+        if package:
             loaded = _load_package(package)
             if isinstance(loaded, SpacyLanguage):
                 return _Loaded(loaded)
             fault = loaded
         language, code = _load_rules(name[:2].lower())
     return _Loaded(language, f"The spaCy model {name[:100]!r} {fault}.", code)
-
-
-def _package_of(name: str) -> str:
-    """The installed package of a model, or an empty text."""
-    # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
-    names = [name for name in (name[: MAX_NAME + 1], SAME_MODELS.get(name, "")) if _MODEL.fullmatch(name)]
-    return next((name for name in names if len(name) <= MAX_NAME and _is_package(name)), "")
 
 
 @lru_cache(100)
@@ -161,7 +157,7 @@ def _load_package(package: str) -> SpacyLanguage | str:
 def _load_rules(code: str) -> tuple[SpacyLanguage, str]:
     """A pipeline with the rules of a language, or of English if spaCy does not know it, and the language.
 
-    Cached by language and not by the name of a model, of which sessions can have any number.
+    Cached by language and not by the name of a model, because sessions can name any number of models.
     """
     import spacy
 

@@ -83,16 +83,13 @@ def unmap_code() -> None:
         return
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    for start, end in _code():
-        advise(start, end - start, _DONTNEED)
-
-
-def _code() -> Iterator[tuple[int, int]]:
     try:
         with _MAPPINGS.open(errors="replace", newline="\n") as lines:
-            yield from list(unchanged_code(lines))
+            code = list(unchanged_code(lines))
     except OSError:  # some systems hide this file
         return
+    for start, end in code:
+        advise(start, end - start, _DONTNEED)
 
 
 def unchanged_code(lines: Iterable[str]) -> Iterator[tuple[int, int]]:

@@ -216,7 +216,13 @@ class _Count:
             self._unseen -= self._expected_files
             self._expected_files = 0
         elif not self._records_files:
-            tokens = round(ATTACHED_TOKENS * RESULT_FACTOR) * _attached_files(row)
+            is_claude_code = mapping(row.metadata.get("source")).get("format") == "claude_code"
+            names = _named_files(row) if is_claude_code else ()
+            # Claude Code probably attaches files whose names are clearly paths.
+            paths = [name for name in names if "/" in name or name.endswith(".md")]
+            tokens = round(ATTACHED_TOKENS * RESULT_FACTOR) * sum(
+                "." in path.rpartition("/")[2] for path in paths
+            )
             self._unseen += tokens
             self._expected_files += tokens
 
@@ -238,7 +244,10 @@ class _Count:
         gap = reported.input - sum(self.parts().values())
         reason = self._reason(gap, reported.input, bool(hosted))
         is_known = reason in _ALWAYS or (reason == "attached" and self._expected_files > 0)
-        self._note(reported, bool(hosted))
+        self._last_input, self._last_output = reported.input, reported.output
+        self._reported_model, self._had_hosted = self._model, bool(hosted)
+        self._names_files = self._is_resumed = False
+        self._expected_files = 0
         if self._unseen is None:
             self._unseen, self.anchor, self._last_gap = gap, output.position, 0
             return
@@ -254,13 +263,6 @@ class _Count:
             if reason != "unknown":
                 self.anchor = output.position
         self._last_gap = gap
-
-    def _note(self, reported: Usage, has_hosted: bool) -> None:
-        """Keeps what the next comparison needs of a report."""
-        self._last_input, self._last_output = reported.input, reported.output
-        self._reported_model, self._had_hosted = self._model, has_hosted
-        self._names_files = self._is_resumed = False
-        self._expected_files = 0
 
     def _clear(self, position: int) -> None:
         """Removes the results that Claude Code cleared just before a request, by its rule."""
@@ -349,14 +351,6 @@ def _named_files(row: LogRow) -> set[str]:
 def _names_files(row: LogRow) -> bool:
     """Whether an input may name files that Claude Code attaches."""
     return any("/" in name or "." in name for name in _named_files(row))
-
-
-def _attached_files(row: LogRow) -> int:
-    """How many files an input names that Claude Code probably attaches: names that are clearly paths."""
-    if mapping(row.metadata.get("source")).get("format") != "claude_code":
-        return 0
-    names = _named_files(row)
-    return sum("." in name.rpartition("/")[2] and ("/" in name or name.endswith(".md")) for name in names)
 
 
 def _reported(output: LogRow) -> Usage | None:

@@ -81,13 +81,14 @@ def fixed_values(word: LastWord) -> Iterator[Suggestion] | None:
     values = _VALUES.get(word.facet)
     if values is None:
         return None
-    return map(_explained, suggested(word, values)) if word.facet == "has" else suggested(word, values)
-
-
-def _explained(suggestion: Suggestion) -> Suggestion:
-    """A value of ``has``, with its meaning."""
-    value = suggestion.text.rpartition(":")[2]
-    return suggestion._replace(detail=_HAS_MEANINGS.get(value, f"a call of the kind {value}"))
+    suggestions = suggested(word, values)
+    if word.facet != "has":
+        return suggestions
+    kinds = ((suggestion, suggestion.text.rpartition(":")[2]) for suggestion in suggestions)
+    return (
+        suggestion._replace(detail=_HAS_MEANINGS.get(kind, f"a call of the kind {kind}"))
+        for suggestion, kind in kinds
+    )
 
 
 def suggested(word: LastWord, values: Iterable[str], detail: str = "") -> Iterator[Suggestion]:

@@ -17,7 +17,11 @@ def fitting_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
     """
     if not is_longer(metadata, MAX_METADATA):
         return dict(metadata), {}
-    sizes = {name: _size({name: value}) for name, value in metadata.items()}
+    fields = {name: {name: value} for name, value in metadata.items()}
+    sizes = {
+        name: MAX_METADATA + 1 if is_longer(field, MAX_METADATA) else len(dump_json(field))
+        for name, field in fields.items()
+    }
     size = 2 + sum(size - 1 for size in sizes.values()) - 1  # braces and commas
     left_out: dict[str, int] = {}
     for name in sorted(sizes, key=lambda name: -sizes[name]):
@@ -26,7 +30,3 @@ def fitting_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
         size -= sizes[name] - 1  # without its braces, with a comma
         left_out[name] = sizes[name]
     return {name: value for name, value in metadata.items() if name not in left_out}, left_out
-
-
-def _size(field: Mapping[str, Any]) -> int:
-    return MAX_METADATA + 1 if is_longer(field, MAX_METADATA) else len(dump_json(field))

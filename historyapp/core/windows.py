@@ -113,16 +113,12 @@ class _Forgotten:
         self._ids |= {str(id) for id in listing(condensed.get("forgotten"))}
         first, last = condensed.get("first"), condensed.get("last")
         if isinstance(first, int) and isinstance(last, int) and first <= last:
-            self._add_range(first, last)
+            start, end = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+            if start < end:  # it overlaps other ranges
+                first, last = min(first, self._firsts[start]), max(last, self._lasts[end - 1])
+            self._firsts[start:end], self._lasts[start:end] = [first], [last]
         if self.condensed_by is None and (self._ids or self._firsts):
             self.condensed_by = row.position
-
-    def _add_range(self, first: int, last: int) -> None:
-        """Adds a range, joined with those that it overlaps."""
-        start, end = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
-        if start < end:
-            first, last = min(first, self._firsts[start]), max(last, self._lasts[end - 1])
-        self._firsts[start:end], self._lasts[start:end] = [first], [last]
 
     def _is_in_range(self, number: int) -> bool:
         place = bisect_right(self._firsts, number)

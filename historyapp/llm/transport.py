@@ -150,6 +150,8 @@ class Connection:
     @contextmanager
     def _failures(self) -> Iterator[None]:
         """Converts errors of the SDK and of the network to ours. The originals may contain the key."""
+        import httpx2
+
         try:
             yield
         except ModelCallError:
@@ -160,7 +162,8 @@ class Connection:
             failure = self._translate(error)
             if failure is None:
                 raise
-            failure.never_sent = _never_connected(error)
+            unconnected = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+            failure.never_sent = isinstance(error, unconnected) or isinstance(error.__cause__, unconnected)
             raise failure from None
 
     def _translate(self, error: Exception) -> ModelCallError | None:
@@ -192,11 +195,3 @@ class Connection:
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self._response_broken("sent an invalid HTTP response", retryable=True)
         return None
-
-
-def _never_connected(error: Exception) -> bool:
-    """Whether the request failed before a connection was open."""
-    import httpx2
-
-    unconnected = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-    return isinstance(error, unconnected) or isinstance(error.__cause__, unconnected)

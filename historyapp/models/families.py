@@ -70,6 +70,7 @@ def family_parts(ids: Collection[UUID], as_of: int | None = None) -> list[Family
 
 
 def _with_ancestors(rows: dict[UUID, _Row]) -> dict[UUID, _Row]:
+    """The rows with those of their ancestors. One query for each generation."""
     known, generation = dict(rows), list(rows.values())
     while missing := {row.parent for row in generation if row.parent and row.parent not in known}:
         read = _read("pk", missing)

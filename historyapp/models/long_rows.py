@@ -64,7 +64,9 @@ def long_rows(
                 is_full = bool(rows) and rows[-1][-1] >= AT_ONCE
                 portion = [row[:-1] for row in rows]
             else:
-                cursor.execute(_from(statement, order, start), values)
+                # Without the first ``start`` rows.
+                rest = f"SELECT * FROM ({statement}) AS found ORDER BY {order} LIMIT -1 OFFSET {start}"  # noqa: S608 ours
+                cursor.execute(rest if start else statement, values)
                 if keep_open:
                     yield from cursor
                     return
@@ -82,13 +84,6 @@ def _first(cursor: Iterable[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], bo
         if size >= AT_ONCE:
             return rows, True
     return rows, False
-
-
-def _from(statement: str, order: str, start: int) -> str:
-    """The query without its first ``start`` rows, for SQLite."""
-    if not start:
-        return statement
-    return f"SELECT * FROM ({statement}) AS found ORDER BY {order} LIMIT -1 OFFSET {start}"  # noqa: S608 ours
 
 
 def _portion(statement: str, order: str, columns: Sequence[str], start: int) -> str:

@@ -49,6 +49,7 @@ def passages_of(hits: Sequence[SearchHit]) -> dict[int, list[Passage]]:
 
 
 def _read_spans(hit: SearchHit) -> Iterator[Span]:
+    """The first :data:`NEAR` entries of the row, and the first after its anchor."""
     row = hit.row
     end = min(row.last, row.first + NEAR - 1)
     yield Span(str(row.owner), row.first, end)

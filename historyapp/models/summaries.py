@@ -190,9 +190,6 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     def without_texts(self) -> Self:
         return self.defer("text", "key_points")
 
-    def by_end(self) -> Self:
-        return self.order_by("last_position", "level", "id")
-
     def read(self, ids: Iterable[UUID]) -> Iterator["Summary"]:
         """The summaries with these ids, in this order, a few at a time. Those that were deleted are left
         out."""
@@ -208,7 +205,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
                 yield from (found.pop(id) for id in part if id in found)
 
     def _by_ends(self, session: Session, lineage: Lineage, positions: tuple[int, int]) -> Self:
-        return self.ending_in(session, lineage, *positions).by_end()
+        return self.ending_in(session, lineage, *positions).order_by("last_position", "level", "id")
 
     def newest_first(
         self, lineage: Lineage, before: int, session: Session | None = None

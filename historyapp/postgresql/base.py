@@ -15,6 +15,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """The owner of the place that the connection takes."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Takes a place for the connection, and gives it back if the connection fails."""
         self._place = take_place()
         try:
             return super().get_new_connection(conn_params)

@@ -40,7 +40,7 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     exporter = exporter_named(format)
     history = History(session, as_of)
     with writing():
-        _audit(session, format, actor)
+        add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
     name = _file_name(session, exporter)
     if exporter.live_only:
         sized = ((row.core(), row.size) for row in live_rows(history.lineage))
@@ -70,7 +70,7 @@ def export_together(sessions: Sequence[Session], format: str, *, actor: str = ""
         raise NotFound("The session has been deleted.")
     with writing():
         for session in sessions:
-            _audit(session, format, actor)
+            add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
     return Export(_file_name(oldest, exporter), exporter.media_type, _write_parts(exporter, parts))
 
 
@@ -80,10 +80,6 @@ def exporter_named(format: str) -> Exporter:
     if exporter is None:
         raise Invalid(f"There is no export format {format[:100]!r}. Use one of: {', '.join(EXPORTERS)}.")
     return exporter
-
-
-def _audit(session: Session, format: str, actor: str) -> None:
-    add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
 
 
 def _file_name(session: Session, exporter: Exporter) -> str:

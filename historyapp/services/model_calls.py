@@ -25,7 +25,7 @@ from historyapp.models import Session, Snapshot
 from historyapp.models.large_reads import end_large_read
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
 from historyapp.services.connections import release_connection
-from historyapp.services.contexts import BuiltContext, RequestedContext, model_of
+from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context
@@ -146,7 +146,10 @@ class ModelCall:
 
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
-        tokens = _reserved_tokens(self._served.built) + count_tokens(dump_json(dict(request.options)))
+        built, spec = self._served.built, self._served.built.spec
+        # Keys without ``spend`` report usage too. Usage that is too low must not lower what is reserved.
+        factor = max(1.0, meter_for(spec.format, spec.model).factor / spec.factor)
+        tokens = ceil(built.tokens * factor) + count_tokens(dump_json(dict(request.options)))
         tokens += extra_image_tokens(request)
         unpriced, uncounted = unpriced_part(request), uncounted_part(request)
         limit = request.max_output_tokens
@@ -217,12 +220,3 @@ def _prefixed_model(session: Session, request: ModelCallRequest) -> str:
             f"There is no provider {provider[:100]!r}. Use one of {', '.join(names)}.", providers=names
         )
     return f"{provider}:{model}"
-
-
-def _reserved_tokens(built: BuiltContext) -> int:
-    """The context's tokens, at least at the factor of a model without known usage.
-
-    Keys without ``spend`` report usage too. Usage that is too low must not lower what is reserved.
-    """
-    spec = built.spec
-    return ceil(built.tokens * max(1.0, meter_for(spec.format, spec.model).factor / spec.factor))

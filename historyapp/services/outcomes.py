@@ -112,7 +112,9 @@ def compute_next_outcomes(session_id: UUID) -> bool:
             return False
         if found.after != stale.after:
             return True  # another worker has written these outcomes, or they are computed again
-        _write_outcomes(session, computed.changed)
+        for anchor, step in computed.changed.items():
+            columns = {name: getattr(step, name) for name in OUTCOME_COLUMNS}
+            Episode.objects.filter(session=session, anchor=anchor).update(**columns)
         if computed.last < session.head:
             StaleOutcomes.objects.filter(session=session_id).update(after=computed.last)
             return True
@@ -167,12 +169,6 @@ def _own_entries(session: Session, after: int) -> Iterator[OwnRow]:
         if row.position > after + 1 and (tokens > MAX_TOKENS or size > AT_ONCE):
             return
         yield row
-
-
-def _write_outcomes(session: Session, changed: dict[int, Step]) -> None:
-    for anchor, step in changed.items():
-        columns = {name: getattr(step, name) for name in OUTCOME_COLUMNS}
-        Episode.objects.filter(session=session, anchor=anchor).update(**columns)
 
 
 def _finish(session: Session, tail: Tail) -> None:

@@ -82,18 +82,13 @@ class Payer:
         if key is not None and not ApiKey.objects.usable(timezone.now()).filter(pk=key.pk).exists():
             problem = "has expired" if key.revoked_at is None else "has been revoked"
             raise SpendForbidden(f"The API key {key.prefix}… {problem}. Repeat the request with another key.")
-        if self.person and not _is_owner(self.person, self.project_id):
+        owns = Q(is_superuser=True) | Q(membership__project=project, membership__is_owner=True)
+        people = User.objects.filter(owns, username=self.person, is_active=True)
+        if self.person and not people.exists():
             raise SpendForbidden(
                 f"{self.person} requested this and no longer owns the project. An owner can repeat it."
             )
         Spender(key).check("This request")
-
-
-def _is_owner(person: str, project: UUID) -> bool:
-    """Whether this person may spend the project's money now."""
-    people = User.objects.filter(username=person, is_active=True)
-    owns = Q(is_superuser=True) | Q(membership__project=project, membership__is_owner=True)
-    return people.filter(owns).exists()
 
 
 def allows_model(project: Project, model: str) -> bool:

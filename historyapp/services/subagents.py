@@ -59,16 +59,11 @@ def link_subagents(sessions: Iterable[UUID]) -> None:
         write_in_parts(found, LINKED_AT_ONCE, partial(_store_positions, parent))
         # If most were found, a worker links the next ones. Otherwise it could search for the same ones again.
         if len(children) > MAX_UNLINKED and len(found) >= MAX_UNLINKED / 2:
-            _request_link(parent)
-
-
-def _request_link(parent: UUID) -> None:
-    """Lets a worker link more sub-agents of a session, see :mod:`historyapp.services.outcomes`."""
-    with writing():
-        head = Session.objects.filter(pk=parent).values_list("head", flat=True).first()
-        if head is not None:
-            row = StaleOutcomes(session_id=parent, after=head)  # its outcomes need not be computed
-            StaleOutcomes.objects.bulk_create([row], ignore_conflicts=True)
+            with writing():
+                head = Session.objects.filter(pk=parent).values_list("head", flat=True).first()
+                if head is not None:
+                    row = StaleOutcomes(session_id=parent, after=head)  # its outcomes need not be computed
+                    StaleOutcomes.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
@@ -99,14 +94,11 @@ def _traits(ids: Sequence[UUID]) -> dict[UUID, SubagentTraits]:
     for child in children:
         first_of_child = sorted(inputs[child.pk])[:_FIRST_INPUTS]
         tasks = {task for _, task in first_of_child if task is not None}
-        traits[child.pk] = SubagentTraits(_ids(child, sources.get(child.pk, "")), tasks)
+        file_id = sources.get(child.pk, "").rpartition("/")[2].removeprefix("agent-")
+        ids_of_child = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"), file_id)
+        named = [id for id in ids_of_child if isinstance(id, str) and id]
+        traits[child.pk] = SubagentTraits(named, tasks)
     return traits
-
-
-def _ids(child: Session, source: str) -> list[str]:
-    named = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"))
-    file_id = source.rpartition("/")[2].removeprefix("agent-")
-    return [id for id in (*named, file_id) if isinstance(id, str) and id]
 
 
 def _starting_calls(parent: UUID, agents: AgentIds) -> Iterator[SubagentCall]:

@@ -96,12 +96,13 @@ def _pairs_around(pairs: list[JsonObject], divergence: JsonObject) -> list[JsonO
     first_different = next((index for index, pair in enumerate(pairs) if pair["change"] != "same"), 0)
     nearby = slice(max(0, first_different - PAIRS_BEFORE), first_different + PAIRS_SHOWN)
     shown = pairs[nearby]
-    return [*shown, *(pair for pair in pairs if pair not in shown and _is_at(pair, divergence))]
-
-
-def _is_at(pair: JsonObject, place: JsonObject) -> bool:
-    """Whether the pair has a step of ``place``. These can be two pairs: one with a step of A, one of B."""
-    return any(pair[side] is not None and pair[side]["number"] == place[side] for side in ("a", "b"))
+    # The runs can diverge in two pairs: one with a step of A, one with a step of B.
+    diverging = [
+        pair
+        for pair in pairs
+        if any(pair[side] is not None and pair[side]["number"] == divergence[side] for side in ("a", "b"))
+    ]
+    return [*shown, *(pair for pair in diverging if pair not in shown)]
 
 
 def _totals_cells(name: str, side: JsonObject) -> list[str]:

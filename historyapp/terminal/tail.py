@@ -65,6 +65,7 @@ class Printer(NamedTuple):
             self.output.line((prefix, "dim"), "  ", title, f" {text}".rstrip())
 
     def event(self, event: JsonObject) -> None:
+        """Prints an event of the feed that is not an entry."""
         if self.as_json:
             self.output.json(event, lines=True)
             return

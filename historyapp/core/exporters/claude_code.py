@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from historyapp.core.conversation import ConversationPart, InputMessage
+from historyapp.core.conversation import InputMessage
 from historyapp.core.dates import utc_text
 from historyapp.core.entries import COMPACTION, Entry, MemoryNotebook, SystemInstruction, text_of
 from historyapp.core.episodes import conversation_parts
@@ -53,8 +53,10 @@ class _ClaudeCodeExporter:
             entry = entries.take(part.position)
             written = ANTHROPIC_MESSAGES.write(part)
             call_ids = [ids.of(part.position, id) for id in written.calls]
-            is_summary = isinstance(part, InputMessage) and part.channel == COMPACTION
-            if written.items and (is_summary or _is_clear(part)):
+            input = part if isinstance(part, InputMessage) else None
+            is_summary = input is not None and input.channel == COMPACTION
+            is_clear = input is not None and input.channel == "command" and CLEARED in text_of(input.content)
+            if written.items and (is_summary or is_clear):
                 yield lines.boundary(entry)
             for item in ANTHROPIC_MESSAGES.identified(written, call_ids):
                 if lines.is_first and item["role"] == "assistant":
@@ -156,10 +158,6 @@ class _Lines:
         }
         self._newest = uuid
         return dump_json(line) + "\n"
-
-
-def _is_clear(part: ConversationPart) -> bool:
-    return isinstance(part, InputMessage) and part.channel == "command" and CLEARED in text_of(part.content)
 
 
 CLAUDE_CODE = _ClaudeCodeExporter()

@@ -74,7 +74,8 @@ class _Inputs:
         self._size += _INPUT_SIZE
         kept = []
         for part in item["parts"]:
-            self._size += _memory_of(part)
+            # In memory, because one emoji makes each character of a text take four bytes.
+            self._size += sum(map(sys.getsizeof, part.values() if isinstance(part, dict) else (part,)))
             if self._size > MAX_INPUTS:
                 break
             kept.append(part)
@@ -94,11 +95,6 @@ class _Inputs:
             f"than {MAX_INPUTS:,} bytes. The export as Playhead JSONL contains them.]"
         )
         return [*self._kept, {"heading": "left out", "parts": [text]}]
-
-
-def _memory_of(part: Any) -> int:
-    """The bytes that a part takes in memory. One emoji makes each character of a text take four."""
-    return sum(map(sys.getsizeof, part.values())) if isinstance(part, dict) else sys.getsizeof(part)
 
 
 class _HtmlReplay:

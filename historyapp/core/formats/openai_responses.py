@@ -163,6 +163,7 @@ def _reasoning(output: ModelOutput) -> list[Item]:
 
 
 def _is_complete(block: Mapping[str, Any]) -> bool:
+    """Whether a reasoning item has all fields that the API requires."""
     summary = block.get("summary")
     parts = summary if isinstance(summary, list) else [None]
     return has_texts(block, ("id", "encrypted_content")) and all(

@@ -37,6 +37,7 @@ class RequestPrefix:
         return copied
 
     def add(self, items: Iterable[Item]) -> None:
+        """Adds items to the end of the prefix."""
         for item in items:
             if self._first is None:
                 self._first = item

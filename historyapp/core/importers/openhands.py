@@ -44,17 +44,16 @@ class _OpenHands:
 
     def recognises(self, head: Head) -> bool:
         items = [*listing(head.document)[:5], head.document, *head.lines[:5]]
-        return any(_is_event(item) or _is_row(item) or _is_state(item) for item in map(mapping, items))
+        return any(
+            v1.is_event(item) or v0.is_event(item) or _is_row(item) or _is_state(item)
+            for item in map(mapping, items)
+        )
 
     def read(self, source: Source) -> Iterator[Operation]:
         yield from require_entries(_operations(source), source, self.title)
 
 
 OPENHANDS = _OpenHands()
-
-
-def _is_event(record: dict[str, Any]) -> bool:
-    return v1.is_event(record) or v0.is_event(record)
 
 
 def _is_row(record: dict[str, Any]) -> bool:
@@ -64,7 +63,10 @@ def _is_row(record: dict[str, Any]) -> bool:
     events = map(mapping, _flatten(listing(record.get("history"))[:5]))
     # The earliest versions had no ``args`` and no ``extras``.
     names = ("action", "observation")
-    return any(_is_event(event) or any(isinstance(event.get(n), str) for n in names) for event in events)
+    return any(
+        v1.is_event(event) or v0.is_event(event) or any(isinstance(event.get(n), str) for n in names)
+        for event in events
+    )
 
 
 def _is_state(record: dict[str, Any]) -> bool:

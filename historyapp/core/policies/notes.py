@@ -101,7 +101,9 @@ class Notes:
         """Notes on the steps before ``start``, chosen when ``at`` was the newest step, and further names."""
         self._score_at(at)
         self._offer(start)
-        named = set(self._named_in(start, at + 1))
+        named = set[str]()  # in steps that are messages: in their arguments, and in lines that clipping keeps
+        for step in self._steps[start : at + 1]:
+            named.update(step.excerpt.names, *(line.names for line in step.excerpt.lines[:3]))
         lines, room_left = self._take(room - int(NAMES * room), named)
         return lines, self._names(room_left + int(NAMES * room), named)
 
@@ -278,13 +280,6 @@ class Notes:
                 room -= costs[name]
                 fitting.append(name)
         return fitting
-
-    def _named_in(self, start: int, end: int) -> Iterable[str]:
-        """Names in steps that are messages: in their arguments, and in the lines that clipping keeps."""
-        for step in self._steps[start:end]:
-            yield from step.excerpt.names
-            for line in step.excerpt.lines[:3]:
-                yield from line.names
 
 
 @lru_cache(8)

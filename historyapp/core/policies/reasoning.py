@@ -225,6 +225,7 @@ class _Walk:
         return ""
 
     def _is_of_other_model(self, index: int) -> bool:
+        """Whether the reasoning of a part is of another model. Unknown origins are looked up together."""
         if index not in self.origins:
             unknown = self.reasons.keys() - self.origins.keys()
             self.look_up([position for position in sorted(unknown) if not self.reasons[position]])

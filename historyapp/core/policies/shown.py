@@ -92,6 +92,7 @@ class ShownTexts:
         return self._compounds
 
     def _whole(self) -> str:
+        """All texts, joined. Further texts are read first."""
         if self._unread:
             self._read()
         if self._joined is None:

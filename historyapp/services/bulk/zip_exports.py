@@ -13,7 +13,7 @@ from historyapp.core.json import dump_json
 from historyapp.models import Project, Session
 from historyapp.models.families import by_family
 from historyapp.services.bulk.start import check_sessions
-from historyapp.services.exports import Export, export_session, export_together, exporter_named
+from historyapp.services.exports import export_session, export_together, exporter_named
 
 INDEX_NAME = "index.json"
 """The last file. It lists the other files, and the sessions that are missing with the reasons."""
@@ -84,7 +84,10 @@ def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str)
             if not sessions:
                 continue
             try:
-                export = _export(sessions, format, actor)
+                if len(sessions) > 1:
+                    export = export_together(sessions, format, actor=actor)
+                else:
+                    export = export_session(sessions[0], format, actor=actor)
                 name = _free_name(export.name, sessions[0].pk, {file["file"] for file in files})
                 with archive.open(_zip_info(name), "w", force_zip64=True) as file:
                     for chunk in export.chunks:
@@ -102,12 +105,6 @@ def _zipped(project: Project, groups: list[list[UUID]], format: str, actor: str)
         index = {"format": format, "files": files, "not_exported": missing}
         archive.writestr(_zip_info(INDEX_NAME), dump_json(index).encode())
     yield from buffer.take()
-
-
-def _export(sessions: Sequence[Session], format: str, actor: str) -> Export:
-    if len(sessions) > 1:
-        return export_together(sessions, format, actor=actor)
-    return export_session(sessions[0], format, actor=actor)
 
 
 def _missing(id: UUID, reason: str) -> dict[str, str]:

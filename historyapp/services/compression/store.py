@@ -99,7 +99,9 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
             increase_revisions(run.session_id, changed)
             record_change(run.session, ChangeKind.SUMMARIES)
         record_run_change(run)
-        _count_model_calls(run, results)
+        if calls := sum(result.usage.calls for result in results):
+            cost = sum(result.usage.cost or 0 for result in results)
+            count_model_calls("compression", run.model.partition(":")[0], calls, cost)
         return Stored(head, error)
 
 
@@ -155,13 +157,6 @@ def _add_figures(
         tokens_before=F("tokens_before") + sum(item.tokens_before for item in done if item.level < 3),
         tokens_after=F("tokens_after") + sum(item.tokens_after for item in done if item.level < 3),
     )
-
-
-def _count_model_calls(run: CompressionRun, results: Sequence[ItemResult]) -> None:
-    calls = sum(result.usage.calls for result in results)
-    provider, _, _ = run.model.partition(":")
-    if calls:
-        count_model_calls("compression", provider, calls, sum(result.usage.cost or 0 for result in results))
 
 
 def finish_run(run_id: UUID) -> bool:

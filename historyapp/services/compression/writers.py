@@ -314,15 +314,15 @@ class ProcessWriter:
             began = time.monotonic()
             try:
                 yield
-            except (
-                WriteCancelled
-            ):  # the process was killed: the next summaries of others must not start again
+            except WriteCancelled:
+                # The process was killed: the next summaries of others must not start again.
                 self._mark_slow(caller.project)
                 raise
             if lane is self._slow_lane and time.monotonic() > began + SLICE_SECONDS:
                 self._mark_slow(caller.project)
 
     def _mark_slow(self, project: UUID | None) -> None:
+        """Lets a project use the other process for a while. Removes marks that have ended."""
         now = time.monotonic()
         for other, until in list(self._slow_until.items()):
             if until < now:

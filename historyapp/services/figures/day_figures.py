@@ -9,7 +9,6 @@ many rows takes several transactions, see ``day_changes``.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import copy
-from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -110,18 +109,14 @@ def _names(session: Session) -> tuple[str, str]:
 
 
 def _count(change: FiguresChange, session: Session, new: CountedSession) -> None:
-    _count_beginning(change, new, day_of(session.created_at))
+    day = day_of(session.created_at)
+    if new.began != day:
+        if new.began is not None:
+            change.subtract(FiguresKey(new.began, "", "", has_cost=False), DayFigures(sessions=1))
+        change.add(FiguresKey(day, "", "", has_cost=False), DayFigures(sessions=1))
+        new.began = day
     if new.head < session.head:
         _count_entries(change, session, new)
-
-
-def _count_beginning(change: FiguresChange, new: CountedSession, day: date) -> None:
-    if new.began == day:
-        return
-    if new.began is not None:
-        change.subtract(FiguresKey(new.began, "", "", has_cost=False), DayFigures(sessions=1))
-    change.add(FiguresKey(day, "", "", has_cost=False), DayFigures(sessions=1))
-    new.began = day
 
 
 def _count_entries(change: FiguresChange, session: Session, new: CountedSession) -> None:
@@ -243,6 +238,7 @@ def _store(changes: Sequence[FiguresChange]) -> None:
 
 
 def _is_unchanged(change: FiguresChange, locked: dict[UUID, CountedSession]) -> bool:
+    """Whether the stored figures are still those with which a change was computed."""
     old, counted = change.old, change.old or change.new
     assert counted is not None
     row = locked.get(counted.pk)

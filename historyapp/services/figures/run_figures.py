@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import DatabaseError
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from historyapp.core.entries import Entry as CoreEntry
@@ -112,7 +111,11 @@ def sessions_to_count() -> list[UUID]:
     long = Session.objects.filter(steps__gte=COUNT_AHEAD_FROM).order_by()
     # With the projects, an index finds the sessions. One query for both conditions would read all sessions.
     grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
-    created, imported = long.filter(pk__gte=first, pk__lt=last), long.filter(pk__in=_imported(since))
+    # Entries of imported sessions are usually older, and their ids are random.
+    newest = ImportSource.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    sources = ImportSource.objects.filter(pk__gt=newest - MAX_IMPORTED, imported_at__gte=since)
+    imported = long.filter(pk__in=sources.values_list("session_id", flat=True))
+    created = long.filter(pk__gte=first, pk__lt=last)
     found = {row.pk: row for rows in (created, imported, grown) for row in rows[:MAX_RECENT]}
     recent = list(found.values())
     random.shuffle(recent)
@@ -126,13 +129,6 @@ def sessions_to_count() -> list[UUID]:
         if time.thread_time() > end:
             break
     return behind
-
-
-def _imported(since: datetime) -> QuerySet[ImportSource, UUID]:
-    """The sessions that were imported since a time. Their entries are usually older, and their ids random."""
-    newest = ImportSource.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    sources = ImportSource.objects.filter(pk__gt=newest - MAX_IMPORTED, imported_at__gte=since)
-    return sources.values_list("session_id", flat=True)
 
 
 def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:

@@ -36,6 +36,7 @@ def earlier_digest(before: str, operation: Append | RewindTo, prepared: Prepared
 
 
 def _hash(before: str, operation: Append | RewindTo, prepared: Prepared | None, metadata: str) -> str:
+    """The digest of an operation and of all operations before it."""
     text = ""
     if prepared is not None:
         text = f"{prepared.draft.body.kind}\n{prepared.body}\n{metadata}"

@@ -91,11 +91,10 @@ def limited_start(start: SessionStart) -> SessionStart:
 
 def _metadata_report(sizes: Mapping[str, int]) -> str:
     """Names the metadata that is left out, the largest first."""
-    first = islice(sizes.items(), _MAX_NAMED)
-    named = ", ".join([f"{name[:_MAX_NAME]!r} ({_size_text(size)})" for name, size in first])
+    first = [
+        (name[:_MAX_NAME], f"{size:,}" if size <= MAX_METADATA else f"more than {MAX_METADATA:,}")
+        for name, size in islice(sizes.items(), _MAX_NAMED)
+    ]
+    named = ", ".join([f"{name!r} ({size} characters)" for name, size in first])
     more = f" and {len(sizes) - _MAX_NAMED:,} more" if len(sizes) > _MAX_NAMED else ""
     return f"the session's metadata: {named}{more} left out: {_LIMIT}"
-
-
-def _size_text(size: int) -> str:
-    return f"{size:,} characters" if size <= MAX_METADATA else f"more than {MAX_METADATA:,} characters"

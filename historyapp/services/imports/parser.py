@@ -190,6 +190,7 @@ class ParserProcess:
             raise UnreadableTranscript(PROCESS_ENDED) from None
 
     def _send(self, child: Child, task: str, source: Source) -> Connection:
+        """Sends a task and its file to the process. Returns the pipe on which the results arrive."""
         child.pipe.send((task, source.folder, source.name))
         if not source.folder:  # an uploaded file has no path
             with on_disk(source.stream) as file:

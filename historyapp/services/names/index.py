@@ -67,7 +67,7 @@ class _IndexState(NamedTuple):
     session: Session
     lineage: Lineage
     unread: int
-    """The position of the first entry of which only a part is indexed, or 0. It may be in the chunk."""
+    """The position of the first entry that is indexed only in part, or 0. It may be in the chunk."""
 
 
 class IndexChunk(NamedTuple):
@@ -236,6 +236,7 @@ def _next_entries(
 
 
 def _action(row: OwnRow, output: core.ModelOutput) -> _Action:
+    """The files that the calls of an output act on, and the names in them."""
     files: dict[str, None] = {}
     names: dict[str, None] = {}
     for tool_call in calls_of(output):

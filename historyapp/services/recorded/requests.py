@@ -202,6 +202,7 @@ def model_of(history: History, output: LogRow) -> str:
 
 
 def _output(history: History, position: int) -> LogRow:
+    """The output at a position, without its body."""
     rows = Entry.objects.defer("body").live(
         history.lineage, after=position - 1, before=position + 1, kinds=("model_output",), limit=1
     )

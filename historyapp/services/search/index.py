@@ -172,7 +172,9 @@ def index_session(
             return True
         # The first step may be in the index already. Turns that read only this step would never end.
         if batch[-1].first > first and should_stop():
-            return not _has_steps_after(session, batch[-1].last)
+            following = (batch[-1].last + 1, session.head)
+            entries = Entry.objects.filter(session=session.pk, position__range=following)
+            return not entries.exclude(kind="rewind").exists()
 
 
 def _next_batch(missing: Iterator[SearchDocument], count: ReadCount) -> tuple[list[SearchDocument], bool]:
@@ -192,12 +194,6 @@ def _next_batch(missing: Iterator[SearchDocument], count: ReadCount) -> tuple[li
     except ReadingStopped:
         return batch, True
     return batch, False
-
-
-def _has_steps_after(session: Session, position: int) -> bool:
-    """Whether entries after a position, which ends a step, belong to a step."""
-    entries = Entry.objects.filter(session=session.pk, position__gt=position, position__lte=session.head)
-    return entries.exclude(kind="rewind").exists()
 
 
 def _store(session: Session, batch: Sequence[SearchDocument], newest: SearchStep | None) -> SearchStep:
