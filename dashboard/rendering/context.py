@@ -256,5 +256,6 @@ def _bill_note(bill: Bill, prefix: PrefixDiff, cache: CacheEffect) -> str:
         return note
     reason = "The reason is unknown: the agent may have sent another request."
     return (
-        f"{note} The requests agree, but the provider did not read {missed:,} tokens from its cache. {reason}"
+        f"{note} Both requests begin with the same {cache.reusable:,} tokens, but the provider did not read "
+        f"{missed:,} of them from its cache. {reason}"
     )

@@ -253,7 +253,7 @@ def _counted_sessions(payer: Payer) -> list[UUID]:
     if len(sessions) > MAX_ANCESTORS:
         raise Invalid(
             f"The session was forked from or started by more than {MAX_ANCESTORS} sessions, one after "
-            "another. A model call would count in the caps of all of them. Continue in a new session."
+            "another, and its model calls would count towards the caps of all of them. Start a new session."
         )
     return sessions
 

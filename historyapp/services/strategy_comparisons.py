@@ -210,8 +210,8 @@ def start_comparison(
         active = CompressionRun.objects.active().filter(trial=True, session__project=project).count()
         if active + len(requests) > MAX_RUNNING:
             raise Conflict(
-                f"{active} runs of comparisons of this project are running or waiting, and it may have "
-                f"{MAX_RUNNING}. Wait until some have ended, or cancel some."
+                f"{active} compressions for comparisons are running or waiting in this project; at most "
+                f"{MAX_RUNNING} are possible. Wait until some have ended, or cancel some."
             )
         comparison = uuid7()
         runs = []

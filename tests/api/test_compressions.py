@@ -200,7 +200,7 @@ def test_a_project_has_a_limited_number_of_running_comparisons(
     body = {"from_step": 1, "to_step": 1, "sides": [LOCAL, LOCAL]}
     for _ in range(2):
         assert six.post("/comparisons", body).status == 202
-    assert_problem(six.post("/comparisons", body), 409, "4 runs of comparisons of this project", "Wait")
+    assert_problem(six.post("/comparisons", body), 409, "4 compressions for comparisons", "Wait")
     running = CompressionRun.objects.active().filter(trial=True)
     carry_out(str(running.order_by("pk")[0].pk))
     assert six.post("/comparisons", body).status == 202

@@ -175,7 +175,7 @@ def test_a_run_is_cancelled_once_and_can_be_resumed(alice: Client, session: Sess
     assert "Resume" in page
     again = alice.post(address)
     assert again.status_code == 409
-    assert "The run has ended already: it was cancelled." in text(again)
+    assert "The compression has already ended: it was cancelled." in text(again)
     alice.post(reverse("retry-compression", args=[session.pk, run.pk]))
     carry_out(run.pk)
     assert "5 of 5" in text(alice.get(page_of(run)))

@@ -142,7 +142,7 @@ def test_a_run_of_claude_code_continues_there(alice: Client, session: Session, t
     child = continued(alice, session, "fork-after", "2")
     page = alice.get(reverse("connect", args=[child.pk]))
     assert "Files are not restored" in text(page)
-    assert "the run worked in /srv/shop" in text(page)
+    assert "the agent worked in /srv/shop" in text(page)
     code = re.search(r'id="claude-code"[^>]*>(.*?)</pre>', page.content.decode(), re.DOTALL)
     assert code is not None
     exported = b"".join(alice.get(reverse("export", args=[child.pk, "claude_code"])))
@@ -173,6 +173,6 @@ def test_for_other_harnesses_the_page_says_what_is_possible(alice: Client, sessi
     assert "Continue in" not in text(alice.get(address)), "its agent records with the API"
     Session.objects.filter(pk=session.pk).update(agent="codex")
     page = alice.get(address)
-    assert "Playhead cannot write session files of codex" in text(page)
+    assert "Playhead cannot write session files for codex" in text(page)
     assert "claude --resume" not in text(page)
     assert reverse("export", args=[session.pk, "markdown"]) in html(page)

@@ -15,7 +15,7 @@ LONG_WAIT, LONG_STEP = 60_000, 60_000
 _TEXTS: dict[EndingKind, str] = {
     "empty": "nothing recorded yet",
     "running": "running",
-    "no_result": "ended with a call that has no result",
+    "no_result": "ended with a tool call that has no result",
     "interrupted": "interrupted by a person",
     "error": "ended with an error",
     "failed_command": "answered after a failed command",
@@ -97,8 +97,8 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
         yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
     repeats = figures.repeated.findings()
     yield from _repeats(repeats, "error_streak", "{} steps in a row failed")
-    yield from _repeats(repeats, "alternating_calls", "Two calls alternated for {} steps")
-    yield from _repeats(repeats, "same_call_same_result", "Same call, same result, {} times: {}")
+    yield from _repeats(repeats, "alternating_calls", "Two tool calls alternated for {} steps")
+    yield from _repeats(repeats, "same_call_same_result", "Same tool call, same result, {} times: {}")
     read_again = sorted({step for file in figures.files.values() for step in file.again})
     file_count = sum(bool(file.again) for file in figures.files.values())
     if file_count:

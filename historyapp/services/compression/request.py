@@ -23,7 +23,7 @@ from historyapp.wire.problems import ModelNotAllowed
 DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
 """The default summary model, and its replacement if only Anthropic has a key."""
 PAID_MODELS_OFF = (
-    "Automatic runs use the local summariser: this project has not turned on paid models for them. "
+    "Automatic compressions use the local summariser: this project has not turned on paid models for them. "
     "An owner can do so in the project's settings."
 )
 
@@ -161,8 +161,8 @@ def resolve_accepted(session: Session, request: RunRequest, accepted: AcceptedRu
     if cost is None or cost > accepted.cost:
         new_cost = "an unknown amount" if cost is None else f"up to {cost / MICRO:.6g} US dollars"
         raise Conflict(
-            f"The steps, the settings or the prices have changed: it would now cost {new_cost}. "
-            f"{accepted.cost / MICRO:.6g} US dollars were accepted. Request it again."
+            f"The steps, the settings or the prices have changed. The compression would now cost {new_cost}, "
+            f"but only {accepted.cost / MICRO:.6g} US dollars were accepted. Request it again."
         )
     return resolved
 

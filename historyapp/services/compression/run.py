@@ -78,7 +78,8 @@ def process_run(
             raise  # the sweep wakes a worker for this run
         log.exception("The run %s has failed", run_id)
         reason = (
-            f"The run stopped because of an unexpected {type(error).__name__}; the worker's log has details."
+            f"The compression stopped because of an unexpected {type(error).__name__}. "
+            "The worker's log has details."
         )
         abort_run(run_id, reason)
 

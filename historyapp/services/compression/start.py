@@ -179,7 +179,7 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
         if not run.active:
             ended = "was cancelled" if run.state == run.State.CANCELLED else f"has {run.get_state_display()}"
-            raise Conflict(f"The run has ended already: it {ended}.", state=run.state)
+            raise Conflict(f"The compression has already ended: it {ended}.", state=run.state)
         run.state, run.finished_at = run.State.CANCELLED, timezone.now()
         run.note = f"Cancelled with {run.done} of {run.total} summaries made."
         run.note += " They are kept." if run.done else ""
@@ -204,7 +204,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         session = Session.objects.select_for_update().get(pk=run.session_id)
         check_open(session)
         if run.active or run.state == run.State.SUCCEEDED:
-            raise Conflict("There is nothing to retry: the run has not failed.", state=run.state)
+            raise Conflict("There is nothing to retry: the compression has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():
             raise Conflict("Another compression of this session is running. Try again when it has ended.")
         check_model(session.project, run.model)

@@ -199,7 +199,7 @@ def test_a_run_that_cannot_continue_gives_the_reason_and_can_be_retried(
         process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.total, run.done) == ("failed", 4, 0)
-    assert f"The run stopped because of an unexpected {type(error).__name__}" in run.note
+    assert f"The compression stopped because of an unexpected {type(error).__name__}" in run.note
     process_run(retry_run(run).pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 4)
