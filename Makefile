@@ -21,12 +21,12 @@ POSTGRES := tests/api/test_plans.py \
   --ignore tests/services/compression/test_summarise.py --ignore tests/services/compression/test_totals.py \
   --ignore tests/services/compression/test_writers.py --ignore tests/commands/test_compress.py
 
-# What waits for servers, workers and browsers much of the time. The rest runs beside it, with what it leaves of
-# the processors.
+# Tests that wait for servers, workers and browsers most of the time. The other tests use the processors
+# meanwhile.
 WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
   tests/services/webhooks/test_running.py $(wildcard tests/test_*.py)
 
-# These often sleep, others rarely do. They come last, where two processes begin.
+# Tests that often sleep. They are at the end of the list, where two processes begin.
 SLEEPING := tests/front tests/models tests/services tests/llm
 # No file of these takes long. The processes meet here, so none of them runs alone for long at the end.
 SHORT := tests/core
@@ -39,7 +39,7 @@ up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 
 setup: .venv/dev.stamp  ## everything that development needs
 
-# They run side by side: two cores are never idle.
+# The three run side by side, so that both cores are busy.
 test: .venv/dev.stamp  ## everything that CI runs
 	@$(MAKE) --jobs 3 --output-sync=target test-sqlite lint test-postgres
 

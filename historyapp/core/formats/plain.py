@@ -16,6 +16,7 @@ from historyapp.core.results import reported_text, returned_text
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter
 
+# The names of these texts in the earlier systems.
 fmt_list = as_list
 fmt_paragraph = as_paragraphs
 
