@@ -1,14 +1,18 @@
 """A short version of ``bench/kills.py``: processes are killed while writers append."""
 
 import random
+import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
-from bench.kills import Outcome, kill_under_writers
+from bench.kills import PATIENCE, Outcome, Server, installation, kill_under_writers
 from tests.environment import start_postgres, stop_postgres
-from tests.installation import copy_migrated
+from tests.forking import forked_playhead
+from tests.installation import Installation, copy_migrated
 from tests.redis import redis_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lighter")]
@@ -25,12 +29,49 @@ def assert_nothing_went_wrong(seen: Outcome, kills: int) -> None:
     assert seen.rebuilt.endswith("no differences.")
 
 
+class ForkedServer(Server):
+    """Each ``playhead up`` is a child of one process, which has loaded all modules."""
+
+    program: Path
+    loaded: psutil.Process
+
+    def start(self) -> None:
+        self._log = next(self._logs)
+        command = [str(self.program), "up", "--no-demo", "--port", str(self._port)]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
+
+    def kill_parent(self) -> None:
+        self._orphans += self._children()
+        psutil.Process(self._orphans[0].ppid()).kill()
+        program = self._process  # it ends with the web process
+        self.start()
+        assert program is not None
+        program.wait(PATIENCE)
+
+    def _children(self) -> list[psutil.Process]:
+        """Those of the newest ``playhead up``. No other child of the loaded process has any."""
+        families = [child.children() for child in self.loaded.children() if is_running(child)]
+        return next((children for children in reversed(families) if children), [])
+
+
+def is_running(process: psutil.Process) -> bool:
+    return bool(process.status() != psutil.STATUS_ZOMBIE)
+
+
 def test_a_kill_of_the_web_process_or_its_parent_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.kills.WRITERS", 3)
+    monkeypatch.setattr("bench.kills.Server", ForkedServer)
     home = copy_migrated(tmp_path / "home")
-    seen = kill_under_writers(home, 2, random.Random(5), compressing=False)
+    with forked_playhead(tmp_path / "bin", installation(home, "", None).environment) as pid:
+        program = tmp_path / "bin" / "playhead"
+        monkeypatch.setattr(ForkedServer, "program", program, raising=False)
+        monkeypatch.setattr(ForkedServer, "loaded", psutil.Process(pid), raising=False)
+        run = partial(subprocess.run, check=True, stdout=subprocess.PIPE, text=True, timeout=120)
+        monkeypatch.setattr(Installation, "manage", lambda _, *command: run([program, *command]).stdout)
+        seen = kill_under_writers(home, 2, random.Random(5), compressing=False)
     assert_nothing_went_wrong(seen, 2)
 
 
