@@ -1,6 +1,6 @@
 """Which threads serve which request, and how Python is set up for it."""
 
-import subprocess
+import gc
 import sys
 import time
 from datetime import timedelta
@@ -9,6 +9,7 @@ import pytest
 from django.core import signing
 from django.http import HttpResponse
 
+from historyapp.front.application import tune_interpreter
 from historyapp.front.pool_names import pool_name
 from historyapp.services.devices import COOKIE, LIFETIME, account_of, known_device, remember_device
 
@@ -67,15 +68,13 @@ def test_a_browser_in_which_somebody_has_signed_in_has_its_own_thread_for_passwo
 
 
 def test_imported_modules_are_not_garbage_collected() -> None:
-    script = """
-import gc, historyapp.asgi
-from historyapp.front.application import tune_interpreter
-before = len(gc.get_objects())
-tune_interpreter()
-print(before, len(gc.get_objects()), gc.get_threshold()[0])
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    before, left, threshold = map(int, done.stdout.split())
-    assert before > 100_000
-    assert left < 1000
-    assert 700 < threshold < 10_000
+    thresholds, seconds = gc.get_threshold(), sys.getswitchinterval()
+    imported = [[number] for number in range(20_000)]
+    assert len(gc.get_objects()) > len(imported)
+    try:
+        tune_interpreter()
+        assert len(gc.get_objects()) < 1000
+        assert 700 < gc.get_threshold()[0] < 10_000
+    finally:
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(seconds)
