@@ -34,6 +34,8 @@ class SharedSessions(NamedTuple):
     """Of 90 rewinds, in blocks of four spans."""
     forked: Session
     """The fork at depth 80, in a chain of forks."""
+    tried: Session
+    """Its step 3 has 30 takes that failed."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def shared(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("historyapp.core.lineage.BLOCK", 4)
             long = rewound(project, 90)
-        yield SharedSessions(project, long, deep)
+        yield SharedSessions(project, long, deep, tried(project, 30))
         transaction.set_rollback(True)
 
 
@@ -128,10 +130,11 @@ def forked(project: Project, depth: int) -> Session:
     return session
 
 
-def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: list[type]) -> None:
+def test_takes_with_the_same_numbers_are_not_read(
+    shared: SharedSessions, project: Project, rows_read: list[type]
+) -> None:
     costs = []
-    for takes in (30, 60):
-        past = history(tried(project, takes))
+    for past in map(history, (shared.tried, tried(project, 60))):
         rows_read.clear()
         count = queries(lambda past=past: past.rows(3, 3))  # type: ignore[misc]
         assert [row.call_preview for row in past.rows(1, 4)] == ["one()", "two()", "three()", "four()"]
@@ -145,9 +148,9 @@ def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: l
 
 @pytest.mark.parametrize("status", ["error", FAILED])
 def test_a_search_for_errors_reads_no_failed_takes(
-    project: Project, rows_read: list[type], status: str
+    shared: SharedSessions, project: Project, rows_read: list[type], status: str
 ) -> None:
-    past = history(tried(project, 30))
+    past = history(shared.tried)
     rows_read.clear()
     matching = StepSearch(past, StepFilter(status=status), range(1, 5)).find(50)
     assert ([row.number for row in matching.rows], matching.more) == ([4], None)
@@ -155,9 +158,9 @@ def test_a_search_for_errors_reads_no_failed_takes(
 
 
 def test_a_search_through_spans_finds_steps_by_position_if_few_failures_are_expected(
-    project: Project,
+    shared: SharedSessions, project: Project
 ) -> None:
-    past = history(tried(project, 30))
+    past = history(shared.tried)
     long_session(project, 2000)
     Episode.objects.update(status="success")
     with connection.cursor() as cursor:
