@@ -49,8 +49,8 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
     if request.param == "indexed":
         assert index_text(session.pk)
     if request.param == "in parts":
-        monkeypatch.setattr(step_texts, "MAX_HITS", 5)
-        monkeypatch.setattr(step_texts, "MAX_BACKWARDS", 5)
+        monkeypatch.setattr(step_texts, "MAX_HITS", 15)
+        monkeypatch.setattr(step_texts, "MAX_BACKWARDS", 15)
     return session
 
 
