@@ -21,9 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def step(project: Project, session: Session, times: int = 1, outputs: str = "fine") -> None:
-    for _ in range(times):
-        append(project, session.pk, [act("read", path="a.py")])
-        append(project, session.pk, [ok(outputs=outputs)])
+    drafts = [draft for _ in range(times) for draft in (act("read", path="a.py"), ok(outputs=outputs))]
+    append(project, session.pk, drafts)
 
 
 def carry_out(session: Session) -> CompressionRun | None:
