@@ -35,7 +35,7 @@ from tests.services.evaluations.lookups import record_lookups
 
 
 def started(project: Project, *sessions: Session, **options: Any) -> Evaluation:
-    request = {"budgets": (300, 2000), "policies": ("budgeted", "live"), **options}
+    request = {"budgets": (300, 2000), "policies": ("live",), **options}
     return start_evaluation(project, EvaluationRequest([session.pk for session in sessions], **request))
 
 
@@ -51,7 +51,7 @@ def states(progress: EvaluationProgress) -> list[tuple[str, str]]:
 
 def test_a_larger_budget_holds_more_of_what_the_next_step_needs(project: Project) -> None:
     first, second = record_lookups(project), record_lookups(project, 12)
-    progress = carried_out(started(project, first, second))
+    progress = carried_out(started(project, first, second, policies=("budgeted", "live")))
     assert not progress.active
     assert progress.share == 1
     results = progress.results
