@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from itertools import cycle, product
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from historyapp.services.figures.feed import follow_changes
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
+from tests.examples import thorough
 from tests.services.drafts import act, failed, ok
 from tests.services.figures.test_day_figures import all_rows, count_all, figures, rows_of
 
@@ -103,9 +105,17 @@ def test_many_sessions_that_are_renamed_share_no_large_transaction(
     assert figures(project, agent="other").sessions == 5
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("first", ["rename", "rewind", "removal"])
-@pytest.mark.parametrize("second", ["rename", "rewind", "undone rewind", "removal", "deletion", "entries"])
+FIRST = ("rename", "rewind", "removal")
+SECOND = ("rename", "rewind", "undone rewind", "removal", "deletion", "entries")
+
+
+@pytest.mark.parametrize(
+    ("second", "first", "parts"),
+    [
+        *((*pair, parts) for pair, parts in zip(product(SECOND, FIRST), cycle((1, 3)))),
+        *(thorough(*pair, parts) for pair, parts in zip(product(SECOND, FIRST), cycle((3, 1)))),
+    ],
+)
 def test_a_change_during_another_one_loses_no_figures(
     project: Project, counted: Session, first: str, second: str, parts: int
 ) -> None:
