@@ -3,6 +3,9 @@
 It estimates tokens, because each summary that takes too long ends it, and another one starts.
 """
 
+import os
+import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -19,10 +22,10 @@ SPIN = "spin.py"
 """A path in a step's call. Its summary is never written: the loop runs in C and looks for no signal."""
 
 ENDLESS = "endless.py"
-"""The same, without a limit of processor time."""
+"""Its summary is never written, either, but the loop mostly sleeps and has no limit of processor time."""
 BUSY = "busy.py"
 """Writing its summary takes this many seconds of processor time."""
-BUSY_SECONDS = 0.4
+BUSY_SECONDS = 0.2
 
 
 class _NoLanguage:
@@ -39,7 +42,36 @@ def main() -> None:
     writer_process.BASE_SECONDS = 0.2
     for name, strategy in STRATEGIES.items():
         STRATEGIES[name] = replace(strategy, write=_spinning(strategy.write))
+    _fork_for_each(int(sys.argv[1]))
     writer_process.main()
+
+
+def _fork_for_each(commands: int) -> None:
+    """Returns in each forked process, which then has the arguments that ``Child`` would give it.
+
+    Args:
+        commands: the file descriptor of the socket on which ``forked_writers.py`` asks.
+    """
+    asking, parent, ended = socket.socket(fileno=commands), str(os.getpid()), set[int]()
+    while True:
+        message, files, _, _ = socket.recv_fds(asking, 100, 1)
+        if not message:
+            os._exit(0)
+        operation, pid = message.split()[0], int(message.split()[1])
+        answer = 0
+        if operation == b"fork":
+            answer = os.fork()
+            if answer == 0:
+                asking.close()
+                sys.argv[1:] = [str(files[0]), parent]
+                return
+            os.close(files[0])
+        elif operation == b"kill" and pid not in ended:
+            os.kill(pid, signal.SIGKILL)
+        elif operation == b"wait" and pid not in ended:
+            answer = os.waitpid(pid, 0)[1]
+            ended.add(pid)
+        asking.send(str(answer).encode())
 
 
 def _spinning(
@@ -47,18 +79,24 @@ def _spinning(
 ) -> Callable[[Material, Resources], SummaryDraft]:
     def write_or_spin(material: Material, resources: Resources) -> SummaryDraft:
         called = str([episode.output for episode in material.episodes])
-        if ENDLESS in called:
-            limit_processor_time(0)
-        if SPIN in called or ENDLESS in called:
+        if SPIN in called:
             any(repeat(False))
-        if BUSY in called:
+        if ENDLESS in called or BUSY in called:
             limit_processor_time(0)
-            end = time.process_time() + BUSY_SECONDS
-            while time.process_time() < end:
-                pass
+            _work(BUSY_SECONDS)
+        while ENDLESS in called:
+            time.sleep(0.05)
+            _work(0.01)  # however late the parent looks at the time
         return write(material, resources)
 
     return write_or_spin
+
+
+def _work(seconds: float) -> None:
+    """Takes processor time."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 if __name__ == "__main__":

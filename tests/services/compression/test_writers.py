@@ -32,6 +32,7 @@ from historyapp.services.compression.writers import (
 from historyapp.services.sessions import create_session
 from tests.core.strategies.scripted import called, steps
 from tests.services.compression import spinning_writer_process
+from tests.services.compression.forked_writers import forked_writers
 from tests.services.compression.spinning_writer_process import BUSY, ENDLESS, SPIN
 from tests.services.drafts import act, ok
 
@@ -51,9 +52,10 @@ def writer() -> Iterator[ProcessWriter]:
 
 @pytest.fixture(scope="module")
 def spinning() -> Iterator[ProcessWriter]:
-    writer = ProcessWriter(spinning_writer_process.__name__)
-    yield writer
-    writer.stop()
+    with forked_writers(spinning_writer_process.__name__):
+        writer = ProcessWriter(spinning_writer_process.__name__)
+        yield writer
+        writer.stop()
 
 
 def request(*bodies: list[Body], strategy: str = "simple_extract") -> WriteRequest:
