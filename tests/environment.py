@@ -115,6 +115,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _load_for_all_processes() -> None:
     """Loads what costs each process up to a second, before they fork."""
+    import anthropic  # noqa: F401
+    import openai  # noqa: F401
     from django.template.loader import get_template
     from hypothesis.strategies import text
 
