@@ -262,7 +262,7 @@ def test_no_model_call_is_made_twice_because_the_database_could_not_be_reached(
         return real(*arguments)
 
     monkeypatch.setattr(owner, access, fail_once)
-    run = start_run(project, record(20).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
+    run = start_run(project, record(12).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
     process_run(run.pk)
     run.refresh_from_db()
     assert next(calls) > call
