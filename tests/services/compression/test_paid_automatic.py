@@ -47,8 +47,15 @@ def automatic_run(project: Project) -> CompressionRun:
     return run
 
 
-@pytest.mark.parametrize("model", ["gpt-5-mini", "gpt-5.2", "claude-opus-4-5", "openai:qwen2.5:7b"])
-@pytest.mark.parametrize("strategy", ["episode_summary", "ai_summary"])
+@pytest.mark.parametrize(
+    ("model", "strategy"),
+    [
+        ("gpt-5-mini", "episode_summary"),
+        ("gpt-5.2", "ai_summary"),
+        ("claude-opus-4-5", "ai_summary"),
+        ("openai:qwen2.5:7b", "episode_summary"),
+    ],
+)
 def test_an_agent_that_only_records_causes_no_model_call(
     project: Project, loopback: Loopback, model: str, strategy: str
 ) -> None:
