@@ -4,16 +4,18 @@ import io
 import json
 import random
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.entries import SystemInstruction
 from historyapp.core.errors import Conflict, Invalid
@@ -51,21 +53,29 @@ SUMMARY = (
 ODD = "\x00 \ud800 日本 🚀"
 
 
+@pytest.fixture(scope="module")
+def recorded_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
+    """A session with takes, forks of forks and summaries. Each test undoes its changes."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="Alice's")
+        session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
+        append(project, session.pk, [draft(SystemInstruction(text=ODD)), ask("go"), act(path=ODD), failed()])
+        append(project, session.pk, [tool_calls("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
+        add_summary(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
+        rewind(project, session.pk, Target(to_step=1), reason="a better idea")
+        append(project, session.pk, [act("grep"), ok()])
+        child = fork(project, session.pk, at_step=1)
+        append(project, child.pk, [answer("in the fork")])
+        grandchild = fork(project, child.pk)
+        append(project, grandchild.pk, [act("more")])
+        add_summary(project, grandchild.pk, (1, 2), SummaryText("the fork's own words for what it shares"))
+        yield session
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def recorded(project: Project) -> Session:
-    """A session with takes, forks of forks and summaries."""
-    session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
-    append(project, session.pk, [draft(SystemInstruction(text=ODD)), ask("go"), act(path=ODD), failed()])
-    append(project, session.pk, [tool_calls("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
-    add_summary(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
-    rewind(project, session.pk, Target(to_step=1), reason="a better idea")
-    append(project, session.pk, [act("grep"), ok()])
-    child = fork(project, session.pk, at_step=1)
-    append(project, child.pk, [answer("in the fork")])
-    grandchild = fork(project, child.pk)
-    append(project, grandchild.pk, [act("more")])
-    add_summary(project, grandchild.pk, (1, 2), SummaryText("the fork's own words for what it shares"))
-    return Session.objects.get(pk=session.pk)
+def recorded(recorded_once: Session, db: None) -> Session:
+    return Session.objects.select_related("project").get(pk=recorded_once.pk)
 
 
 def exported(session: Session, format: str = "playhead_jsonl") -> str:
