@@ -46,14 +46,14 @@ class Race:
         self._client = Client(headers={"Authorization": f"Bearer {key_for(self.project, 'alice')}"})
         self.statuses: set[int] = set()
         self.start()
+        lines = "".join(export_session(Session.objects.get(), "playhead_jsonl").chunks)
+        self._transcript = lines.replace(str(self.session), "an-id").splitlines(keepends=True)
 
     def start(self) -> None:
         """Creates the session."""
         self.session = create_session(self.project, names={"title": f"about {MARKER}", "agent": MARKER}).pk
         drafts = [ask(MARKER), act(path=MARKER), failed(reason=MARKER), act("b"), ok()]
         append(self.project, self.session, drafts)
-        lines = "".join(export_session(Session.objects.get(), "playhead_jsonl").chunks)
-        self._transcript = lines.replace(str(self.session), "an-id").splitlines(keepends=True)
 
     def post(self, path: str, body: object) -> None:
         headers = {"Idempotency-Key": uuid4().hex}
