@@ -1,6 +1,6 @@
 """A change of many figures takes several short transactions, and may be interrupted after each of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from itertools import cycle, product
@@ -8,7 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.models import CountedSession, Project, ProjectDay, Session, SessionDay
 from historyapp.services.append import append
@@ -39,15 +41,29 @@ def sizes_of_transactions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+@pytest.fixture(scope="module")
+def counted_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Session]:
+    """Each test undoes its changes."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="Alice's")
+        session = create_session(project, names={"agent": "old", "model": "base"})
+        append(project, session.pk, [one for number in range(TOOLS) for one in (act(f"t{number}"), ok())])
+        count_all(project)
+        yield session
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def counted(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
+def counted(counted_once: Session, db: None, monkeypatch: pytest.MonkeyPatch) -> Session:
     """A counted session with a row for each of many tools."""
-    change_session(project, session.pk, {"agent": "old", "model": "base"})
-    append(project, session.pk, [one for number in range(TOOLS) for one in (act(f"t{number}"), ok())])
-    count_all(project)
     monkeypatch.setattr(day_changes, "ROWS_AT_ONCE", LIMIT)
     monkeypatch.setattr(day_figures, "MOVED_AT_ONCE", LIMIT)
-    return session
+    return Session.objects.get(pk=counted_once.pk)
+
+
+@pytest.fixture
+def project(counted: Session) -> Project:
+    return counted.project
 
 
 def rename(project: Project, session: UUID, agent: str) -> None:
