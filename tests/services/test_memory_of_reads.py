@@ -169,7 +169,7 @@ def test_an_evaluation_keeps_no_contexts(project: Project) -> None:
     """Each context has one message of the whole history before its step."""
     session, emoji = create_session(project), "\U0001f600"
     drafts = [ask("work on src/alpha.py")]
-    for number in range(16):  # the measured contexts take 5 times SIZE
+    for number in range(16):  # the measured contexts take 12 times SIZE
         spaces = " " * (SIZE // 80)
         drafts += [act("read", path="src/alpha.py"), ok(outputs=f"{emoji}{spaces}{number}")]
     append(project, session.pk, drafts)
