@@ -237,6 +237,13 @@ def test_every_setting_is_documented_and_every_documented_setting_exists() -> No
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", text, re.MULTILINE)) == variables()
 
 
+def test_only_one_module_puts_the_marks_of_texts_in_order() -> None:
+    """It takes quadratic time, so a text must be cut before."""
+    callers = [path for path in python_files() if re.search(r"\bnormalize\b", path.read_text())]
+    product = [path for path in callers if path.relative_to(ROOT).parts[0] in ("historyapp", "dashboard")]
+    assert names(product) == ["historyapp/core/search_tokens.py"]
+
+
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 

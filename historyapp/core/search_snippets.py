@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from historyapp.core.search_documents import searched_parts
 from historyapp.core.search_query import Term
-from historyapp.core.search_tokens import phrase_places, spelled_plainly, token_pieces
+from historyapp.core.search_tokens import is_in_a_token, phrase_places, token_pieces
 from historyapp.core.searchable import Passage, lowered
 
 AROUND = 90
@@ -51,7 +51,7 @@ def _first_place(text: str, term: Term) -> int | None:
     """
     folded = lowered(text)
     at = folded.find(term.tokens[0])
-    if at < 0 and not text.isascii() and term.tokens[0] in spelled_plainly(text):
+    if at < 0 and not text.isascii() and is_in_a_token(term.tokens[0], text):
         return next((place.start for place in _places(text, term, 0, len(text))), None)
     for _ in range(_MAX_TRIES):
         if at < 0:

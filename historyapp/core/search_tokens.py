@@ -19,6 +19,9 @@ MAX_TOKEN = 40
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0655\u0670\u0640]+")
+_MAX_SPELLED = 4 * MAX_TOKEN
+"""Characters of a run that are spelled plainly. Unicode's order of marks takes quadratic time for a run of
+marks, in one call during which no other thread of the process runs."""
 _MIN_BLOB = 12
 """A run with at least this many characters may be encoded data, which is not split."""
 _UNSPACED = (
@@ -71,7 +74,7 @@ def parts_of(run: str) -> tuple[str, ...]:
 
 def _parts_of(run: str) -> tuple[str, ...]:
     if not run.isascii():
-        token = spelled_plainly(run)[:MAX_TOKEN]
+        token = _spelled_plainly(run)[:MAX_TOKEN]
         return (token,) if token else ()
     parts = _PART.findall(run) if len(run) <= 2 * MAX_TOKEN else [run]
     if len(run) >= _MIN_BLOB and len(parts) * 3 > len(run):
@@ -112,9 +115,16 @@ def _equal(tokens: list[str], phrase: tuple[str, ...], is_prefix: bool) -> bool:
     )
 
 
-def spelled_plainly(text: str) -> str:
-    """A text in the spelling of tokens: without case, accents, Arabic vowel signs and wide forms."""
-    kept = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+def is_in_a_token(part: str, text: str) -> bool:
+    """Whether a token of the text's words outside ASCII contains this part."""
+    runs = set(_any_run().findall(text))
+    return any(part in token for run in runs if not run.isascii() for token in parts_of(run))
+
+
+def _spelled_plainly(run: str) -> str:
+    """The beginning of a run in the spelling of tokens: without case, accents, Arabic vowel signs and wide
+    forms."""
+    kept = _ACCENTS.sub("", unicodedata.normalize("NFKD", run[:_MAX_SPELLED]))
     return unicodedata.normalize("NFC", kept).casefold()
 
 

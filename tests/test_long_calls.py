@@ -1,0 +1,56 @@
+"""No text makes a single call of C code take long or much memory: other threads cannot run during it."""
+
+import unicodedata
+from uuid import UUID
+
+import pytest
+
+from historyapp.core.dates import UNDATED
+from historyapp.core.search_documents import UnreadEntry, document_of
+from historyapp.core.search_query import Term
+from historyapp.core.search_snippets import snippet_of
+from historyapp.core.search_tokens import MAX_TOKEN, compound_names, tokens_of
+from historyapp.core.searchable import Passage
+
+MARKS = "\u0344" * 2000 + "\u0f75" * 2000
+"""Marks that Unicode puts in another order."""
+
+
+@pytest.fixture
+def normalized(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the texts whose marks are put in order, in characters."""
+    lengths = []
+    normalize = unicodedata.normalize
+
+    def count(form: str, text: str) -> str:
+        lengths.append(len(text))
+        return normalize(form, text)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(unicodedata, "normalize", count)
+    return lengths
+
+
+@pytest.mark.parametrize("text", [MARKS, "a" + MARKS, "\uff9e" * 5000, "ﷺ" * 5000, f"see {MARKS}, {MARKS}x"])
+def test_a_run_is_cut_before_its_marks_are_put_in_order(text: str, normalized: list[int]) -> None:
+    tokens_of(text)
+    list(compound_names(text))
+    logged = UnreadEntry(1, "model_input", 0, UNDATED, 1, lambda: ({"content": text}, len(text)))
+    document_of(UUID(int=1), UUID(int=2), [logged])
+    snippet_of([Passage(1, 1, "input", text)], [Term("", ("ls",)), Term("", ("absent",))])
+    assert normalized
+    assert max(normalized) <= 3000
+
+
+@pytest.mark.parametrize("word", ["Größe" * 200, "e\u0301" * 500, "بِ" * 500, "ﬁｘ" * 500])
+def test_the_cut_changes_no_token_of_a_long_word(word: str) -> None:
+    whole = [c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c)]
+    assert tokens_of(word) == ["".join(whole).casefold()[:MAX_TOKEN]]
+
+
+@pytest.mark.parametrize("query", ["cafe", "abc", "gross"])
+def test_a_word_in_another_spelling_is_found_in_a_snippet(query: str) -> None:
+    text = "x " * 300 + "im Café, ＡＢＣ und GROẞ" + " y" * 300
+    [term] = [Term("", (token,)) for token in tokens_of(query)[:1]]
+    snippet = snippet_of([Passage(1, 1, "input", text)], [term])
+    assert snippet is not None
+    assert [tokens_of(snippet.text[a:b]) for a, b in snippet.marks] == [list(term.tokens)]
