@@ -19,7 +19,7 @@ from typing import Any
 
 from historyapp.core.process_memory import unmap_code
 from historyapp.management.exit_codes import FAILED, INTERRUPTED
-from historyapp.running import announced
+from historyapp.running_servers import announced
 from historyapp.server import Running, serve
 
 STOP_SECONDS = 12

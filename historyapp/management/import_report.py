@@ -10,7 +10,7 @@ from rich.table import Table
 
 from historyapp.core.importers import IMPORTERS
 from historyapp.management.command_line import plural, printable
-from historyapp.running import running_address
+from historyapp.running_servers import running_address
 from historyapp.services.imports.reports import FileReport
 
 FIRST_UNREAD = 20

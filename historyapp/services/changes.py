@@ -12,7 +12,7 @@ from django.utils import timezone
 from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
 from historyapp.models.changes import ChangeKind, next_transaction
 from historyapp.models.fields import on_sqlite
-from historyapp.services.parts import part
+from historyapp.services.short_transactions import part
 from historyapp.services.statements import NewChange, insert_change
 from historyapp.services.transactions import writing
 

@@ -50,7 +50,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
-from historyapp.services.parts import delete_in_parts, part
+from historyapp.services.short_transactions import delete_in_parts, part
 from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)

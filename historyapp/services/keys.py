@@ -15,7 +15,7 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import SCOPES, ApiKey, Project, SignInLink
 from historyapp.models.sql import api_key
-from historyapp.running import running_address
+from historyapp.running_servers import running_address
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import AuditRecord, IdempotencyKey, Project, Webhook, WebhookDelivery
-from historyapp.services import parts
+from historyapp.services import short_transactions
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks import endpoints
 from historyapp.services.webhooks.signing import secret_of
@@ -230,9 +230,9 @@ def test_the_deliveries_of_a_webhook_are_deleted_in_several_transactions(
         states = Webhook.objects.values_list("state", flat=True)
         left.append((WebhookDelivery.objects.count(), "".join(states)))
 
-    monkeypatch.setattr(parts, "_FIRST_ROWS", 2)
-    monkeypatch.setattr(parts, "_MAX_ROWS", 2)
-    monkeypatch.setattr(parts, "writing", counted)
+    monkeypatch.setattr(short_transactions, "_FIRST_ROWS", 2)
+    monkeypatch.setattr(short_transactions, "_MAX_ROWS", 2)
+    monkeypatch.setattr(short_transactions, "writing", counted)
     monkeypatch.setattr(endpoints, "writing", counted)
     assert webhook.delete().status == 204
     assert left == [(5, "paused"), (3, "paused"), (1, "paused"), (0, "paused"), (0, "")]

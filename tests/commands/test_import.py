@@ -14,7 +14,7 @@ from rich.console import Console
 
 from historyapp.management.import_report import print_totals
 from historyapp.models import AuditRecord, Entry, Project, Session
-from historyapp.running import announced
+from historyapp.running_servers import announced
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from historyapp.core.errors import NotFound
-from historyapp.running import announced
+from historyapp.running_servers import announced
 from historyapp.services.keys import use_sign_in_link
 from tests.commands.conftest import Run
 

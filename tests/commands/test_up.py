@@ -35,7 +35,7 @@ FOOTPRINT = 135_000_000
 ORPHAN = """
 import os, socket, sys, time
 from pathlib import Path
-from historyapp.running import announced
+from historyapp.running_servers import announced
 server = socket.create_server(("127.0.0.1", 0))
 with announced(Path(sys.argv[1]), f"http://127.0.0.1:{server.getsockname()[1]}"):
     if os.fork():

@@ -16,7 +16,7 @@ from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, CompressionRun, Entry, Project, SearchStep, Session
 from historyapp.models.projects import PURGED
 from historyapp.models.search_text_index import stored_tokens, words_of_session
-from historyapp.services import deletions, parts
+from historyapp.services import deletions, short_transactions
 from historyapp.services.append import append
 from historyapp.services.retention import Purged, erase, purge
 from historyapp.services.rewinds import fork
@@ -45,8 +45,8 @@ def project() -> Project:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_FIRST_ROWS", 1)
-    monkeypatch.setattr(parts, "_MAX_ROWS", 1)
+    monkeypatch.setattr(short_transactions, "_FIRST_ROWS", 1)
+    monkeypatch.setattr(short_transactions, "_MAX_ROWS", 1)
     monkeypatch.setattr(deletions, "_MAX_STEPS", 1)
 
 
@@ -133,7 +133,7 @@ def test_no_text_is_read_within_a_transaction(project: Project) -> None:
 def test_the_rows_are_deleted_in_transactions_of_limited_size(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_MAX_ROWS", 4)
+    monkeypatch.setattr(short_transactions, "_MAX_ROWS", 4)
     session, counts = long_session(project), list[tuple[int, int]]()
     counts.append((Entry.objects.count(), SearchStep.objects.count()))
     delete, remove = deletions._delete, deletions._remove
@@ -174,10 +174,10 @@ def test_a_transaction_deletes_one_long_row_and_many_short_ones(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """20 entries of 84 MB took longer than a transaction may take, each time that it was tried."""
-    monkeypatch.setattr(parts, "_FIRST_ROWS", 20)
-    monkeypatch.setattr(parts, "_MAX_ROWS", 20)
-    monkeypatch.setattr(parts, "_PART_BYTES", 100_000)
-    monkeypatch.setattr(parts, "PART_SECONDS", 60.0)  # so that the time changes nothing
+    monkeypatch.setattr(short_transactions, "_FIRST_ROWS", 20)
+    monkeypatch.setattr(short_transactions, "_MAX_ROWS", 20)
+    monkeypatch.setattr(short_transactions, "_PART_BYTES", 100_000)
+    monkeypatch.setattr(short_transactions, "PART_SECONDS", 60.0)  # so that the time changes nothing
     session = create_session(project)
     for length in (1, 1, 100_000, 100_000, 60_000, 60_000, *[1] * 24):
         append(project, session.pk, [EntryDraft(ModelInput(content="go"), metadata={"note": "x" * length})])
@@ -192,8 +192,8 @@ def test_a_transaction_deletes_one_long_row_and_many_short_ones(
 def test_a_part_that_takes_too_long_is_tried_again_with_fewer_rows(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_FIRST_ROWS", 20)
-    monkeypatch.setattr(parts, "_MAX_ROWS", 20)
+    monkeypatch.setattr(short_transactions, "_FIRST_ROWS", 20)
+    monkeypatch.setattr(short_transactions, "_MAX_ROWS", 20)
     session = long_session(project)
     numbers = deleted_at_once(monkeypatch, most=3)
     assert erase(Session.objects.get(pk=session.pk)) == Purged(1, 31)
@@ -269,7 +269,7 @@ def test_runs_are_deleted_in_parts(project: Project, monkeypatch: pytest.MonkeyP
             yield
             deleted.append(before - CompressionRun.objects.count())
 
-    monkeypatch.setattr(parts, "writing", counted)
+    monkeypatch.setattr(short_transactions, "writing", counted)
     purge(project, [session.pk], timezone.now())
     assert (sum(deleted), max(deleted)) == (5, 1)
 

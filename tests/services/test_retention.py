@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Episode, Project, RetentionPass, Session, Summary
-from historyapp.services import deletions, parts, retention
+from historyapp.services import deletions, retention, short_transactions
 from historyapp.services.append import append
 from historyapp.services.idempotency import StoredResponse, carry_out_once
 from historyapp.services.projections import parents_first, rebuild
@@ -226,7 +226,7 @@ def test_sub_agents_of_a_deleted_session_are_detached_in_short_transactions(
         changed.append(before - Session.objects.filter(spawned_by=parent).count())
 
     monkeypatch.setattr(deletions, "_SUBAGENTS_AT_ONCE", 2)
-    monkeypatch.setattr(parts, "writing", counted)
+    monkeypatch.setattr(short_transactions, "writing", counted)
     erase(parent)
     assert [count for count in changed if count] == [2, 2, 1]
     assert Session.objects.filter(project=project).count() == len(children)

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from historyapp.env import is_origin
 from historyapp.management.command_line import PlayheadCommand
-from historyapp.running import running_address
+from historyapp.running_servers import running_address
 from historyapp.services.bootstrap import bootstrap
 from historyapp.services.keys import SIGN_IN_MINUTES, create_sign_in_link, default_address
 

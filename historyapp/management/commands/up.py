@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
-from historyapp.running import orphan_listens
+from historyapp.running_servers import orphan_listens
 from historyapp.server import EVERYWHERE, STOP_SECONDS, CannotListen, claim
 from historyapp.services.bootstrap import Bootstrap, bootstrap, startup_lock
 from historyapp.services.changes import reset_transaction_ids

@@ -15,7 +15,7 @@ from historyapp.services.annotations import check_tag
 from historyapp.services.append import check_open, hold_sessions
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
 from historyapp.services.compression.start import cancel_run
-from historyapp.services.parts import part
+from historyapp.services.short_transactions import part
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 

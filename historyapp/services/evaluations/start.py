@@ -14,7 +14,7 @@ from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNIN
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.append import hold_sessions
 from historyapp.services.evaluations.results import compute_results, end_evaluation
-from historyapp.services.parts import part
+from historyapp.services.short_transactions import part
 from historyapp.services.transactions import writing
 
 DEFAULT_BUDGETS = (2000, 8000)

@@ -16,7 +16,7 @@ from historyapp.models.changes import newest_cursor
 from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import BOTH_SECRETS, EVENTS, DeliveryQuerySet
 from historyapp.services.audit import add_audit_record
-from historyapp.services.parts import delete_in_parts, delete_rows
+from historyapp.services.short_transactions import delete_in_parts, delete_rows
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import test_delivery
 from historyapp.services.webhooks.targets import check_literal_address, parse_target

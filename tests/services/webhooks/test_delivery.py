@@ -11,7 +11,7 @@ from django.utils import timezone
 from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
 from historyapp.models.changes import ChangeKind
 from historyapp.models.webhooks import MAX_RETRY
-from historyapp.services import parts
+from historyapp.services import short_transactions
 from historyapp.services.append import append, hold_sessions
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.transactions import writing
@@ -186,7 +186,7 @@ def test_a_delivery_that_is_sent_again_is_not_deleted(
         redeliver(project, webhook.pk, message)
         return writing()
 
-    monkeypatch.setattr(parts, "writing", redeliver_before)
+    monkeypatch.setattr(short_transactions, "writing", redeliver_before)
     assert prune_deliveries(timedelta(0)) == 0
     assert WebhookDelivery.objects.get().state == "pending"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from historyapp.running import announced, running_address
+from historyapp.running_servers import announced, running_address
 
 SERVER = """
 import sys, time
 from pathlib import Path
-from historyapp.running import announced
+from historyapp.running_servers import announced
 with announced(Path(sys.argv[1]), sys.argv[2]):
     print("here", flush=True)
     time.sleep(60)

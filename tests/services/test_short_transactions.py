@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from historyapp.models import AuditRecord, Project, Session, Webhook, WebhookDelivery
-from historyapp.services import parts
+from historyapp.services import short_transactions
 from historyapp.services.append import append
 from historyapp.services.changes import prune_changes
 from historyapp.services.webhooks import endpoints
@@ -32,7 +32,7 @@ def webhook(project: Project) -> Webhook:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses on SQLite, whose other processes only poll for the lock."""
     seconds: list[float] = []
-    monkeypatch.setattr("historyapp.services.parts.time.sleep", seconds.append)
+    monkeypatch.setattr("historyapp.services.short_transactions.time.sleep", seconds.append)
     return seconds
 
 
@@ -83,7 +83,7 @@ def test_postgres_sends_the_lengths_of_many_rows_at_once(
     AuditRecord.objects.bulk_create(
         AuditRecord(project=project, action="test", detail={}, created_at=now) for _ in range(50)
     )
-    parts.delete_in_parts(AuditRecord.objects.filter(action="test"), "id")
+    short_transactions.delete_in_parts(AuditRecord.objects.filter(action="test"), "id")
     assert not AuditRecord.objects.filter(action="test").exists()
     is_postgres = request.config.getoption("database") == "postgres"
-    assert min(chunks) == (parts._FIRST_ROWS if is_postgres else 1)
+    assert min(chunks) == (short_transactions._FIRST_ROWS if is_postgres else 1)
