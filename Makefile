@@ -47,8 +47,8 @@ test-all: .venv/dev.stamp lint  ## every variant and example, and all that may r
 	@$(MAKE) test-sqlite SELECTED='$(ALL)'
 	@$(MAKE) test-postgres SELECTED='$(ALL) --ignore tests/browser --processes 2 0' POSTGRES=tests
 
-# Modules are compiled once, even where the environment forbids it.
-test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
+# Modules are compiled once, even where the environment forbids it: those of pip and linters, too.
+.venv/base.stamp .venv/dev.stamp lint test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
 
 test-sqlite: .venv/dev.stamp
 	$(VENV)/python -m tests.browser.chromium
