@@ -56,9 +56,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbB
         project.members.add(user, through_defaults={"is_owner": True})
         session = create_session(project)
         chance = random.Random(0)
-        for number in range(100):
-            text = f"{number} {chance.randbytes(300).hex()}"
-            append(project, session.pk, [ask(text), act("read", path=text), ok(outputs=text)])
+        texts = [f"{number} {chance.randbytes(300).hex()}" for number in range(100)]
+        steps = [[ask(text), act("read", path=text), ok(outputs=text)] for text in texts]
+        for first in range(0, 100, 10):
+            append(project, session.pk, [draft for step in steps[first : first + 10] for draft in step])
         browser = Client()
         browser.force_login(user)
         cookie = browser.cookies["playhead_session"].value

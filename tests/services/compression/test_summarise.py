@@ -236,8 +236,8 @@ def test_one_timeout_among_responses_loses_one_step(
     loopback.default = lambda request: (
         Broken("hang") if "module_7." in str(request.body) else Answer(text="Read it.")
     )
-    run = compress(record(40))
-    assert (run.state, run.done, run.failed) == ("partly_failed", 35, 1)
+    run = compress(record(20))
+    assert (run.state, run.done, run.failed) == ("partly_failed", 15, 1)
 
 
 def test_with_an_anthropic_key_only_the_default_model_is_anthropic_s(
