@@ -3,6 +3,7 @@
 import random
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -42,21 +43,20 @@ class ForkedServer(Server):
             self._process = subprocess.Popen(command, stdout=log, stderr=log, text=True)
 
     def kill_parent(self) -> None:
-        self._orphans += self._children()
-        psutil.Process(self._orphans[0].ppid()).kill()
-        program = self._process  # it ends with the web process
+        children, program = self._children(), self._process
+        self._orphans += children
+        psutil.Process(children[0].ppid()).kill()
         self.start()
         assert program is not None
-        program.wait(PATIENCE)
+        program.wait(PATIENCE)  # it ends with the web process
 
     def _children(self) -> list[psutil.Process]:
         """Those of the newest ``playhead up``. No other child of the loaded process has any."""
-        families = [child.children() for child in self.loaded.children() if is_running(child)]
-        return next((children for children in reversed(families) if children), [])
-
-
-def is_running(process: psutil.Process) -> bool:
-    return bool(process.status() != psutil.STATUS_ZOMBIE)
+        for child in reversed(self.loaded.children()):
+            with suppress(psutil.NoSuchProcess):
+                if child.status() != psutil.STATUS_ZOMBIE and (children := child.children()):
+                    return list(children)
+        return []
 
 
 def test_a_kill_of_the_web_process_or_its_parent_loses_nothing(
