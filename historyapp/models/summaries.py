@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from django.db import models
+from django.db.models import Min
 from django.db.models.functions import Length
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -152,6 +153,21 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     ) -> list["Summary"]:
         """The valid summaries that end within ``positions`` (both included), oldest first."""
         return _valid(self._by_ends(session, lineage, positions), session, lineage, as_of)
+
+    def live_ranges(
+        self, session: Session, lineage: Lineage, positions: tuple[int, int]
+    ) -> list[tuple[int, int]]:
+        """The first and the last step of the longest valid summary for each end within ``positions`` (both
+        included), in any order."""
+        ending = self.ending_in(session, lineage, *positions).order_by()
+        columns = ending.values("session_id", "last_position", "last_step").annotate(first=Min("first_step"))
+        found = list(columns.values_list("session_id", "last_position", "first", "last_step"))
+        spans = spans_at(lineage, (last_position for _, last_position, *_ in found))
+        return [
+            (first, last)
+            for owner, last_position, first, last in found
+            if (span := spans.get(last_position)) is not None and span.session == str(owner)
+        ]
 
     def live_rows(
         self,

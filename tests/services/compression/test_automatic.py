@@ -9,7 +9,8 @@ from historyapp.services.append import append
 from historyapp.services.compression import jobs
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.jobs import ReadItems, read_jobs, read_parts
-from historyapp.services.compression.run import plan, process_run
+from historyapp.services.compression.planning import plan
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import compress_if_due, due_sessions, retry_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session

@@ -13,8 +13,8 @@ from historyapp.services.append import append
 from historyapp.services.compression import jobs
 from historyapp.services.compression import run as compression_run
 from historyapp.services.compression.jobs import HELD, HeldBytes, Job, ReadItems, read_jobs
+from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import plan
 from historyapp.services.compression.start import start_run
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Compress

@@ -11,8 +11,9 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression import jobs, store
 from historyapp.services.compression.jobs import read_jobs, read_parts
+from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import plan, process_run
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, ask, ok

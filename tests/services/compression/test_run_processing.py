@@ -15,8 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.compression import active_runs
 from historyapp.services.compression import run as run_module
+from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, plan, process_run
+from historyapp.services.compression.run import claim, process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from historyapp.services.compression.store import Stored, store_results
 from tests.llm.loopback import Answer, Loopback

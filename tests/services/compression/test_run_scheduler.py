@@ -10,8 +10,9 @@ from django.utils import timezone
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
 from historyapp.services.compression import run_scheduler, start
+from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, plan
+from historyapp.services.compression.run import claim
 from historyapp.services.compression.run_scheduler import RunScheduler
 from historyapp.services.compression.start import due_sessions, start_run
 from historyapp.services.sessions import create_session
