@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, share_of, signed_in
-from dashboard.finding import find_in
+from dashboard.find import find_in
 from dashboard.keys import keys_of
 from dashboard.location import (
     Location,

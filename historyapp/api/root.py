@@ -13,7 +13,7 @@ from historyapp.api import (
     evaluations,
     events,
     figures,
-    finding,
+    find,
     ledger,
     model_calls,
     notes,
@@ -50,7 +50,7 @@ api = PlayheadAPI(
 )
 api.add_decorator(with_shared_checks)
 for resource in (
-    sessions, entries, events, actions, episodes, finding, search, saved_searches,
+    sessions, entries, events, actions, episodes, find, search, saved_searches,
     recorded, contexts, snapshots, model_calls, ledger,
     origins, overview, summaries, notes, compressions, strategy_comparisons, rewinds, transfers, projects,
     caps, what_ifs, run_comparisons, shares, figures, webhooks, bulk_actions,

@@ -113,7 +113,7 @@ def revisions(session: UUID) -> int:
     return int(total)
 
 
-def parts(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iterator[Span]:
+def ancestor_spans(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iterator[Span]:
     """The spans, one for each session, that may have live rows up to a position. Newest first.
 
     Args:

@@ -22,9 +22,9 @@ from historyapp.core.text import fold
 from historyapp.models.ancestors import (
     SUMMARIES,
     Ancestor,
+    ancestor_spans,
     ancestors,
     cached_fork_points,
-    parts,
     revisions,
     summarised,
 )
@@ -317,7 +317,7 @@ class Session(models.Model):
                 having = summarised([ancestor.id for ancestor in self.ancestors])
             else:
                 having = {ancestor.id for ancestor in self.ancestors if kind in ancestor.has}
-            yield from parts(self.ancestors, last, having)
+            yield from ancestor_spans(self.ancestors, last, having)
         elif last:
             yield Span(str(self.pk), 1, last)
 

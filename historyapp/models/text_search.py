@@ -11,7 +11,7 @@ from uuid import UUID
 from historyapp.core.errors import Invalid
 from historyapp.core.lineage import Span
 from historyapp.core.searchable import Match, Passage, lowered, matches, trigrams
-from historyapp.models.ancestors import parts
+from historyapp.models.ancestors import ancestor_spans
 from historyapp.models.history import History
 from historyapp.models.text_blocks import (
     BLOCK_CHARACTERS,
@@ -175,7 +175,7 @@ class TextSearch:
         if session.forked_from_id is None:
             return [Span(str(session.pk), 1, last)] if last else []
         chain = session.ancestors
-        return [*parts(chain, last, {ancestor.id for ancestor in chain})][::-1]
+        return [*ancestor_spans(chain, last, {ancestor.id for ancestor in chain})][::-1]
 
     def _read(
         self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool

@@ -9,7 +9,7 @@ from historyapp.client.endpoints import (
     evaluations,
     events,
     figures,
-    finding,
+    find,
     ledger,
     model_calls,
     notes,
@@ -18,9 +18,10 @@ from historyapp.client.endpoints import (
     rewinds,
     run_comparisons,
     saved_searches,
-    searching,
+    search,
     sessions,
     shares,
+    summaries,
     transfers,
     webhooks,
     what_ifs,
@@ -28,6 +29,6 @@ from historyapp.client.endpoints import (
 
 __all__ = [
     "bulk_actions", "compressions", "contexts", "entries", "episodes", "evaluations", "events", "figures",
-    "finding", "ledger", "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons",
-    "saved_searches", "searching", "sessions", "shares", "transfers", "webhooks", "what_ifs",
+    "find", "ledger", "model_calls", "notes", "overview", "projects", "rewinds", "run_comparisons",
+    "saved_searches", "search", "sessions", "shares", "summaries", "transfers", "webhooks", "what_ifs",
 ]  # fmt: skip

@@ -1,10 +1,7 @@
-"""Rewinds and the takes that they cut off, undoing a rewind, and summaries."""
-
-from collections.abc import Sequence
+"""Rewinds and the takes that they cut off, and undoing a rewind."""
 
 from historyapp.client.api_call import ApiCall, Id, Pages, pages, path_of, post
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
-from historyapp.wire.summaries import SummaryOut, SummaryPage
 
 
 def rewind(
@@ -41,16 +38,3 @@ def undo_rewind(session_id: Id, position: int) -> ApiCall[RewindOut]:
 def rewinds(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[TakeOut]:
     """Rewinds, newest first, each with the take that it cut off."""
     return pages(path_of("sessions", session_id, "rewinds"), RewindPage, limit=limit, as_of=as_of)
-
-
-def summaries(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SummaryOut]:
-    """Summaries whose steps are live, in the order of the positions at which they end."""
-    return pages(path_of("sessions", session_id, "summaries"), SummaryPage, limit=limit, as_of=as_of)
-
-
-def write_summary(
-    session_id: Id, from_step: int, to_step: int, text: str, *, key_points: Sequence[str] = ()
-) -> ApiCall[SummaryOut]:
-    """Stores your own summary. It takes precedence over older summaries of the same steps."""
-    body = {"from_step": from_step, "to_step": to_step, "text": text, "key_points": list(key_points)}
-    return post(path_of("sessions", session_id, "summaries"), SummaryOut, body)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from historyapp.client.api_call import Id, Pages, pages, path_of
 from historyapp.wire.base import Page
-from historyapp.wire.finding import FoundEntry
+from historyapp.wire.find import FoundEntry
 
 
 def find(

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
-from dashboard import finding
+from dashboard import find
 from historyapp.models import Project, Session, text_search
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
@@ -26,7 +26,7 @@ def test_the_page_says_which_steps_have_the_text(alice: Client, session: Session
 def test_the_page_says_up_to_which_step_it_has_searched(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "MAX_HITS", 3)
+    monkeypatch.setattr(find, "MAX_HITS", 3)
     assert 'title="Searched up to step 3"' in html(alice.get(f"/sessions/{session.pk}?find=file-"))
     monkeypatch.undo()
     assert "Searched up to" not in html(alice.get(f"/sessions/{session.pk}?find=file-"))

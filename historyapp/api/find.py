@@ -15,7 +15,7 @@ from historyapp.enqueue import request_text_index
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.text_search import MAX_CHARACTERS, MAX_HITS, TextSearch
-from historyapp.wire.finding import FoundEntry, FoundPage
+from historyapp.wire.find import FoundEntry, FoundPage
 from historyapp.wire.problems import NotValid
 
 router = Router(tags=["find"])

@@ -12,7 +12,7 @@ from tests.api.agent import Agent, ask
 @pytest.fixture
 def index_requests(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     sessions: list[Any] = []
-    monkeypatch.setattr("historyapp.api.finding.request_text_index", sessions.extend)
+    monkeypatch.setattr("historyapp.api.find.request_text_index", sessions.extend)
     return sessions
 
 
