@@ -1,4 +1,4 @@
-"""The stored facts of a step that policies read, computed once, when the step is written.
+"""The stored facts of a step that policies read, computed when a policy first reads the step.
 
 An excerpt holds the call in one line, the identifiers of its arguments, and the lines of its results with the
 most identifiers for their length. Its size is bounded, so that a policy can read many steps without bodies.
@@ -9,8 +9,10 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from historyapp.core.beginnings import beginning
-from historyapp.core.entries import ModelOutput, ToolCall, UseTool
+from historyapp.core.conversation import Progress
+from historyapp.core.entries import Entry, ModelOutput, ToolCall, ToolResults, UseTool
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.results import returned_text
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens
 
@@ -74,6 +76,26 @@ class Excerpt(NamedTuple):
             [ExcerptLine(text, tokens, tuple(line_names.split())) for text, tokens, line_names in lines]
         )
         return cls(call_line, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
+
+
+def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
+    """The excerpts of steps, by the position of their outputs.
+
+    Args:
+        entries: the outputs of the steps and their results, oldest first.
+    """
+    excerpts: dict[int, Excerpt] = {}
+    output, progress = 0, Progress(status="answered")
+    for entry in entries:
+        body = entry.body
+        if isinstance(body, ModelOutput):
+            output, progress = entry.position, Progress.begin(body)
+            excerpts[output] = begin_excerpt(body, entry.tokens)
+        elif isinstance(body, ToolResults) and progress.pending:
+            texts = [returned_text(result) for result in body.results]
+            excerpts[output] = continue_excerpt(excerpts[output], texts, entry.tokens, overall=body.overall)
+            progress, _ = progress.add_results(body.results)
+    return excerpts
 
 
 def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:

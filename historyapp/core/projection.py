@@ -26,12 +26,10 @@ from historyapp.core.entries import (
     marks_compaction,
     text_of,
 )
-from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.result_facts import call_figures
 from historyapp.core.result_previews import result_preview
-from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, names_fit, usage_of
 
@@ -158,27 +156,25 @@ class Step(NamedTuple):
     """Steps up to this one by ``kind``, without answers."""
     checks: Mapping[str, Check] = _NO_CHECKS
     """How to check the results of the calls, by their ids. Not in the row."""
-    excerpt: Excerpt | None = None
-    """None: not computed here. The row may have it."""
 
     @property
     def progress(self) -> Progress:
         return Progress(self.pending, self.statuses, self.status)
 
     def dump(self) -> dict[str, Any]:
-        """As stored with a session. The excerpt of a step that has ended is only in its row."""
-        excerpt = self.excerpt.dump() if self.excerpt and self.pending else None
+        """As stored with a session."""
         checks = {id: list(check) for id, check in self.checks.items()} if self.pending else {}
-        return {**self._asdict(), "pending": list(self.pending), "checks": checks, "excerpt": excerpt}
+        return {**self._asdict(), "pending": list(self.pending), "checks": checks}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Step":
         tuples = {name: tuple(data[name]) for name in ("statuses", "tool_names")}
-        excerpt = Excerpt.load(data["excerpt"]) if data.get("excerpt") else None
         # An earlier version stored pairs.
         checks = {id: Check.load(check) for id, check in dict(data.get("checks", ())).items()}
         pending = OpenCalls(data["pending"])
-        return cls(**{**data, **tuples, "pending": pending, "checks": checks, "excerpt": excerpt})
+        stored = {**data, **tuples, "pending": pending, "checks": checks}
+        stored.pop("excerpt", None)  # an earlier version had it here
+        return cls(**stored)
 
 
 _BEFORE_THE_FIRST = Step(0, 0, 0, 0, "success")
@@ -222,19 +218,16 @@ class Advance(NamedTuple):
     """The entry's results that answer no open call: their index and the ``tool_call_id`` that they name."""
 
 
-def advance(
-    tail: Tail, entry: Entry, *, excerpts: bool = True, texts: Sequence[str] | None = None
-) -> Advance:
+def advance(tail: Tail, entry: Entry, *, texts: Sequence[str] | None = None) -> Advance:
     """The tail after one more live entry, and the episode rows that it changes.
 
     Args:
-        excerpts: whether a step that begins here gets an excerpt.
         texts: the texts of the entry's results, if they have been made already.
     """
     totals = tail.totals.with_entry(entry)
     body = entry.body
     if isinstance(body, ModelOutput):
-        return _begin(tail, totals, entry, body, excerpts=excerpts)
+        return _begin(tail, totals, entry, body)
     if isinstance(body, ModelInput):
         begins_turn = tail.begins_turn or body.channel == PERSON
         is_compacted = tail.is_compacted or marks_compaction("model_input", body.channel)
@@ -246,7 +239,7 @@ def advance(
     return Advance(tail._replace(totals=totals))
 
 
-def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
+def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput) -> Advance:
     progress, started_at = Progress.begin(output), _iso(entry.created_at)
     tool_calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
     subject = call_subject(tool_calls[0].name, tool_calls[0].arguments) if tool_calls else None
@@ -279,7 +272,6 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         compactions=before.compactions + tail.is_compacted,
         kind_totals={**kinds, subject.kind: kinds.get(subject.kind, 0) + 1} if subject else kinds,
         checks=_checks(output, subject),
-        excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
     if tail.step is not None and tail.step.status == "in_flight":
         return Advance(Tail(totals, step), (tail.step._replace(status="abandoned"), step))
@@ -331,9 +323,6 @@ def _answer(
     for result, calls in answered:
         if calls and (not shown or result.status != "success"):
             shown = result_preview(result, step.checks.get(calls[0]))
-    if step.excerpt and step.pending:
-        texts = texts or [returned_text(result) for result in body.results]
-        changes["excerpt"] = continue_excerpt(step.excerpt, texts, entry.tokens, overall=body.overall)
     if progress is not before:
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown

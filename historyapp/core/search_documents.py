@@ -146,7 +146,7 @@ class _StepReader:
         else:
             self._others_read += size
         entry = Entry(logged.position, load_body(logged.kind, body), logged.at, {}, logged.tokens)
-        self._tail = advance(self._tail, entry, excerpts=False).tail
+        self._tail = advance(self._tail, entry).tail
         for passage in passages(logged.position, logged.step, logged.kind, body):
             self._texts.add(passage.text)
         if isinstance(entry.body, ModelOutput):

@@ -10,7 +10,6 @@ from django.db import models
 from django.db.models import OuterRef, Subquery
 
 from historyapp.core.episodes import STATUSES
-from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
 from historyapp.core.projection import Step
@@ -332,7 +331,8 @@ class Episode(models.Model):
     compactions = models.PositiveIntegerField(db_default=0)
     kind_totals = JSONText(default=dict, db_default="{}")
     excerpt = PackedText(null=True)
-    """:class:`historyapp.core.excerpts.Excerpt` as JSON, or null if not computed. Lists do not load it."""
+    """:class:`historyapp.core.excerpts.Excerpt` as JSON, or null until a snapshot of a context that reads
+    the step is recorded. Lists do not load it."""
 
     objects = EpisodeQuerySet.as_manager()
 
@@ -371,14 +371,13 @@ class Episode(models.Model):
 
 
 def columns(step: Step) -> dict[str, Any]:
-    """A step's values for the row's columns, without its key."""
+    """A step's values for the row's columns, without its key and its excerpt."""
     values = step._asdict()
     for name in ("anchor", "pending", "statuses", "checks"):
         del values[name]
     values["tool_names"] = list(step.tool_names)
     values["tool"] = tool_of(step.tool_names)
     values["unanswered"] = len(step.pending)
-    values["excerpt"] = dump_json(step.excerpt.dump()) if step.excerpt else None
     values["started_at"] = datetime.fromisoformat(step.started_at)
     values["finished_at"] = datetime.fromisoformat(step.finished_at) if step.finished_at else None
     return values

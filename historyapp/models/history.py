@@ -16,13 +16,14 @@ from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.excerpts import Excerpt
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import Origin, StepOutline
 from historyapp.core.projection import Tail
 from historyapp.models.block_cache import BlockCache
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
-from historyapp.models.outlines import outlined
+from historyapp.models.outlines import outlined, read_excerpts
 from historyapp.models.request_origins import RequestOrigins
 from historyapp.models.samples import sample_totals
 from historyapp.models.sessions import Session
@@ -278,20 +279,22 @@ class History:
         if self.newest and last >= self.steps:
             stored = next((row for row in rows if row.number == self.steps), None)
             newest = OutlineRow(*(getattr(self.newest, name) for name in OutlineRow._fields))
-            if newest.excerpt is None and stored and stored.last_position == newest.last_position:
+            if stored and stored.last_position == newest.last_position:
                 newest = newest._replace(excerpt=stored.excerpt)  # the stored row is not newer
             rows = [*(row for row in rows if row.number < self.steps), newest]
         if not rows:
             return []
         summaries = self.summaries(rows[0].first_position, rows[-1].last_position)
+        return outlined(rows, self.excerpts(rows), summaries)
+
+    def excerpts(self, rows: Sequence[OutlineRow]) -> list[Excerpt]:
+        """The excerpts of the steps of these rows, oldest first."""
         kinds = ("model_output", "tool_results")
-        return outlined(
-            rows,
-            summaries,
-            lambda first, last: live_entries(
-                self.lineage, kinds, after=first - 1, before=last + 1, metadata=()
-            ),
-        )
+
+        def load(first: int, last: int) -> Iterator[core.Entry]:
+            return live_entries(self.lineage, kinds, after=first - 1, before=last + 1, metadata=())
+
+        return read_excerpts(rows, load)
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
         """The bodies of consecutive outlined steps, without summaries. One query."""

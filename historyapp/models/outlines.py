@@ -1,8 +1,8 @@
 """Steps for the ``budgeted`` policy: excerpts without bodies.
 
-An append stores a step's excerpt in its row. An import does not, and the excerpt is then computed from the
-entries. A process caches excerpts by the step's last position: entries never change, so a step's excerpt
-changes only when the step gets another entry.
+The excerpt of a step is computed from its entries when a context first reads the step, and stored with the
+snapshot of this context. A process caches excerpts by the step's last position: entries never change, so a
+step's excerpt changes only when the step gets another entry.
 """
 
 import threading
@@ -11,11 +11,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from historyapp.core.entries import Entry
-from historyapp.core.excerpts import Excerpt, ExcerptLine
+from historyapp.core.excerpts import Excerpt, ExcerptLine, excerpts_of
 from historyapp.core.identifiers import identifiers
 from historyapp.core.json import load_dumped
 from historyapp.core.policies.base import RangeSummary, StepOutline
-from historyapp.core.projection import Tail, advance
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
 from historyapp.models.sql import OutlineRow
@@ -23,6 +22,9 @@ from historyapp.models.summaries import SummaryRow, own_by_step
 
 MAX_CACHED = 10_000
 """The maximum number of excerpts that a process caches, a few KB each. The oldest are dropped first."""
+
+_READ_AT_ONCE = 256
+"""The number of steps whose bodies are read at once."""
 
 
 class _Key(NamedTuple):
@@ -35,16 +37,38 @@ _cache: dict[_Key, Excerpt] = {}
 _lock = threading.Lock()
 
 
+def read_excerpts(rows: Sequence[OutlineRow], load: Callable[[int, int], Iterable[Entry]]) -> list[Excerpt]:
+    """The excerpts of the steps of some rows, in their order.
+
+    Args:
+        rows: oldest first.
+        load: reads the outputs and results between two positions (both included), oldest first.
+    """
+    keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
+    excerpts = {key: _cache.get(key) for key in keys}
+    for key, row in zip(keys, rows, strict=True):
+        if excerpts[key] is None and row.excerpt:
+            excerpts[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
+    missing = [
+        (row.first_position, key) for row, key in zip(rows, keys, strict=True) if excerpts[key] is None
+    ]
+    # In parts: if the request may not read more, those that it has computed are cached for the next one.
+    for start in range(0, len(missing), _READ_AT_ONCE):
+        part = dict(missing[start : start + _READ_AT_ONCE])
+        computed = excerpts_of(load(min(part), max(key.last_position for key in part.values())))
+        for first in part.keys() & computed.keys():
+            excerpts[part[first]] = _cached(part[first], computed[first])
+    return [excerpts[key] or Excerpt() for key in keys]
+
+
 def outlined(
-    rows: Sequence[OutlineRow],
-    summaries: Sequence[SummaryRow],
-    load: Callable[[int, int], Iterable[Entry]],
+    rows: Sequence[OutlineRow], excerpts: Sequence[Excerpt], summaries: Sequence[SummaryRow]
 ) -> list[StepOutline]:
     """The outlined steps of some rows, oldest first.
 
     Args:
+        excerpts: of the steps.
         summaries: the summaries that end within the steps.
-        load: reads the outputs and results between two positions (both included), oldest first.
     """
     own = own_by_step(summaries)
     ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
@@ -56,33 +80,17 @@ def outlined(
         for end, summary in ranges_by_end.items()
         if (line := _line(summary.text))
     }
-    keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
-    excerpts = {key: _cache.get(key) for key in keys}
-    for key, row in zip(keys, rows, strict=True):
-        if excerpts[key] is None and row.excerpt:
-            excerpts[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
-    missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if excerpts[key] is None}
-    if missing:
-        last = max(key.last_position for key in missing.values())
-        computed: dict[int, Excerpt] = {}
-        tail = Tail()
-        for entry in load(min(missing), last):
-            tail = advance(tail, entry).tail
-            if tail.step and tail.step.excerpt:
-                computed[tail.step.first_position] = tail.step.excerpt
-        for first in missing.keys() & computed.keys():
-            excerpts[missing[first]] = _cached(missing[first], computed[first])
     return [
         StepOutline(
             number=row.number,
             first_position=row.first_position,
             last_position=row.last_position,
             status=row.status,  # type: ignore[arg-type]  # the column's choices are these
-            excerpt=excerpts[key] or Excerpt(),
+            excerpt=excerpt,
             summary=_line(own[row.number].text) if row.number in own else None,
             digest=digests.get(row.number),
         )
-        for row, key in zip(rows, keys, strict=True)
+        for row, excerpt in zip(rows, excerpts, strict=True)
     ]
 
 

@@ -54,9 +54,6 @@ MAX_ID_CHARACTERS = 200_000
 tool call. Each append stores the ids of the open tool calls again. A single id may be long: gateways put the
 signature of a model's reasoning into it."""
 
-MAX_ENTRIES_WITH_EXCERPTS = 20
-"""An append of at most this many entries computes the excerpts of its steps."""
-
 
 @dataclass(frozen=True, slots=True)
 class AppendedEntries:
@@ -177,9 +174,6 @@ def append_locked(
     changed: dict[int, Step] = {}
     entries: list[EntryRow] = []
     unmatched: list[UnpairedResult] = []
-    # Computing an excerpt takes as long as the rest of a step. Excerpts of transcripts and of long batches
-    # are computed when a context first reads them.
-    excerpts = not lenient and len(prepared) <= MAX_ENTRIES_WITH_EXCERPTS
     first_position = session.head + 1
     for index, (draft, tokens, body, metadata, texts) in enumerate(prepared):
         entry = core.Entry(
@@ -191,7 +185,7 @@ def append_locked(
         if isinstance(draft.body, ModelOutput):
             finished_step = tail.step
             _check_ids(draft.body, index)
-        tail, steps, unpaired = advance(tail, entry, excerpts=excerpts, texts=texts)
+        tail, steps, unpaired = advance(tail, entry, texts=texts)
         if finished_step is not None:
             strip = extend_strip(strip, finished_step)
         for step in steps:

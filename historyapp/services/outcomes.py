@@ -137,7 +137,7 @@ def _compute_next(session: Session, after: int) -> _Computed:
                 break
             tail = _tail_after_cut(session, entry.position, changed)
         else:
-            advanced = advance(tail or _tail_at(session, after, changed), loaded, excerpts=False)
+            advanced = advance(tail or _tail_at(session, after, changed), loaded)
             changed.update((step.anchor, step) for step in advanced.changed)
             tail = advanced.tail
         last = entry.position

@@ -186,7 +186,7 @@ def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -
     for name in dict.fromkeys((*before, *after)):
         stored, rebuilt = before.get(name), after.get(name)
         if stored is not None and rebuilt is not None:
-            rebuilt = _without_new_excerpts(stored, _without_new_outcomes(stored, rebuilt, ignored))
+            rebuilt = _with_excerpts(stored, _without_new_outcomes(stored, rebuilt, ignored))
         if stored == rebuilt:
             continue
         if stored is None or rebuilt is None:
@@ -213,16 +213,11 @@ def _without_new_outcomes(
     return {**rebuilt, "tail": tail}
 
 
-def _without_new_excerpts(stored: dict[str, Any], rebuilt: dict[str, Any]) -> dict[str, Any]:
-    """The rebuilt row without the excerpts that are not stored: imports and long batches store none."""
+def _with_excerpts(stored: dict[str, Any], rebuilt: dict[str, Any]) -> dict[str, Any]:
+    """The rebuilt row with the stored excerpt: contexts compute and store excerpts again. In the tail of an
+    earlier version, the step has an excerpt, but not every column."""
     if "excerpt" in stored:
-        return rebuilt if stored["excerpt"] is not None else {**rebuilt, "excerpt": None}
+        return {**rebuilt, "excerpt": stored["excerpt"]}
     stored_step, rebuilt_step = (row["tail"].get("step") or {} for row in (stored, rebuilt))
-    if stored_step.get("excerpt") is not None:
-        return rebuilt
-    step = {
-        name: None if name == "excerpt" else value
-        for name, value in rebuilt_step.items()
-        if name in stored_step
-    }
+    step = {name: rebuilt_step.get(name, stored_step[name]) for name in stored_step}
     return {**rebuilt, "tail": {**rebuilt["tail"], "step": step or rebuilt_step or None}}

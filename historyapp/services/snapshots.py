@@ -1,6 +1,7 @@
 """Snapshots: records served contexts, rebuilds them from the log and compares two of them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,11 +17,14 @@ from historyapp.core.context_diff import (
     diff_segments,
 )
 from historyapp.core.errors import NotFound
+from historyapp.core.excerpts import Excerpt
 from historyapp.core.formats import prefix_bytes, render_bytes
 from historyapp.core.formats.base import EARLIER_START, START
+from historyapp.core.json import dump_plain
 from historyapp.core.manifest import Manifest
 from historyapp.core.settings import load_settings
 from historyapp.models import Session, Snapshot, TokenCorrection
+from historyapp.models.fields import pack
 from historyapp.models.snapshot_histories import SnapshotHistory, TrackedHistory
 from historyapp.services.contexts import (
     BuiltContext,
@@ -34,7 +38,11 @@ from historyapp.services.contexts import (
 )
 from historyapp.services.corrections import correction_of
 from historyapp.services.prices import price_list
+from historyapp.services.statements import store_excerpts
 from historyapp.services.transactions import writing
+
+MAX_NEW_EXCERPTS = 100
+"""The maximum number of excerpts stored with one snapshot. Agents wait while they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,8 @@ class ServedContext:
     summaries: list[str]
     """Ids of the summaries that the context may use."""
     correction: TokenCorrection | None
+    new_excerpts: Mapping[tuple[UUID, int], Excerpt]
+    """The excerpts to store, by the session and the anchor of the step's row."""
 
 
 def serve_context(session: Session, requested: RequestedContext) -> ServedContext:
@@ -59,11 +69,11 @@ def serve_context(session: Session, requested: RequestedContext) -> ServedContex
     correction = correction_of(session.project_id, model_of(session, requested))
     built = build(past, resolve_options(session, requested, correction), requested.live_screen)
     position = session.head if requested.as_of is None else requested.as_of
-    return ServedContext(built, session, position, list(past.summary_ids), correction)
+    return ServedContext(built, session, position, list(past.summary_ids), correction, past.new_excerpts)
 
 
 def record_snapshot(served: ServedContext, *, counted: int | None = None, id: UUID | None = None) -> Snapshot:
-    """Stores the snapshot of a served context.
+    """Stores the snapshot of a served context, and excerpts that later contexts read.
 
     Args:
         counted: its tokens as the provider counted them.
@@ -89,10 +99,21 @@ def record_snapshot(served: ServedContext, *, counted: int | None = None, id: UU
         estimated=built.tokens,
         counted=counted,
     )
+    excerpts = packed_excerpts(served.new_excerpts)
     with writing():
-        snapshot.save(force_insert=True)
+        # Like an append, it locks the session's row before those of steps.
         Session.objects.filter(pk=served.session.pk).update(revision=F("revision") + 1)
+        snapshot.save(force_insert=True)
+        store_excerpts(excerpts)
     return snapshot
+
+
+def packed_excerpts(
+    excerpts: Mapping[tuple[UUID, int], Excerpt],
+) -> list[tuple[UUID, int, str | bytes]]:
+    """The excerpts to store with a snapshot, those of the newest steps, in the order of all transactions."""
+    newest = sorted(excerpts.items())[-MAX_NEW_EXCERPTS:]
+    return [(*key, pack(dump_plain(excerpt.dump()))) for key, excerpt in newest]
 
 
 def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snapshot:

@@ -23,7 +23,6 @@ from historyapp.models.fields import (
     compact_time,
     compact_uuid,
     on_sqlite,
-    pack,
     pack_all,
     uuid_value,
 )
@@ -39,7 +38,7 @@ EPISODE_COLUMNS = (
     "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
     "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "kind", "target",
     "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first", "compactions",
-    "kind_totals", "excerpt",
+    "kind_totals",
 )  # fmt: skip
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
@@ -71,15 +70,17 @@ def _assignments(columns: Sequence[str]) -> str:
 _INSERT_ENTRY = _insert_sql("historyapp_entry", ENTRY_COLUMNS)
 _INSERT_EPISODE = _insert_sql("historyapp_episode", EPISODE_COLUMNS)
 _UPDATE_EPISODE = (
-    f"UPDATE historyapp_episode SET {_assignments(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
+    f"UPDATE historyapp_episode SET {_assignments(EPISODE_COLUMNS[2:])}, excerpt = NULL "  # noqa: S608
+    "WHERE session_id = %s AND anchor = %s"
 )
-_UPDATE_EPISODE_WITHOUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
 _UPSERT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SET " + ", ".join(
-    f"{column} = excluded.{column}" for column in EPISODE_COLUMNS[2:]
+    [*(f"{column} = excluded.{column}" for column in EPISODE_COLUMNS[2:]), "excerpt = NULL"]
 )
 """For a partitioned table, PostgreSQL takes longer to plan an UPDATE than to run it. An INSERT needs hardly
 any planning."""
-_UPSERT_EPISODE_WITHOUT_EXCERPT = _UPSERT_EPISODE.replace(", excerpt = excluded.excerpt", "")
+_STORE_EXCERPT = (
+    "UPDATE historyapp_episode SET excerpt = %s WHERE session_id = %s AND anchor = %s AND excerpt IS NULL"
+)
 _FIRST_ENTRY_AT = (
     "(SELECT created_at FROM historyapp_entry WHERE session_id = historyapp_session.id AND position = 1)"
 )
@@ -161,17 +162,23 @@ def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
 
 
 def update_episode(session_id: UUID, step: Step) -> None:
-    """Writes all columns of a step's row. The excerpt is written only if the step has one."""
-    *values, excerpt = _episode_values(step)
-    key = uuid_value(session_id), step.anchor
-    if not on_sqlite():
-        run_sql(
-            _UPSERT_EPISODE_WITHOUT_EXCERPT if excerpt is None else _UPSERT_EPISODE, (*key, *values, excerpt)
-        )
-    elif excerpt is None:
-        run_sql(_UPDATE_EPISODE_WITHOUT_EXCERPT, (*values, *key))
+    """Writes all columns of a step's row, and removes its excerpt: it is computed when it is next read."""
+    key, values = (uuid_value(session_id), step.anchor), _episode_values(step)
+    if on_sqlite():
+        run_sql(_UPDATE_EPISODE, (*values, *key))
     else:
-        run_sql(_UPDATE_EPISODE, (*values, excerpt, *key))
+        run_sql(_UPSERT_EPISODE, (*key, *values))
+
+
+def store_excerpts(excerpts: Iterable[tuple[UUID, int, str | bytes]]) -> None:
+    """Stores the excerpts of steps whose rows have none.
+
+    Args:
+        excerpts: of each step, the session and the anchor of its row, and the packed excerpt. Two
+            transactions that store the same excerpts need the same order.
+    """
+    rows = [(packed, uuid_value(session_id), anchor) for session_id, anchor, packed in excerpts]
+    run_sql_for_each(_STORE_EXCERPT, rows)
 
 
 def indexed_values(session: Session) -> tuple[int, ...]:
@@ -271,7 +278,6 @@ def _episode_values(step: Step) -> tuple[Any, ...]:
         step.turn_first,
         step.compactions,
         dump_plain(step.kind_totals),
-        pack(dump_plain(step.excerpt.dump())) if step.excerpt else None,
     )
 
 

@@ -1,19 +1,27 @@
-"""Excerpts of steps: stored with the steps or computed later, with the same result."""
+"""Excerpts of steps: computed, or stored with the snapshot of a context, with the same result."""
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from historyapp.core.errors import Invalid
+from historyapp.core.excerpts import Excerpt
 from historyapp.core.policies.base import StepOutline
 from historyapp.models import Episode as Row
 from historyapp.models import Project, Session, outlines
 from historyapp.models.history import History
+from historyapp.models.long_rows import bytes_left
+from historyapp.services import snapshots
 from historyapp.services.append import append
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
+from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.drafts import act, ask, failed, ok, tool_calls
+
+BUDGETED = RequestedContext(policy="budgeted", max_tokens=8192)
 
 
 @pytest.fixture
@@ -29,6 +37,16 @@ def session(project: Project) -> Session:
 def outline(session: Session, as_of: int | None = None) -> list[StepOutline]:
     history = History(Session.objects.get(pk=session.pk), as_of)
     return history.outline(1, history.steps)
+
+
+def record_context(session: Session) -> None:
+    record_snapshot(serve_context(Session.objects.get(pk=session.pk), BUDGETED))
+
+
+def stored_anchors(session: Session) -> list[int]:
+    """The anchors of the session's own rows with an excerpt."""
+    rows = Row.objects.filter(session=session, excerpt__isnull=False)
+    return list(rows.order_by("anchor").values_list("anchor", flat=True))
 
 
 def test_an_outlined_step_has_its_call_and_the_lines_of_its_results(
@@ -54,8 +72,8 @@ def test_a_step_with_a_new_result_is_read_again(project: Project, session: Sessi
 
 
 def test_bodies_are_read_once(project: Project, session: Session) -> None:
-    """The bodies of an import, whose steps are stored without excerpts. Other sessions read none."""
-    append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok())], lenient=True)
+    append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok())])
+    record_context(session)
     append(project, session.pk, [draft for _ in range(10) for draft in (act(), ok())])
     first = outline(session)
     with CaptureQueriesContext(connection) as again:
@@ -65,7 +83,7 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
     with CaptureQueriesContext(connection) as captured_again:
         assert outline(session) == first
     [read] = [query["sql"] for query in captured_again if "historyapp_entry" in query["sql"]]
-    assert "BETWEEN 1 AND 40" in read
+    assert "BETWEEN 41 AND 60" in read
 
 
 def test_stored_excerpts_equal_computed_ones(project: Project, session: Session) -> None:
@@ -75,29 +93,90 @@ def test_stored_excerpts_equal_computed_ones(project: Project, session: Session)
         ask("go on"),
         ok("b", "see src/second.py"),
         act(),
+        act(),
+        ok(),
     ]
     append(project, session.pk, drafts)
-    stored = outline(session)
+    computed = outline(session)
     outlines._cache.clear()
-    Row.objects.update(excerpt=None)
-    assert outline(session) == stored
+    record_context(session)
+    assert not Row.objects.filter(excerpt=None).exists()
+    outlines._cache.clear()
+    with CaptureQueriesContext(connection) as queries:
+        assert outline(session) == computed
+    assert not any("historyapp_entry" in query["sql"] for query in queries)
     assert rebuild(Session.objects.get(pk=session.pk)).differences == []
-    assert Row.objects.filter(excerpt=None).count() == 0
+
+
+def test_excerpts_of_ended_steps_are_stored_once(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("read", path="a/one.py"), ok(None, "b/one.py"), tool_calls("a", "b")])
+    append(project, session.pk, [ok("a", "see src/first.py")])
+    record_context(session)
+    assert stored_anchors(session) == [1]
+    Row.objects.filter(session=session, anchor=1).update(excerpt="[]")
     outlines._cache.clear()
-    assert outline(session) == stored
+    append(project, session.pk, [ok("b", "see src/second.py")])
+    record_context(session)
+    assert stored_anchors(session) == [1, 3]
+    assert outline(session)[0].excerpt == Excerpt()
+    assert len(outline(session)[1].excerpt.lines) == 2
 
 
-def test_a_long_batch_leaves_excerpts_to_the_first_reader(project: Project, session: Session) -> None:
-    drafts = [
-        draft for n in range(15) for draft in (act("read", path=f"a/{n}.py"), ok(None, f"see b/{n}.py"))
+def test_an_append_removes_the_excerpt_of_the_step_that_it_changes(
+    project: Project, session: Session
+) -> None:
+    """An earlier version stored excerpts of steps that had not ended."""
+    append(project, session.pk, [tool_calls("a", "b"), ok("a", "see src/first.py")])
+    Row.objects.filter(session=session).update(excerpt="[]")
+    append(project, session.pk, [ok("b", "see src/second.py")])
+    assert [line.text for line in outline(session)[0].excerpt.lines] == [
+        "see src/first.py",
+        "see src/second.py",
     ]
-    append(project, session.pk, drafts)
-    assert Row.objects.filter(session=session, excerpt=None).count() == 15
-    one_by_one = create_session(project)
-    for draft in drafts:
-        append(project, one_by_one.pk, [draft])
-    assert not Row.objects.filter(session=one_by_one, excerpt=None).exists()
-    assert outline(session) == outline(one_by_one)
+
+
+def test_a_snapshot_stores_the_excerpts_of_the_newest_steps(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MAX_NEW_EXCERPTS", 3)
+    append(project, session.pk, [draft for _ in range(5) for draft in (act(), ok())])
+    record_context(session)
+    assert stored_anchors(session) == [5, 7, 9]
+    record_context(session)
+    assert stored_anchors(session) == [1, 3, 5, 7, 9]
+
+
+def test_a_fork_stores_the_excerpts_of_shared_steps(project: Project, session: Session) -> None:
+    """A fork has a row of its own for the newest step that it shares."""
+    append(project, session.pk, [act("read", path="a/one.py"), ok(), act("read", path="a/two.py"), ok()])
+    child = fork(project, session.pk)
+    append(project, child.pk, [act("read", path="a/three.py"), ok()])
+    record_context(child)
+    assert (stored_anchors(session), stored_anchors(child)) == ([1], [4, 5])
+
+
+def test_a_refused_request_leaves_less_for_the_next_one(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlines, "_READ_AT_ONCE", 2)
+    append(project, session.pk, [draft for _ in range(6) for draft in (act(), ok(None, "x" * 20_000))])
+    assert [is_refused(session) for _ in range(4)] == [True, True, False, False]
+
+
+def is_refused(session: Session) -> bool:
+    token = bytes_left.set(90_000)
+    try:
+        return len(outline(session)) < 6
+    except Invalid:
+        return True
+    finally:
+        bytes_left.reset(token)
+
+
+def test_a_context_that_is_not_recorded_stores_nothing(project: Project, session: Session) -> None:
+    append(project, session.pk, [act(), ok()])
+    serve_context(Session.objects.get(pk=session.pk), BUDGETED)
+    assert stored_anchors(session) == []
 
 
 def test_takes_do_not_replace_later_steps(project: Project, session: Session) -> None:

@@ -260,7 +260,7 @@ def test_the_columns_in_the_statement_are_those_of_the_model() -> None:
         return tuple(str(field.column) for field in model._meta.local_concrete_fields)
 
     assert columns(Entry) == statements.ENTRY_COLUMNS
-    assert columns(Episode) == statements.EPISODE_COLUMNS
+    assert columns(Episode) == (*statements.EPISODE_COLUMNS, "excerpt")
     assert set(sql.KEY_COLUMNS) <= {field.column for field in ApiKey._meta.local_concrete_fields}
     assert {*statements.LOCKED_COLUMNS, *statements.TAIL_COLUMNS} <= {
         field.column for field in Session._meta.local_concrete_fields

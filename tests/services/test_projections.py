@@ -72,6 +72,20 @@ def test_totals_of_earlier_versions_may_have_longer_names_of_models(
     assert [*Totals.load(tail["totals"]).models] == [""]
 
 
+def test_tails_of_earlier_versions_may_have_an_excerpt(project: Project, session: Session) -> None:
+    """They had the excerpt of a step until it ended. The column of its row had it, too."""
+    append(project, session.pk, [act()])
+    stored = Session.objects.get(pk=session.pk)
+    stored.tail["step"]["excerpt"] = ["read: a.py", 3, "a.py", [], "", 0, 9, 0]
+    stored.save(update_fields=["tail"])
+    Episode.objects.filter(session=session).update(excerpt="[]")
+    assert rebuild(stored, check_only=True).differences == []
+    append(project, session.pk, [ok()])
+    assert "excerpt" not in Session.objects.get(pk=session.pk).tail["step"]
+    assert not Episode.objects.filter(session=session, excerpt__isnull=False).exists()
+    assert rebuild(Session.objects.get(pk=session.pk)).differences == []
+
+
 def test_rows_of_earlier_versions_get_their_outcomes_and_differ_in_nothing(
     project: Project, session: Session
 ) -> None:

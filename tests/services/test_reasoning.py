@@ -211,7 +211,7 @@ def test_older_snapshots_are_rebuilt_with_the_older_rule(claude: Session, policy
     options = replace(CLAUDE, policy=policy, format=format)
     spec = replace(resolve_options(claude, options), keeps_all_reasoning=True)
     past = TrackedHistory(claude)
-    served = ServedContext(build(past, spec), claude, claude.head, list(past.summary_ids), None)
+    served = ServedContext(build(past, spec), claude, claude.head, list(past.summary_ids), None, {})
     snapshot = record_snapshot(served)
     Snapshot.objects.filter(pk=snapshot.pk).update(prefix_sha256="")
     snapshot.refresh_from_db()

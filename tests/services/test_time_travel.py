@@ -24,6 +24,7 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.episodes import group_episodes
+from historyapp.core.excerpts import excerpts_of
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Project, Session
 from historyapp.models.episodes import columns
@@ -153,9 +154,9 @@ def compare(history: History, path: list[Entry]) -> None:
     assert history.tail.totals == tail.totals
     assert history.tail.input_preview == tail.input_preview
     rows = [row_values(row) for row in history.rows(1, history.steps)]
-    assert rows == [{**columns(step), "excerpt": None} for step in steps]
-    outline = history.outline(1, history.steps)
-    assert [outlined.excerpt for outlined in outline] == [step.excerpt for step in steps]
+    assert rows == [columns(step) for step in steps]
+    excerpts = [outlined.excerpt for outlined in history.outline(1, history.steps)]
+    assert excerpts == list(excerpts_of(path).values())
     for after in range(history.steps + 1):
         later = [step for step in steps[after:] if step.status == "error" or step.likely_failure]
         reported = [step for step in later if step.status == "error"]
@@ -169,5 +170,4 @@ def compare(history: History, path: list[Entry]) -> None:
 
 def row_values(row: Any) -> dict[str, Any]:
     names = columns(Step(0, 1, 1, 1, "in_flight", started_at=NOW.isoformat()))
-    # Lists leave excerpts in the database; outlines are compared instead.
-    return {name: None if name == "excerpt" else getattr(row, name) for name in names}
+    return {name: getattr(row, name) for name in names}
