@@ -32,17 +32,27 @@ class _Slow:
     """The monotonic time until which Redis counts as unavailable, because it has just responded too late."""
 
 
-def in_time(function: Callable[[], Result]) -> Result:
+def in_time(function: Callable[[], Result], *, waits: bool = False) -> Result:
     """Calls a function that waits for Redis, for at most ``RESPONSE_SECONDS``.
 
     ``socket_timeout`` is a limit for each part of a response: a server that sends a byte now and then could
     take any time. The function has a thread of its own, which may wait longer.
 
+    Args:
+        waits: whether to wait for a thread within the same time, because many threads call Redis at once.
+
     Raises:
         TimeoutError: when the time is over, and at once while Redis counts as unavailable.
     """
-    free = _free
-    if time.monotonic() < _Slow.until or not free.acquire(blocking=False):
+    free, until = _free, time.monotonic() + RESPONSE_SECONDS
+    if time.monotonic() < _Slow.until:
+        raise TimeoutError("Redis does not respond.")
+    if not free.acquire(waits, RESPONSE_SECONDS if waits else None):
+        if waits:
+            _Slow.until = time.monotonic() + RETRY_SECONDS
+        raise TimeoutError("Redis does not respond.")
+    if time.monotonic() < _Slow.until:
+        free.release()
         raise TimeoutError("Redis does not respond.")
     result: Future[Result] = Future()
 
@@ -56,7 +66,7 @@ def in_time(function: Callable[[], Result]) -> Result:
 
     Thread(target=call, name="redis", daemon=True).start()
     try:
-        return result.result(RESPONSE_SECONDS)
+        return result.result(max(0, until - time.monotonic()))
     except TimeoutError as error:
         if not result.done():
             _Slow.until = time.monotonic() + RETRY_SECONDS

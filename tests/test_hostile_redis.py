@@ -25,8 +25,11 @@ from pytest_django import Settings
 from dashboard.forms.password import PER_NAME, reset_failures, shared_limiter
 from historyapp import enqueue, health, lag, redis_values
 from historyapp.celery import app
+from historyapp.llm.errors import LimitReached
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.compression import summarise
+from historyapp.services.reservations import Reservation
+from historyapp.services.spending import Payer
 from tests.redis import Redis, dripping_server, redis_server, silent_server
 
 OPTIONS = {"serializer": "historyapp.redis_values.NumberSerializer", **TIME_LIMITS}
@@ -224,3 +227,61 @@ def test_a_compressed_message_is_not_unpacked(method: str) -> None:
     assert message.body == packed
     ((_, error, _),) = message.errors
     assert "not compressed" in str(error)
+
+
+@pytest.mark.parametrize("access", ["get", "set", "limit"])
+def test_runs_leave_a_slow_redis_alone(
+    access: str, use: Callable[[str], RedisCache], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response of many small parts takes longer than any limit for a part."""
+    monkeypatch.setattr(redis_values, "RESPONSE_SECONDS", 0.05)
+    monkeypatch.setattr(redis_values, "RETRY_SECONDS", 3600.0)
+    settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"} if access == "limit" else {}
+    begun, release = list[str](), threading.Event()
+
+    def hang(*_: object, **__: object) -> None:
+        begun.append(access)
+        release.wait(1)
+
+    cache = use("redis://127.0.0.1:1/0")
+    monkeypatch.setattr(cache, "get", hang if access == "get" else lambda _: None)
+    monkeypatch.setattr(cache, "set", hang)
+    monkeypatch.setattr("limits.strategies.MovingWindowRateLimiter.hit", hang)
+    limit = LimitReached("Wait.", provider="openai", status=429)
+    reservation = Reservation(Payer(uuid4(), uuid4()), "gpt-5-mini")
+    try:
+        for _ in range(3):
+            if access == "set":
+                summarise._before_retry("gpt-5-mini", reservation, limit, 1.0)
+            else:
+                summarise.wait_for_provider("openai", "gpt-5-mini")
+        assert begun == [access]
+    finally:
+        release.set()
+
+
+def test_many_threads_of_runs_share_the_limits_in_a_redis_that_responds(
+    use: Callable[[str], RedisCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than may wait for Redis at once."""
+    monkeypatch.setattr(redis_values, "RESPONSE_SECONDS", 60.0)
+    monkeypatch.setattr(redis_values, "_free", threading.BoundedSemaphore(redis_values.MAX_THREADS))
+    all_started = threading.Barrier(4 * redis_values.MAX_THREADS)
+    cache, pauses = use("redis://127.0.0.1:1/0"), list[float]()
+
+    def get(_: str) -> float:
+        time.sleep(0.01)
+        return time.time() + 50
+
+    def ask() -> None:
+        all_started.wait(60)
+        pauses.append(summarise.pause_of("gpt-5-mini"))
+
+    monkeypatch.setattr(cache, "get", get)
+    threads = [threading.Thread(target=ask) for _ in range(all_started.parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pauses) == len(threads)
+    assert min(pauses) > 0

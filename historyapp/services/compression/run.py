@@ -29,7 +29,7 @@ from historyapp.services.compression.jobs import HELD, TOO_LONG, Job, read_jobs
 from historyapp.services.compression.many_items import fail_more_waiting, reset_failed, waits_for_reset
 from historyapp.services.compression.planning import plan
 from historyapp.services.compression.store import abort_run, finish_run, store_results
-from historyapp.services.compression.summarise import ItemResult, Summariser, pause_of
+from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser, pause_of
 from historyapp.services.compression.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
@@ -102,6 +102,8 @@ class _RunWorker:
         self._max_running = settings.PLAYHEAD_CONCURRENCY if calls_model else 1
         self._items_per_thread = 1 if calls_model else ITEMS_WITHOUT_MODEL
         self._owner: UUID = uuid7()
+        self._held: dict[int, float] = {}
+        """The items that this worker has claimed, with the monotonic times until which no other can."""
         self._claimed: deque[Job] = deque()
         """Claimed items that are not started yet."""
         self._running: dict[Future[list[ItemResult]], list[Job]] = {}
@@ -143,6 +145,8 @@ class _RunWorker:
     def _start_jobs(self) -> None:
         """Starts claimed items. During the model's pause they wait here, not in the threads that all projects
         share."""
+        if self._claimed:
+            self._renew_if_due()
         free = self._claimed and len(self._running) < self._max_running and not self._should_stop()
         self._paused = bool(free) and self._is_model_paused()
         if self._paused:
@@ -163,8 +167,9 @@ class _RunWorker:
             if self._ended or self._should_stop() or self._is_model_paused():
                 break
             try:
-                results.append(self._summariser.summarise(job.item, job.source))
-            except WriteCancelled:
+                has_claim = partial(self._has_claim, job)
+                results.append(self._summariser.summarise(job.item, job.source, has_claim))
+            except (WriteCancelled, ClaimEnded):
                 break
         return results
 
@@ -188,7 +193,7 @@ class _RunWorker:
         room = HELD.room(self._owner, self._held_jobs())
         if few_left and room is not None and not self._error and not self._should_stop():
             missing = 2 * target - len(self._claimed)
-            items = self._reach(lambda: claim(self._run.pk, self._owner, missing))
+            items = self._reach(lambda: self._claim(missing))
             read = self._reach(lambda: read_jobs(self._run, items, room))
             self._claimed += read.jobs
             HELD.room(self._owner, self._held_jobs())  # at once, because other runs read now
@@ -197,11 +202,30 @@ class _RunWorker:
                 release(self._owner, [item.pk for item in read.unread])
             self._all_claimed = len(items) < missing
             self._ended = self._ended and not items  # a cancelled run may have been retried
-        if started >= self._next_renewal:
-            self._reach(lambda: renew(self._owner))
-            self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
+        self._renew_if_due()
         now = time.monotonic()
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
+
+    def _claim(self, limit: int) -> list[CompressionItem]:
+        until = time.monotonic() + settings.PLAYHEAD_CLAIM_SECONDS
+        items = claim(self._run.pk, self._owner, limit)
+        self._held |= dict.fromkeys([item.pk for item in items], until)
+        return items
+
+    def _renew_if_due(self) -> None:
+        """Renews the claims, and forgets the items that other workers have claimed meanwhile."""
+        if time.monotonic() >= self._next_renewal:
+            self._reach(self._renew)
+            self._claimed = deque(job for job in self._claimed if job.item.pk in self._held)
+
+    def _renew(self) -> None:
+        started = time.monotonic()
+        self._held = dict.fromkeys(renew(self._owner), started + settings.PLAYHEAD_CLAIM_SECONDS)
+        self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
+
+    def _has_claim(self, job: Job) -> bool:
+        """Whether no other worker can have claimed the item, for example while this process was stopped."""
+        return time.monotonic() < self._held.get(job.item.pk, 0)
 
     def _held_jobs(self) -> Iterator[Job]:
         return chain(self._claimed, chain.from_iterable(self._running.values()))
@@ -231,8 +255,9 @@ class _RunWorker:
         for future in wait(self._running, pause, FIRST_COMPLETED).done:
             jobs, results = self._running.pop(future), future.result()
             self._results += results
-            made = {result.item for result in results}
-            self._claimed.extendleft(job for job in reversed(jobs) if job.item.pk not in made)
+            made = {result.item for result in results if not result.unmade}
+            left = [job for job in jobs if job.item.pk not in made and job.item.pk in self._held]
+            self._claimed.extendleft(reversed(left))
         self._ended = not self._reach(lambda: ACTIVE_RUNS.contains(self._run.pk))
         if self._ended or self._should_stop():
             self._release_waiting()
@@ -286,12 +311,13 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
     return items
 
 
-def renew(owner: UUID) -> None:
-    """Extends the owner's claims."""
+def renew(owner: UUID) -> list[int]:
+    """Extends the owner's claims. Returns the primary keys of the items that it still has."""
     with writing():
         until = database_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
         claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
         claimed.update(claimed_until=until)
+        return list(claimed.values_list("pk", flat=True))
 
 
 def release(owner: UUID, items: Collection[int] | None = None) -> None:

@@ -71,7 +71,8 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
     with writing():
         run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
         items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
-        done = [(item, by_item[item.pk]) for item in items.order_by("number")]
+        claimed = ((item, by_item[item.pk]) for item in items.order_by("number"))
+        done = [(item, result) for item, result in claimed if not result.unmade]
         head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
         for item, result in done:
             item.claim = item.claimed_until = None

@@ -3,15 +3,16 @@
 import functools
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
 from django.conf import settings
 from django.core.cache import cache
-from limits import parse
+from limits import RateLimitItem, parse
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
@@ -38,7 +39,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
-from historyapp.redis_values import TIME_LIMITS
+from historyapp.redis_values import RETRY_SECONDS, TIME_LIMITS, in_time
 from historyapp.services.compression.calls import sleep
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.compression.writers import (
@@ -56,6 +57,8 @@ from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached, SpendForbidden
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LIMITS = TimeLimits(connect=10, read=60, total=120)
 UNEXPECTED_ERROR = "An unexpected {}; the worker's log has details."
@@ -91,6 +94,13 @@ class ItemResult:
     """Whether every other item would fail for the same reason, such as a missing key or a reached cap."""
     unreachable: bool = False
     """Whether the provider did not respond. If it has not responded for any item of the run, the run ends."""
+    unmade: bool = False
+    """Whether the claim ended after some model calls of the item. Only their usage is stored."""
+
+
+class ClaimEnded(Exception):
+    """A model call was not made, because the worker's claim on the item has ended. Another worker may make
+    and pay it."""
 
 
 class Summariser:
@@ -132,15 +142,25 @@ class Summariser:
             automatic=run.actor == AUTOMATIC,
         )
 
-    def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
-        """Summarises an item. ``source``: steps, or for a digest the texts of summaries.
+    def summarise(
+        self,
+        item: CompressionItem,
+        source: Material | list[str],
+        has_claim: Callable[[], bool] = lambda: True,
+    ) -> ItemResult:
+        """Summarises an item.
+
+        Args:
+            source: steps, or for a digest the texts of summaries.
+            has_claim: whether the worker still has its claim on the item, asked before each model call.
 
         Raises:
             WriteCancelled: when a run without a model has ended meanwhile.
+            ClaimEnded: when the claim has ended before the first model call.
         """
         model: MeteredModel | None = None
         try:
-            model = MeteredModel(self._model, self._payer) if self.calls_model else None
+            model = MeteredModel(self._model, self._payer, has_claim) if self.calls_model else None
             request = replace(self._request, source=source)
             if not isinstance(source, Material):
                 # Half of the length is left for later summaries: otherwise the next one would need another
@@ -150,6 +170,10 @@ class Summariser:
             result = ItemResult(item.pk, written.draft, tokens=written.tokens, note=written.note)
         except WriteCancelled:
             raise
+        except ClaimEnded:
+            if model is None or not model.usage.calls:
+                raise
+            result = ItemResult(item.pk, unmade=True)
         except SummaryTookTooLong as error:
             log.warning(
                 "Item %s (%s) of the run %s: %s", item.number, _step_range(item), item.run_id, error.detail
@@ -200,9 +224,13 @@ def add_note(run: CompressionRun, note: str) -> None:
 class MeteredModel:
     """The run's model for one item. Each model call adds to ``usage``, even if it fails."""
 
-    def __init__(self, model: str, payer: Payer | None) -> None:
-        """``payer``: the payer whose caps apply; None: no cap applies."""
-        self._model, self._payer = model, payer
+    def __init__(self, model: str, payer: Payer | None, has_claim: Callable[[], bool] = lambda: True) -> None:
+        """
+        Args:
+            payer: the payer whose caps apply; None: no cap applies.
+            has_claim: whether model calls may still be made.
+        """
+        self._model, self._payer, self._has_claim = model, payer, has_claim
         self._provider = ProviderRouter().route(model).provider
         self._price = price_list().of(model)
         self.usage = ItemUsage(cost=0 if self._price else None)
@@ -214,6 +242,7 @@ class MeteredModel:
             NotSummarised: when the model refuses, or reaches its output limit without any text.
             Invalid, ModelCallError: as ``call_model``.
             CapReached: when a spending cap leaves too little for the model call.
+            ClaimEnded: when the worker's claim has ended.
         """
         provider = self._provider.name
         format = format_named(self._provider.format)
@@ -222,9 +251,10 @@ class MeteredModel:
         wait_for_provider(provider, self._model)
         prompt_tokens = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         reservation = self._reserve(prompt_tokens, prompt)
-        before_retry = functools.partial(_before_retry, self._model, reservation)
-        retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=sleep)
+        before_retry = partial(_before_retry, self._model, reservation)
+        retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=self._sleep)
         try:
+            self._check_claim()
             deltas = call_model(request, limits=LIMITS, retries=retries)
             completion = collect(reservation.watch(deltas))
         except Exception as error:
@@ -248,6 +278,14 @@ class MeteredModel:
                 "The model used all its output tokens and wrote no text. Choose another model."
             )
         return text
+
+    def _sleep(self, seconds: float) -> None:
+        sleep(seconds)
+        self._check_claim()
+
+    def _check_claim(self) -> None:
+        if not self._has_claim():
+            raise ClaimEnded
 
     def _reserve(self, prompt_tokens: int, prompt: SummaryPrompt) -> Reservation:
         if self._payer is None:
@@ -275,8 +313,7 @@ def _before_retry(model: str, reservation: Reservation, failure: ModelCallError,
         reservation.retry(failure, wait)
     if isinstance(failure, LimitReached):  # a provider's limit for a model applies to all calls with its key
         until = time.time() + min(wait, MAX_PAUSE)
-        with _without_redis():
-            cache.set(_pause_key(model), until, timeout=MAX_PAUSE)
+        _from_redis(lambda: cache.set(_pause_key(model), until, timeout=MAX_PAUSE), None)
 
 
 def _pause_key(model: str) -> str:
@@ -286,10 +323,9 @@ def _pause_key(model: str) -> str:
 def pause_of(model: str) -> float:
     """The seconds until all workers may call the model again; 0 or less: now. Later than :data:`MAX_PAUSE`
     is not a pause: the clock was set back."""
-    with _without_redis():
-        pause = (cache.get(_pause_key(model)) or 0) - time.time()
-        return pause if pause <= MAX_PAUSE else 0
-    return 0
+    until: float = _from_redis(lambda: cache.get(_pause_key(model)), None) or 0
+    pause = until - time.time()
+    return pause if pause <= MAX_PAUSE else 0
 
 
 def wait_for_provider(provider: str, model: str) -> None:
@@ -297,30 +333,45 @@ def wait_for_provider(provider: str, model: str) -> None:
     pause = pause_of(model)
     if pause > 0:
         sleep(pause)
-    with _without_redis():
-        limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
-        if limit is None:
-            return
-        rate = parse(limit)
-        while not provider_limiter().hit(rate, "playhead", provider):
-            reset, _ = provider_limiter().get_window_stats(rate, "playhead", provider)
-            if reset - time.time() > rate.get_expiry() + 1:  # the clock was set back
-                provider_limiter().clear(rate, "playhead", provider)
-            time.sleep(max(0.05, min(reset - time.time(), 1)))
-
-
-@contextmanager
-def _without_redis() -> Iterator[None]:
-    """If Redis fails, the worker continues without the shared limits."""
-    if not settings.REDIS_URL:
-        yield
+    limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
+    if limit is None:
         return
+    ask = partial(_wait_for_limit, parse(limit), provider)
+    while (wait := _from_redis(ask, 0.0)) > 0:
+        time.sleep(wait)
+
+
+def _wait_for_limit(rate: RateLimitItem, provider: str) -> float:
+    """Counts a model call, if the rate limit allows one now. Otherwise returns the seconds until the next
+    attempt."""
+    limiter = provider_limiter()
+    if limiter.hit(rate, "playhead", provider):
+        return 0.0
+    wait = limiter.get_window_stats(rate, "playhead", provider).reset_time - time.time()
+    if wait > rate.get_expiry() + 1:  # the clock was set back
+        limiter.clear(rate, "playhead", provider)
+    return max(0.05, min(wait, 1))
+
+
+class _Warned:
+    until = 0.0
+    """The monotonic time until which no further warning is logged."""
+
+
+def _from_redis(access: Callable[[], T], otherwise: T) -> T:
+    """The result of a short access to the shared limits. If Redis fails, or takes too long in all, the worker
+    continues without them: ``otherwise``."""
+    if not settings.REDIS_URL:
+        return access()
     from redis import RedisError  # loaded only if Redis is used
 
     try:
-        yield
-    except RedisError as error:
-        log.warning("Redis cannot be reached; model calls continue without the shared limits: %s", error)
+        return in_time(access, waits=True)
+    except (RedisError, OSError) as error:
+        if time.monotonic() >= _Warned.until:
+            _Warned.until = time.monotonic() + RETRY_SECONDS
+            log.warning("Redis cannot be reached; model calls continue without the shared limits: %s", error)
+        return otherwise
 
 
 @functools.cache

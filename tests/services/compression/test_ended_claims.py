@@ -1,0 +1,119 @@
+"""No model call is made by a worker whose claim has ended: another worker may make and pay it."""
+
+import itertools
+import threading
+import time
+from datetime import timedelta
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from historyapp.core.strategies.base import Complete, SummaryPrompt
+from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
+from historyapp.models import CompressionRun, Project
+from historyapp.services.compression import run as run_module
+from historyapp.services.compression import summarise
+from historyapp.services.compression.jobs import read_jobs
+from historyapp.services.compression.planning import plan
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim, process_run
+from historyapp.services.compression.start import start_run
+from historyapp.services.compression.store import store_results
+from historyapp.services.compression.summarise import ClaimEnded, MeteredModel, Summariser
+from historyapp.services.compression.writers import NOBODY, Caller, InlineWriter
+from tests.llm.loopback import Loopback, Refusal
+from tests.services.compression.conftest import Record
+
+PROMPT = SummaryPrompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
+ITEMS = 4
+"""The items of a run of eight steps."""
+MODEL = RunRequest(strategy="episode_summary", model="gpt-5-mini")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_claims(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calls of the stopped worker are about to begin. Meanwhile another worker takes all its items."""
+    run = start_run(project, record(8).pk, MODEL).run
+    plan(run.pk)
+    about_to_call, others_done = threading.Semaphore(0), threading.Event()
+    stopped_seconds, numbers = [0.0], itertools.count(1)
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + stopped_seconds[0], sleep=time.sleep)
+    monkeypatch.setattr(run_module, "time", clock)
+
+    def wait_for_provider(*_: object) -> None:
+        if next(numbers) <= ITEMS:
+            about_to_call.release()
+            others_done.wait(60)
+
+    def work() -> None:
+        try:
+            process_run(run.pk)
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(summarise, "wait_for_provider", wait_for_provider)
+    stopped = threading.Thread(target=work)
+    stopped.start()
+    try:
+        assert all(about_to_call.acquire(timeout=60) for _ in range(ITEMS))
+        run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+        process_run(run.pk)
+    finally:
+        stopped_seconds[0] = 3600.0
+        others_done.set()
+        stopped.join(60)
+    run.refresh_from_db()
+    assert (run.state, run.done) == ("succeeded", run.total)
+    assert len(loopback.requests) == run.calls == run.total == ITEMS
+
+
+def test_no_call_is_made_once_the_claim_has_ended(loopback: Loopback) -> None:
+    with pytest.raises(ClaimEnded):
+        MeteredModel("gpt-5-mini", None, lambda: False).complete(PROMPT)
+    assert not loopback.requests
+
+
+def test_a_call_is_not_repeated_if_the_claim_ends_during_the_pause(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.default = lambda _: Refusal(500)
+    has_claim = iter([True, False])
+    monkeypatch.setattr(summarise, "sleep", lambda _: None)
+    with pytest.raises(ClaimEnded):
+        MeteredModel("gpt-5-mini", None, lambda: next(has_claim)).complete(PROMPT)
+    assert len(loopback.requests) == 1
+
+
+class TwoCalls(InlineWriter):
+    """Makes two model calls for each summary."""
+
+    def write(
+        self, request: WriteRequest, complete: Complete | None, caller: Caller = NOBODY
+    ) -> WrittenSummary:
+        assert complete is not None
+        complete(PROMPT)
+        complete(PROMPT)
+        return super().write(request, complete, caller)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_first_call_of_an_item_is_counted_if_the_claim_ends_before_the_second(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    run = start_run(project, record(6).pk, MODEL).run
+    plan(run.pk)
+    owner, has_claim = uuid4(), iter([True, False])
+    run = CompressionRun.objects.select_related("session__project").get(pk=run.pk)
+    (job,) = read_jobs(run, claim(run.pk, owner, 1)).jobs
+    result = Summariser(run, TwoCalls()).summarise(job.item, job.source, lambda: next(has_claim))
+    store_results(run.pk, owner, [result])
+    run.refresh_from_db()
+    job.item.refresh_from_db()
+    assert (run.calls, run.done, run.failed, job.item.state) == (1, 0, 0, "claimed")
+    assert run.tokens_in > 0
+    assert len(loopback.requests) == 1
