@@ -84,7 +84,7 @@ class RunLane:
 
         # Imported here: only workers load the model SDKs.
         from historyapp.services.compression.run import process_run
-        from historyapp.services.compression.writers import WRITER
+        from historyapp.services.summary_writers.writers import WRITER
 
         owner = ("runs", self.scheduler.projects.get(run))
         with limited_connections(owner) if self.calls_model else nullcontext():

@@ -52,7 +52,7 @@ FOLLOW_SECONDS = 0.5
 def prepare() -> None:
     """Loads the modules and the data that the first run needs, in this process and in the writer process."""
     import historyapp.services.compression.run  # noqa: F401
-    from historyapp.services.compression.writers import WRITER
+    from historyapp.services.summary_writers.writers import WRITER
 
     WRITER.start(SessionSettings().spacy_language_model)
 

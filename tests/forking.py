@@ -75,7 +75,7 @@ def _load(program: str) -> None:
     from historyapp import supervisor
     from historyapp.core.vocabularies import tokenizer
     from historyapp.management.commands import up
-    from historyapp.services.compression import writers
+    from historyapp.services.summary_writers import writers
 
     class WorkerProcess(supervisor.WorkerProcess):
         def __init__(self, worker_id: str) -> None:

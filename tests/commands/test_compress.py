@@ -15,8 +15,8 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
-from historyapp.services.compression.writers import WRITER, InlineWriter
 from historyapp.services.sessions import create_session
+from historyapp.services.summary_writers.writers import WRITER, InlineWriter
 from historyapp.services.workers import record_worker
 from tests.commands.conftest import Run
 

@@ -21,8 +21,8 @@ from historyapp.models import CompressionRun, Project, Session, Worker
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import RunStart, start_run
-from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
+from historyapp.services.summary_writers.writers import WRITER
 
 LAST = "last"
 """Stands for the session with the newest entry."""

@@ -1,7 +1,7 @@
 """Compression runs; see docs/compression.md.
 
-``request`` resolves a request, and ``start`` creates the run. A worker's task calls ``run``: ``planning``
-stores the items, which ``run`` claims. ``summarise`` makes their summaries through ``writers``, and ``store``
-stores them.
-``many_items`` changes the state of many items.
+``request`` resolves a request, and ``start`` creates the run. ``run_scheduler`` chooses the run that a
+worker's thread works on. ``planning`` stores its items, which ``run`` claims. ``jobs`` reads what they cover,
+``summarise`` makes their summaries through :mod:`historyapp.services.summary_writers`, and ``store`` stores
+them.
 """

@@ -1,4 +1,4 @@
-"""Reads what the summaries of a run's items cover, in bounded memory."""
+"""The items of a run: reads what their summaries cover, in bounded memory, and changes the state of many."""
 
 import threading
 from bisect import bisect_left
@@ -17,10 +17,13 @@ from historyapp.core.policies.clipping import fair_share
 from historyapp.core.strategies.base import NOT_REPEATED, Material
 from historyapp.core.strategies.digests import clip_summary, numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
+from historyapp.models.compressions import ItemQuerySet
 from historyapp.models.entries import spans_between
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
+from historyapp.services.changes import record_run_change
+from historyapp.services.transactions import writing
 
 MAX_BYTES = 1 << 26
 """The maximum number of bytes of an item's steps and inputs with their metadata, or of a digest's summaries,
@@ -37,6 +40,8 @@ MAX_DIGEST_CHARACTERS = 2_000_000
 """The characters of a digest's summaries that are read. Writing it takes about 0.7 s of processor time."""
 MAX_RUNS = 100
 """The number of a session's newest runs in which :func:`errors_not_repeated` looks for items."""
+CHANGED_AT_ONCE = 2_000
+"""The maximum number of items that one transaction changes, because a run may have a million."""
 MAX_TASK_CHARACTERS = 2000
 """Each prompt repeats at most this many characters of the session's first input."""
 
@@ -211,3 +216,48 @@ def _source(
         for episode in group_episodes(in_steps, item.first_step)
     ]
     return _Source(Material(tuple(steps), tuple(inputs), task), size, size - unread)
+
+
+def fail_waiting(run: CompressionRun, error: str) -> int:
+    """Fails the first waiting items of a run, within the caller's transaction, which has locked it.
+
+    The caller saves ``run.failed``. Returns how many items failed.
+    """
+    waiting = run.items.filter(state=CompressionItem.State.WAITING)
+    failed = _update_first(waiting, state=CompressionItem.State.FAILED, error=error)
+    run.failed += failed
+    return failed
+
+
+def fail_more_waiting(run_id: UUID, error: str) -> bool:
+    """Fails the next waiting items of an active run in one transaction. Returns whether there may be more."""
+    with writing():
+        run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
+        if run is None or not run.active or not fail_waiting(run, error):
+            return False
+        run.save(update_fields=("failed",))
+        record_run_change(run)
+        return True
+
+
+def reset_failed(run: CompressionRun) -> bool:
+    """Makes the first failed items of a run wait again, within the caller's transaction, which has locked it.
+
+    The caller saves ``run.failed``. Returns whether there were any.
+    """
+    failed = run.items.filter(state=CompressionItem.State.FAILED)
+    reset = _update_first(failed, state=CompressionItem.State.WAITING, error="", claim=None)
+    run.failed -= reset
+    return reset > 0
+
+
+def waits_for_reset(run: CompressionRun) -> bool:
+    """Whether failed items of a retried run must be reset before a worker may start or end it."""
+    is_retried = run.state == run.State.QUEUED and run.started_at is not None
+    return is_retried and run.items.filter(state=CompressionItem.State.FAILED).exists()
+
+
+def _update_first(items: ItemQuerySet, **columns: object) -> int:
+    numbers = items.order_by("number").values_list("number", flat=True)[:CHANGED_AT_ONCE]
+    found = list(numbers)
+    return items.filter(number__lte=found[-1]).update(**columns) if found else 0

@@ -23,16 +23,23 @@ from uuid_utils.compat import uuid7
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import database_now
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
-from historyapp.services.compression.calls import CallThreads
-from historyapp.services.compression.jobs import HELD, TOO_LONG, Job, read_jobs
-from historyapp.services.compression.many_items import fail_more_waiting, reset_failed, waits_for_reset
+from historyapp.services.compression.jobs import (
+    HELD,
+    TOO_LONG,
+    Job,
+    fail_more_waiting,
+    read_jobs,
+    reset_failed,
+    waits_for_reset,
+)
 from historyapp.services.compression.planning import plan
+from historyapp.services.compression.run_scheduler import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser, pause_of
-from historyapp.services.compression.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
+from historyapp.services.model_call_threads import CallThreads
+from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import ServerUnavailable
 

@@ -40,19 +40,19 @@ from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
 from historyapp.redis_values import RETRY_SECONDS, TIME_LIMITS, in_time
-from historyapp.services.compression.calls import sleep
 from historyapp.services.compression.request import instruction_of
-from historyapp.services.compression.writers import (
+from historyapp.services.connections import short_connection
+from historyapp.services.model_call_threads import sleep
+from historyapp.services.prices import price_list
+from historyapp.services.reservations import Reservation, reserve
+from historyapp.services.spending import Payer
+from historyapp.services.summary_writers.writers import (
     Caller,
     SummaryTookTooLong,
     WriteCancelled,
     Writer,
     WriterFault,
 )
-from historyapp.services.connections import short_connection
-from historyapp.services.prices import price_list
-from historyapp.services.reservations import Reservation, reserve
-from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached, SpendForbidden
 

@@ -78,6 +78,6 @@ def forked_writers(module: str) -> Iterator[None]:
         return _ForkedChild(loaded) if of == module else Child(of)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("historyapp.services.compression.writers.Child", child)
+        patch.setattr("historyapp.services.summary_writers.writers.Child", child)
         yield
     loaded.stop()

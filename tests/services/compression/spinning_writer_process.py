@@ -16,7 +16,7 @@ from pathlib import Path
 from historyapp.child import limit_processor_time
 from historyapp.core.strategies import STRATEGIES, writing
 from historyapp.core.strategies.base import Material, Resources, SummaryDraft
-from historyapp.services.compression import writer_process
+from historyapp.services.summary_writers import process
 
 SPIN = "spin.py"
 """A path in a step's call. Its summary is never written: the loop runs in C and looks for no signal."""
@@ -38,12 +38,12 @@ class _NoLanguage:
 
 def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2] / "light" / "tokens"))
-    writing.load_language = writer_process.load_language = lambda name: (_NoLanguage(), "")  # type: ignore
-    writer_process.BASE_SECONDS = 0.2
+    writing.load_language = process.load_language = lambda name: (_NoLanguage(), "")  # type: ignore
+    process.BASE_SECONDS = 0.2
     for name, strategy in STRATEGIES.items():
         STRATEGIES[name] = replace(strategy, write=_spinning(strategy.write))
     _fork_for_each(int(sys.argv[1]))
-    writer_process.main()
+    process.main()
 
 
 def _fork_for_each(commands: int) -> None:

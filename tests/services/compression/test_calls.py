@@ -13,11 +13,12 @@ from django.core.cache import cache
 from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
-from historyapp.services.compression import calls, summarise
-from historyapp.services.compression.calls import CallThreads, sleep
+from historyapp.services import model_call_threads
+from historyapp.services.compression import summarise
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, start_run
+from historyapp.services.model_call_threads import CallThreads, sleep
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Record
 
@@ -107,7 +108,7 @@ def test_a_cancelled_call_takes_no_thread(four: Calls) -> None:
 
 def test_a_call_that_sleeps_for_long_gives_its_place_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     wake = threading.Event()
-    monkeypatch.setattr(calls, "time", SimpleNamespace(sleep=lambda _: wake.wait(30)))
+    monkeypatch.setattr(model_call_threads, "time", SimpleNamespace(sleep=lambda _: wake.wait(30)))
     threads = CallThreads("test", 4)
     slept = [threads.submit(OURS, lambda: sleep(25)) for _ in range(8)]
     # Two of the first four give their places to two others, which may not do the same.
@@ -160,7 +161,7 @@ def test_a_limited_model_delays_no_run_of_another_project(
     record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wake = threading.Event()
-    monkeypatch.setattr(calls, "time", SimpleNamespace(sleep=lambda _: wake.wait(60)))
+    monkeypatch.setattr(model_call_threads, "time", SimpleNamespace(sleep=lambda _: wake.wait(60)))
 
     def answer(request: Any) -> Answer | Refusal:
         if request.body["model"] == "gpt-5-mini" and not wake.is_set():

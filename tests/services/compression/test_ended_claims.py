@@ -23,7 +23,7 @@ from historyapp.services.compression.run import claim, process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ClaimEnded, MeteredModel, Summariser
-from historyapp.services.compression.writers import NOBODY, Caller, InlineWriter
+from historyapp.services.summary_writers.writers import NOBODY, Caller, InlineWriter
 from tests.llm.loopback import Loopback, Refusal
 from tests.services.compression.conftest import Record
 

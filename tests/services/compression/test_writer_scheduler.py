@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from historyapp.services.compression.writer_scheduler import WriterScheduler
+from historyapp.services.summary_writers.scheduler import WriterScheduler
 
 A, B = UUID(int=1), UUID(int=2)
 

@@ -18,18 +18,18 @@ from historyapp.core.strategies.base import Material, NotSummarised, SummaryProm
 from historyapp.core.strategies.writing import WriteRequest
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression import writers
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, start_run
-from historyapp.services.compression.writers import (
+from historyapp.services.sessions import create_session
+from historyapp.services.summary_writers import writers
+from historyapp.services.summary_writers.writers import (
     Caller,
     InlineWriter,
     ProcessWriter,
     SummaryTookTooLong,
     WriteCancelled,
 )
-from historyapp.services.sessions import create_session
 from tests.core.strategies.scripted import called, steps
 from tests.services.compression import spinning_writer_process
 from tests.services.compression.forked_writers import forked_writers

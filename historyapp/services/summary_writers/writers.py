@@ -1,4 +1,4 @@
-"""Writes summaries in a process that can be killed: :mod:`historyapp.services.compression.writer_process`.
+"""Writes summaries in a process that can be killed: :mod:`historyapp.services.summary_writers.process`.
 
 The process writes one summary at a time, and projects take turns. This module knows which summary is being
 written: if the process is ended because of it, all others start again in a new process. If a summary takes
@@ -20,9 +20,9 @@ from historyapp.child import Child
 from historyapp.core.language import load_language
 from historyapp.core.strategies.base import NOT_REPEATED, Complete, NotSummarised, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, write
-from historyapp.services.compression.writer_scheduler import WriterScheduler
+from historyapp.services.summary_writers.scheduler import WriterScheduler
 
-MODULE = "historyapp.services.compression.writer_process"
+MODULE = "historyapp.services.summary_writers.process"
 MAX_STARTS = 3
 """A summary fails after this many processes have ended while they were idle."""
 SLICE_SECONDS = 3.0

@@ -1,4 +1,4 @@
-"""The process that writes summaries, and can be killed. See :mod:`historyapp.services.compression.writers`.
+"""The process that writes summaries, and can be killed.
 
 Each summary that calls a model has a thread, so that many can wait for models, but only one thread works at a
 time. So the processor time of the process is that thread's, and the kernel kills the process if it uses too
