@@ -5,12 +5,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from historyapp.api.fields import Line, Position, RequestBody, json_limit
+from historyapp.api.responses import fill_json
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.snapshots import ServedContext
 from historyapp.wire.base import with_example
+from historyapp.wire.contexts import ContextOut, ContextTokens
 
 POLICY = "How the context is chosen. Default: the session's setting."
 FORMAT = (
@@ -85,21 +87,18 @@ class ContextIn(ContextBody):
 def context_json(
     served: ServedContext, *, counted: int | None = None, snapshot: str | None = None
 ) -> dict[str, Any]:
-    """The context as :class:`historyapp.wire.contexts.ContextOut`.
+    """The context as :class:`ContextOut`.
 
-    A plain dictionary, because the request may have megabytes and already consists of JSON values.
+    Not validated, because the request may have megabytes and already consists of JSON values.
     """
     built, correction = served.built, served.correction
-    return {
-        "request": built.request,
-        "manifest": built.manifest.model_dump(),
-        "tokens": {
-            "estimated": built.tokens,
-            "counted": counted,
-            "factor": built.spec.factor,
-            "error": correction.error if correction else None,
-            "learned_from": correction.calls if correction else 0,
-        },
-        "snapshot": snapshot,
-        "sha256": built.sha256,
-    }
+    tokens = ContextTokens(
+        estimated=built.tokens,
+        counted=counted,
+        factor=built.spec.factor,
+        error=correction.error if correction else None,
+        learned_from=correction.calls if correction else 0,
+    )
+    return fill_json(
+        ContextOut, built, manifest=built.manifest.model_dump(), tokens=tokens, snapshot=snapshot
+    )
