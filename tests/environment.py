@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from django.conf import settings
 
@@ -138,6 +139,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if os.environ.get("DATABASE_URL"):
         stop_postgres(_folder / "postgres")
     shutil.rmtree(_folder, ignore_errors=True)
+
+
+def postgres_process() -> psutil.Process:
+    """The PostgreSQL server that the tests use. Its children serve one connection each."""
+    assert _folder is not None
+    number, *_ = (_folder / "postgres" / "postmaster.pid").read_text().split()
+    return psutil.Process(int(number))
 
 
 def stop_postgres(data: Path) -> None:
