@@ -1,19 +1,31 @@
 """No text makes a single call of C code take long or much memory: other threads cannot run during it."""
 
+import tracemalloc
 import unicodedata
+from collections.abc import Callable
+from itertools import islice, product
 from uuid import UUID
 
 import pytest
 
 from historyapp.core.dates import UNDATED
+from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
+from historyapp.core.policies.shown import ShownTexts
 from historyapp.core.search_documents import UnreadEntry, document_of
 from historyapp.core.search_query import Term
 from historyapp.core.search_snippets import snippet_of
 from historyapp.core.search_tokens import MAX_TOKEN, compound_names, tokens_of
 from historyapp.core.searchable import Passage
+from historyapp.core.text import fenced
 
 MARKS = "\u0344" * 2000 + "\u0f75" * 2000
 """Marks that Unicode puts in another order."""
+LENGTH = 2_000_000
+"""Characters of the texts whose memory is measured."""
+FEW, SOME = 10, 30
+"""Bytes for each character of a text. A list of its words takes up to 60, a pattern with a group 120."""
+ONE_RUN = "é" + "_" * LENGTH
+LINES = "a_1\n" * (LENGTH // 4)
 
 
 @pytest.fixture
@@ -54,3 +66,37 @@ def test_a_word_in_another_spelling_is_found_in_a_snippet(query: str) -> None:
     snippet = snippet_of([Passage(1, 1, "input", text)], [term])
     assert snippet is not None
     assert [tokens_of(snippet.text[a:b]) for a, b in snippet.marks] == [list(term.tokens)]
+
+
+def words() -> str:
+    """Different words of five letters."""
+    letters = product("0123456789abcdefghijklmnopqrstuvwxyz", repeat=5)
+    return " ".join(map("".join, islice(letters, LENGTH // 6)))
+
+
+def different_lines() -> str:
+    return "\n".join(f"a{number:x}" for number in range(LENGTH // 6))
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "most"),
+    [
+        (lambda text: ShownTexts([text]).names(), ONE_RUN, FEW),
+        (lambda text: ShownTexts([text]).names(), words(), SOME),
+        (lambda text: ShownTexts([text]).names(), words().replace(" ", "é "), SOME),
+        (lambda text: ShownTexts([text]).contains_text("absent", ()), different_lines(), SOME),
+        (identifiers, ONE_RUN, FEW),
+        (identifiers, words(), FEW),
+        (identifiers, LINES, FEW),
+        (lambda text: list(identifier_places(text)), ONE_RUN, FEW),
+        (lambda text: list(new_identifiers([text, text[1:]])), ONE_RUN, FEW),
+        (fenced, "`` " * (LENGTH // 3), FEW),
+    ],
+)
+def test_a_text_of_many_words_is_read_in_pieces(read: Callable[[str], object], text: str, most: int) -> None:
+    tracemalloc.start()
+    try:
+        read(text)
+        assert tracemalloc.get_traced_memory()[1] < most * len(text)
+    finally:
+        tracemalloc.stop()

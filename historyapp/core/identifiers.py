@@ -16,6 +16,11 @@ from historyapp.core.process_memory import cached_while_busy
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
 
+PIECE = 1 << 16
+"""Characters of a text that one call splits. No other thread of the process runs during it, and both its
+result and a long run of characters take about a hundred times the memory of the text."""
+_SEEN_TWICE = 2 * MAX_IDENTIFIER
+"""Characters that two pieces share if no character near the end of the first one ends a name."""
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff"  # Thai, Lao, Burmese, Hangul jamo, Khmer
     "\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Japanese, Chinese, Hangul
@@ -29,6 +34,8 @@ _RUN = re.compile(
 _SHAPE = re.compile(
     r"://|[\w.]/\w|^[~/]+\w|[A-Za-z]\.\w|\w\.[A-Za-z]|[A-Za-z\d]_\w|[a-z][A-Z]|\d{3}|^(?=.*\d)[0-9a-f]{7,}$"
 )
+_TO_END_OF_URL = re.compile(r".*[\s\"'<>()\[\]{}`|\\,]", re.DOTALL)
+_TO_END_OF_RUN = re.compile(r".*[^\w/.~@+-]", re.DOTALL)
 _EDGES = ".-+@"
 _SEPARATING = "".join(sorted(set(string.punctuation) - set("_/.~@+-")))
 _BLANKED = bytes.maketrans(_SEPARATING.encode(), b" " * len(_SEPARATING))
@@ -40,9 +47,30 @@ _NOT_CONTROLS = bytes(code for code in range(256) if chr(code) in "\t\n\v\f\r" o
 
 def identifiers(text: str) -> list[str]:
     """Each identifier of the text once, in the order of first appearance."""
+    if len(text) > PIECE:
+        pieces = (text[start:end] for start, end in piece_places(text))
+        return list(dict.fromkeys(name for piece in pieces for name in identifiers(piece)))
     names = dict.fromkeys(map(name_in, dict.fromkeys(_runs(text))))
     names.pop("", None)
     return list(names)
+
+
+def piece_places(text: str) -> Iterator[tuple[int, int]]:
+    """The start and the end of pieces of a text. They have at most :data:`PIECE` characters, and each name is
+    whole in one of them.
+
+    A piece ends where a URL or another name ends. A run that is too long for a name may be cut anywhere; then
+    the next piece begins with the end of this one, so that the rest of the run is not taken for a name. The
+    rest of a URL of more than half a piece is read like other text.
+    """
+    start = 0
+    while len(text) - start > PIECE:
+        end = start + PIECE
+        last = _TO_END_OF_URL.match(text, start + PIECE // 2, end)
+        last = last or _TO_END_OF_RUN.match(text, start + PIECE // 2, end)
+        yield start, last.end() if last else end
+        start = last.end() if last else end - _SEEN_TWICE
+    yield start, len(text)
 
 
 def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
@@ -63,7 +91,7 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
         yield new
 
 
-def _splittable(lines: Sequence[str]) -> Iterator[tuple[str, Callable[[str], list[str]]]]:
+def _splittable(lines: Sequence[str]) -> Iterator[tuple[str, Callable[[str], Iterable[str]]]]:
     """Each line in a form that the function splits into runs of characters that can be names."""
     # All lines are prepared at once if all of them can be split at blanks.
     blanked = _blanked("\n".join(lines))
@@ -116,8 +144,10 @@ def runs_in(text: str) -> list[str]:
     return _RUN.findall(text)
 
 
-def _runs(text: str) -> list[str]:
+def _runs(text: str) -> Iterable[str]:
     """Runs of characters that can be names."""
+    if len(text) > PIECE:
+        return (run for start, end in piece_places(text) for run in _runs(text[start:end]))
     blanked = _blanked(text)
     if blanked is not None:
         return blanked.split()
@@ -151,9 +181,10 @@ def _short_name_in(run: str) -> str:
 
 def identifier_places(text: str) -> Iterator[tuple[int, str]]:
     """The start of each occurrence of each identifier."""
-    for match in _RUN.finditer(text):
-        if name := name_in(match[0]):
-            yield match.start() + match[0].index(name), name
+    for start, end in piece_places(text):
+        for match in _RUN.finditer(text, start, end):
+            if name := name_in(match[0]):
+                yield match.start() + match[0].index(name), name
 
 
 def contains_name(name: str, text: str) -> bool:

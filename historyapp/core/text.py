@@ -65,6 +65,21 @@ def without_colours(text: str) -> str:
 
 def fenced(text: str, language: str = "") -> str:
     """A Markdown code block that nothing in the text can end."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, most_backticks(text) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def most_backticks(text: str) -> int:
+    """The length of the longest run of backticks. Takes no memory for the others, of which a text may have
+    millions.
+    """
+    contained, absent = 0, 1
+    while "`" * absent in text:
+        contained, absent = absent, 2 * absent
+    while absent - contained > 1:
+        between = (contained + absent) // 2
+        if "`" * between in text:
+            contained = between
+        else:
+            absent = between
+    return contained

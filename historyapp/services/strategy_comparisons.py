@@ -179,7 +179,9 @@ class StrategyComparison:
     def _cell(self, side: int, span: StepSpan, needed: Sequence[NeededName], names: set[str]) -> SummaryCell:
         items = [item for item in self.items[side] if span.first <= item.first_step <= span.last]
         recall = self.recall.sides[side].among(needed) if self.recall else SummaryRecall([], [])
-        kept = {name for item in items if item.text for name in identifiers(item.text)} & names
+        kept = {
+            name for item in items if item.text for name in identifiers(item.text[:MAX_CHARACTERS])
+        } & names
         costs = [item.cost for item in items]
         cost = sum(item_cost or 0 for item_cost in costs)
         is_free = not self.runs[side].calls

@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from historyapp.core import identifiers as module
 from historyapp.core.identifiers import (
     MAX_IDENTIFIER,
+    PIECE,
     contains_name,
     identifier_places,
     identifiers,
     new_identifiers,
+    piece_places,
     texts_in,
 )
 
@@ -53,6 +56,31 @@ def test_each_identifier_is_returned_once_in_order_of_first_appearance() -> None
 def test_long_runs_of_characters_are_not_names() -> None:
     assert identifiers("x_" * MAX_IDENTIFIER) == []
     assert identifiers("x_" * (MAX_IDENTIFIER // 2 - 1) + "y") != []
+
+
+@pytest.mark.parametrize("length", [1, 100, MAX_IDENTIFIER, 3 * MAX_IDENTIFIER, PIECE])
+def test_the_rest_of_a_long_run_is_not_a_name(length: int) -> None:
+    for before in ("", "é", "x " * 50):
+        text = f"{before}{'_' * (PIECE + length - 6)}app.py in a_1"
+        assert identifiers(text) == ["a_1"]
+        assert [name for _, name in identifier_places(text)] == ["a_1"]
+
+
+SEPARATED = st.lists(
+    st.sampled_from(["src/a.py", "https://a.b/c_d", "größe.txt", "修改a.py文件", "a_b", "x" * 190, "+", ":"]),
+    max_size=3,
+).map("".join)
+
+
+@given(st.lists(SEPARATED, max_size=60), st.sampled_from([" ", ",", "\n", "é,", "，"]))
+def test_names_of_a_long_text_are_those_of_a_text_in_one_piece(words: list[str], separator: str) -> None:
+    text = separator.join(words)
+    whole, places = identifiers(text), list(identifier_places(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PIECE", 3000)
+        assert identifiers(text) == whole
+        assert list(identifier_places(text)) == places
+        assert all(end - start <= 3000 for start, end in piece_places(text))
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])))

@@ -20,7 +20,7 @@ from historyapp.core.entries import (
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.json import dump_json
 from historyapp.core.results import NO_OUTPUT, returned_text
-from historyapp.core.text import clean, fenced
+from historyapp.core.text import clean, fenced, most_backticks
 
 _MARKUP = re.compile(
     r"""[`*~\[]                                   # code, emphasis, strikethrough, links
@@ -127,6 +127,5 @@ def _line(text: str) -> str:
 def _code(text: str) -> str:
     """A name as inline code, with enough backticks that none in the name ends it."""
     name = " ".join(text.split())
-    longest_run = max((len(run) for run in re.findall("`+", name)), default=0)
-    ticks = "`" * (longest_run + 1)
-    return f"{ticks} {name} {ticks}" if longest_run else f"`{name}`"
+    ticks = "`" * (most_backticks(name) + 1)
+    return f"{ticks} {name} {ticks}" if "`" in name else f"`{name}`"

@@ -156,7 +156,8 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     assembly.cut_cost = plan.cost
     episodes = material.past.bodies(material.steps[plan.start :])
     shown = _Shown(assembly)
-    notes = Notes(material.steps, shown.texts().names())
+    # Where everything fits, there are no notes, so no text is read.
+    notes = Notes(material.steps, shown.texts().names() if plan.cuts else ())
     # Notes are added before the messages: parts of the same position stay in the order of their addition.
     noted = _add_notes(assembly, material, plan, notes)
     for episode in episodes[:-1]:

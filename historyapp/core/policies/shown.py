@@ -1,18 +1,25 @@
 """The texts of a context, with quick answers to which names and lines they contain."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from historyapp.core.identifiers import (
+    PIECE,
     UNSPACED,
     contains_name,
     distinct_runs,
     name_in,
+    piece_places,
     runs_in,
     word_places,
 )
 from historyapp.core.process_memory import cached_while_busy
 
+MAX_READ = 1 << 23
+"""Characters of a context that are read. Names and lines behind them count as not shown."""
+MAX_RUNS = 200_000
+"""Distinct runs of characters after which no further text is read. Each takes up to 250 bytes. A context with
+more lines is searched for each line."""
 _WORD = re.compile(r"\w+")
 _ONE_RUN = re.compile(r"[\w/.~@+-]+")
 """A name that lies within one run of characters wherever it appears. URLs may not."""
@@ -27,11 +34,17 @@ class ShownTexts:
     Searching all texts for each name takes longer than the rest of a context. So their distinct runs of
     characters are collected (:func:`historyapp.core.identifiers.distinct_runs`), and a name is looked up
     among them, or searched in the runs that have more than one word.
+
+    A text may have millions of different words. So the texts are read in pieces, and at most
+    :data:`MAX_READ` characters of them.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._texts = list(texts)
-        self._unread = list(self._texts)
+        self._unread = list(texts)
+        self._texts: list[str] = []
+        """Those that were read."""
+        self._size = 0
+        """The characters that were read."""
         self._runs: set[str] = set()
         self._words: set[str] = set()
         self._is_unspaced = False
@@ -43,7 +56,6 @@ class ShownTexts:
         self._lines: set[str] = set()
 
     def add(self, *texts: str) -> None:
-        self._texts += texts
         self._unread += texts
 
     def names(self) -> set[str]:
@@ -97,19 +109,43 @@ class ShownTexts:
             self._read()
         if self._joined is None:
             self._joined = "\n".join(self._texts)
-            self._lines = set(self._joined.split("\n"))
+            is_few = self._joined.count("\n") < MAX_RUNS
+            self._lines = set(self._joined.split("\n")) if is_few else set()
         return self._joined
 
     def _read(self) -> None:
-        runs, others = distinct_runs(self._unread)
-        self._unread = []
+        texts, self._unread = self._unread, []
         self._compounds = self._joined_compounds = self._joined = None
-        self._words.update("\n".join(runs).encode("ascii").translate(_WORDS_ONLY).decode("ascii").split())
-        self._runs |= runs
-        if others:
-            self._runs.update(runs_in(others))
-            self._words.update(_WORD.findall(others))
-            self._is_unspaced = self._is_unspaced or _UNSPACED.search(others) is not None
+        for part in self._parts(texts):
+            runs, others = distinct_runs(part)
+            runs -= self._runs
+            words = "\n".join(runs).encode("ascii").translate(_WORDS_ONLY).decode("ascii").split()
+            self._words.update(words)
+            self._runs |= runs
+            if others:
+                self._runs.update(runs_in(others))
+                self._words.update(_WORD.findall(others))
+                self._is_unspaced = self._is_unspaced or _UNSPACED.search(others) is not None
+
+    def _parts(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """The texts that can still be read, in parts of up to twice ``PIECE`` characters."""
+        part: list[str] = []
+        size = 0
+        for text in texts:
+            end = 0
+            for start, end in piece_places(text):
+                if size >= PIECE:
+                    yield part
+                    part, size = [], 0
+                if self._size >= MAX_READ or len(self._runs) >= MAX_RUNS:
+                    self._texts.append(text[:start])
+                    yield part
+                    return
+                part.append(text[start:end])
+                size += end - start
+                self._size += end - start
+            self._texts.append(text[:end])
+        yield part
 
 
 @cached_while_busy(1 << 15)

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.identifiers import contains_name, identifiers
+from historyapp.core import identifiers as identifiers_module
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import ModelInput
+from historyapp.core.identifiers import PIECE, contains_name, identifiers, name_in
+from historyapp.core.policies import shown as module
+from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.shown import ShownTexts
+from historyapp.core.settings import SessionSettings
+from tests.core.entries import calls, result, session
+from tests.core.policies.past import MemoryPast
 from tests.examples import examples
 
 PIECES = (
@@ -53,6 +61,21 @@ def test_a_text_is_found_wherever_it_stands(before: str, text: str, after: str) 
     assert ShownTexts([before]).contains_text(line, identifiers(line)) == (line in before)
 
 
+@pytest.mark.parametrize("limit", ["MAX_READ", "MAX_RUNS"])
+def test_only_the_first_texts_are_read(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, limit, PIECE // 8)
+    long = " ".join(f"a_{number}" for number in range(PIECE // 4))
+    shown = ShownTexts(["one/two.py", long])
+    assert "one/two.py" in shown
+    assert "a_7" in shown
+    assert f"a_{PIECE // 4 - 1}" not in shown
+    shown.add("three/four.py")
+    assert "three/four.py" not in shown
+    assert not shown.contains_text("three/four.py", ["three/four.py"])
+    assert shown.contains_text("one/two.py", ["one/two.py"])
+    assert shown.names().issubset([*identifiers(f"one/two.py {long}"), "a", *map(str, range(PIECE))])
+
+
 def test_added_texts_are_read() -> None:
     shown = ShownTexts(["one/two.py"])
     assert "three/four.py" not in shown
@@ -72,3 +95,22 @@ def test_added_texts_are_read() -> None:
 )
 def test_names_within_longer_runs(name: str, text: str, found: bool) -> None:
     assert (name in ShownTexts([text])) is found
+
+
+def test_the_words_of_a_long_text_are_those_of_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n".join(f"{'  '.join(PIECES)} word_{number} é{number}.py" for number in range(200))
+    whole = {name for name in ShownTexts([text]).names() if name_in(name)}
+    monkeypatch.setattr(identifiers_module, "PIECE", 3000)
+    monkeypatch.setattr(module, "PIECE", 3000)
+    shown = ShownTexts([text])
+    assert {name for name in shown.names() if name_in(name)} == whole
+    assert all(shown.contains_text(line, identifiers(line)) for line in text.split("\n"))
+
+
+def test_no_text_is_read_for_a_context_that_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [body for n in range(60) for body in (calls(str(n)), result(str(n), f"src/file_{n}.py\n" * 20))]
+    past = MemoryPast(session(ModelInput(content="go"), *steps))
+    monkeypatch.delattr(ShownTexts, "_read")
+    assert BUDGETED.choose(past, SessionSettings(max_tokens=100_000), RequestMeter()).manifest.left_out == []
+    with pytest.raises(AttributeError, match="_read"):
+        BUDGETED.choose(past, SessionSettings(max_tokens=2048), RequestMeter())
