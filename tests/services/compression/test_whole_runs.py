@@ -272,7 +272,7 @@ def test_cancelling_keeps_paid_summaries_and_starts_no_more(
     run.refresh_from_db()
     assert run.state == "cancelled"
     assert run.done == run.calls == Summary.objects.count() < 56
-    with pytest.raises(Conflict, match="ended already"):
+    with pytest.raises(Conflict, match="already ended"):
         cancel_run(run)
 
 
