@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from historyapp.core.content import image_data
 from historyapp.core.dates import UNDATED
 from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
 from historyapp.core.policies.shown import ShownTexts
@@ -90,6 +91,7 @@ def different_lines() -> str:
         (identifiers, LINES, FEW),
         (lambda text: list(identifier_places(text)), ONE_RUN, FEW),
         (lambda text: list(new_identifiers([text, text[1:]])), ONE_RUN, FEW),
+        (lambda text: image_data({"data": text}), "ab cd\n" * (LENGTH // 6), FEW),
         (fenced, "`` " * (LENGTH // 3), FEW),
     ],
 )

@@ -46,8 +46,9 @@ session with many rewinds has many small chunks, and agents wait for each transa
 _PAGE_BATCH = 100
 READ_SECONDS = 0.5
 """A request adds chunks for this many seconds."""
-READ_ENTRIES, READ_TOKENS = 200, 60_000
-"""The maximum numbers of entries and tokens of the chunks that a request adds."""
+READ_ENTRIES, READ_TOKENS, READ_SIZE = 200, 60_000, 1 << 20
+"""The maximum numbers of entries, tokens and bytes of a chunk that a request adds. Some long texts have few
+tokens."""
 MAX_MISSING = 1_000
 """If more entries of a session are missing, a worker adds them."""
 _ACTED_ON = ("path", "url", "hash")
@@ -223,14 +224,16 @@ def _next_entries(
     session: Session, after: int, last: int | None, *, is_interactive: bool
 ) -> list[tuple[OwnRow, core.Entry]]:
     """The next entries. A chunk ends with a rewind, because the lineage changes there."""
-    max_entries, max_tokens = (READ_ENTRIES, READ_TOKENS) if is_interactive else (CHUNK_ENTRIES, CHUNK_TOKENS)
+    max_entries, max_tokens, max_size = CHUNK_ENTRIES, CHUNK_TOKENS, AT_ONCE
+    if is_interactive:
+        max_entries, max_tokens, max_size = READ_ENTRIES, READ_TOKENS, READ_SIZE
     end = after + max_entries if last is None else min(after + max_entries, last)
     entries: list[tuple[OwnRow, core.Entry]] = []
     tokens = size = 0
     for row in own_rows(session.pk, after + 1, min(end, session.head), WINDOW_KEYS):
         entries.append((row, row.core()))
         tokens, size = tokens + row.tokens, size + row.size
-        if row.kind == "rewind" or tokens >= max_tokens or size >= AT_ONCE:
+        if row.kind == "rewind" or tokens >= max_tokens or size >= max_size:
             break
     return entries
 

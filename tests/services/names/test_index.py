@@ -156,6 +156,17 @@ def test_without_the_whole_log_nothing_is_from_nowhere(
     assert origins_of(history, 2).names[0].origin == "unknown"
 
 
+def test_a_request_reads_few_bytes_at_once(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_index, "STORED_SECONDS", 0)
+    append(project, session.pk, [ask("_" * 600_000) for _ in range(4)])
+    assert add_chunk(Session.objects.get(), is_interactive=True)
+    assert NameIndex.objects.get().position == 2
+    assert not add_chunk(Session.objects.get())
+    assert NameIndex.objects.get().position == 4
+
+
 def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
