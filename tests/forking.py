@@ -2,7 +2,7 @@
 
 To load Playhead takes 0.5 to 1.5 seconds of processor time, for each command of a page of the documentation.
 The web process of ``playhead up`` is a fork too, of its supervisor, and so has all modules from its start.
-Its worker is another such command. It writes summaries itself instead of starting a writer process.
+Its worker is another such command. Workers write summaries themselves and start no writer process.
 """
 
 import os
@@ -74,7 +74,7 @@ def _load(program: str) -> None:
         import_module(module)
     from historyapp import supervisor
     from historyapp.core.vocabularies import tokenizer
-    from historyapp.management.commands import up
+    from historyapp.management.commands import up, worker
     from historyapp.services.summary_writers import writers
 
     class WorkerProcess(supervisor.WorkerProcess):
@@ -86,6 +86,7 @@ def _load(program: str) -> None:
     vars(up)["become_supervisor"] = supervisor.supervise  # without exec
     vars(supervisor)["WorkerProcess"] = WorkerProcess
     vars(writers)["WRITER"] = writers.InlineWriter()
+    vars(worker)["prepare"] = lambda: None  # all modules are loaded, and there is no writer process to start
 
 
 def _fork_for_each(listening: socket.socket) -> None:

@@ -1,24 +1,27 @@
 """Several worker processes on one database without Redis: each message once, and nothing lost by a kill."""
 
-import os
 import sqlite3
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
 from subprocess import Popen
 from threading import Timer
 
+import psutil
 import pytest
 
 from bench.incoming import append_meanwhile
-from tests.installation import Installation, ended, installation
+from bench.machinery import KEY
+from tests.forking import forked_playhead
+from tests.installation import Installation, ended, installation, migrated
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("lighter")]
 
 _WORKER = """
-import os, signal, time, django; django.setup()
+import os, signal, time
 from historyapp.celery import app
 from historyapp.worker import run_worker, stop_worker
 @app.task(name="count")
@@ -30,7 +33,7 @@ print("ready", flush=True)
 run_worker()
 """
 _SENDER = """
-import json, django; django.setup()
+import json
 from historyapp.celery import app
 from historyapp.services.queue import put, take
 app.send_task("count", [1])
@@ -71,46 +74,78 @@ _WANTED = "FROM historyapp_compressionrun WHERE NOT automatic"
 _DONE = f"SELECT 1 WHERE (SELECT COUNT(*) {_WANTED} AND state = 'succeeded') = 4"
 
 
-@pytest.fixture
-def ours(tmp_path: Path) -> Iterator[Installation]:
-    quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
-    settings = {"DJANGO_SETTINGS_MODULE": "historyapp.settings", **quick}
-    with installation(tmp_path / "home", migrated=True, **settings) as made:
-        yield made
+@dataclass
+class Forked(Installation):
+    """Its commands are children of one process, which has loaded all modules."""
 
+    program: str = field(kw_only=True)
+    loaded: psutil.Process = field(kw_only=True)
 
-@pytest.fixture
-def ours_with_runs(ours: Installation, runs_made_once: Path | None) -> Installation:
-    """An installation with four waiting runs and the messages that start them."""
-    _add_runs(ours, runs_made_once)
-    return ours
+    def start(self, *arguments: str) -> "Popen[str]":
+        command = arguments[1:] if arguments[0] == "manage.py" else ("shell", "--no-imports", *arguments)
+        process = Popen([self.program, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.running.append(process)
+        return process
+
+    def manage(self, *arguments: str) -> str:
+        printed, log = self.start("manage.py", *arguments).communicate(timeout=120)
+        assert log == ""
+        return printed
+
+    def commands(self) -> list[psutil.Process]:
+        """The processes of commands that run, oldest first."""
+        running = [one for one in self.loaded.children() if one.status() != psutil.STATUS_ZOMBIE]
+        return sorted(running, key=psutil.Process.create_time)
+
+    def kill_all(self) -> None:
+        for process in self.commands():
+            process.kill()
+        for program in self.running:
+            program.communicate(timeout=60)
+        self.running.clear()
 
 
 @pytest.fixture(scope="module")
-def runs_made_once(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """The tables with four runs, made once; None on PostgreSQL, where a copy would take longer."""
-    if os.environ.get("DATABASE_URL"):
-        return None
-    with installation(tmp_path_factory.mktemp("runs") / "home", migrated=True) as ours:
-        _add_runs(ours, None)
-        return ours.home / "playhead.sqlite3"
-
-
-def _add_runs(ours: Installation, made: Path | None, *, with_messages: bool = True) -> None:
-    """Makes the runs, or copies a database that has them over that of this installation."""
-    if made is None:
-        ours.manage("shell", "--no-imports", "-c", f"with_messages = {with_messages}{_RUNS}")
-        return
+def forked(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    folder = tmp_path_factory.mktemp("workers")
+    home = folder / "home"
+    quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1", "PLAYHEAD_API_KEY": KEY}
     with (
-        closing(sqlite3.connect(made)) as source,
-        closing(sqlite3.connect(":memory:")) as copy,
-        closing(_sqlite(ours)) as target,
+        installation(home, migrated=False, **quick) as made,
+        forked_playhead(folder / "bin", made.environment) as pid,
     ):
-        source.backup(copy)
-        if not with_messages:
-            copy.execute("DELETE FROM historyapp_queuedmessage")
-            copy.commit()
-        copy.backup(target)
+        program = str(folder / "bin" / "playhead")
+        yield Forked(made.home, made.environment, program=program, loaded=psutil.Process(pid))
+
+
+@pytest.fixture
+def without_tables(forked: Forked) -> Iterator[Forked]:
+    yield forked
+    forked.kill_all()
+    if forked.environment["DATABASE_URL"]:
+        forked.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    for file in forked.home.glob("playhead.sqlite3*"):
+        file.unlink()
+
+
+@pytest.fixture
+def ours(without_tables: Forked) -> Forked:
+    _add_tables(without_tables)
+    return without_tables
+
+
+def _add_tables(ours: Forked) -> None:
+    if ours.environment["DATABASE_URL"]:
+        ours.manage("migrate", "-v0", "--skip-checks")
+        return
+    file = f"{(migrated() / 'playhead.sqlite3').as_uri()}?immutable=1"
+    with closing(sqlite3.connect(file, uri=True)) as source, closing(_sqlite(ours)) as target:
+        source.backup(target)
+
+
+def _add_runs(ours: Forked, *, with_messages: bool = True) -> None:
+    """Adds four waiting runs, and the messages that start them."""
+    ours.manage("shell", "--no-imports", "-c", f"with_messages = {with_messages}{_RUNS}")
 
 
 def _sqlite(ours: Installation) -> sqlite3.Connection:
@@ -133,14 +168,12 @@ def test_each_message_reaches_one_of_several_workers_and_none_stops_a_worker(our
     assert "unregistered task" in log
 
 
-def test_a_killed_worker_that_holds_messages_loses_no_work(
-    ours_with_runs: Installation,
-) -> None:
-    ours = ours_with_runs
+def test_a_killed_worker_that_holds_messages_loses_no_work(ours: Forked) -> None:
+    _add_runs(ours)
     first, second = ours.worker(), ours.worker()
     ours.wait("SELECT 1 FROM historyapp_summary")
-    first.kill()
-    assert first.wait() == -9
+    ours.commands()[0].kill()
+    assert first.wait(60) == 1
     ours.wait(_DONE)
     assert ours.rows(f"SELECT state, done {_WANTED}") == [("succeeded", 40)] * 4
     assert ended(second) == ""
@@ -148,25 +181,24 @@ def test_a_killed_worker_that_holds_messages_loses_no_work(
 
 
 def test_a_worker_waits_for_its_tables_and_an_unreachable_database_and_needs_no_messages(
-    tmp_path: Path, runs_made_once: Path | None
+    without_tables: Forked,
 ) -> None:
     """A worker may take messages and die before it begins a run: the sweep finds what is to be done."""
-    with installation(tmp_path / "home", PLAYHEAD_CLAIM_SECONDS="2", PLAYHEAD_SWEEP_SECONDS="1") as ours:
-        worker = ours.worker()
-        assert worker.stderr is not None
-        end = Timer(60, worker.kill)  # closes its log
-        end.start()
-        assert any("run `playhead migrate`" in line for line in worker.stderr)
-        end.cancel()
-        assert worker.poll() is None
-        if runs_made_once is None:
-            ours.manage("migrate", "-v0")
-        _add_runs(ours, runs_made_once, with_messages=False)
-        ours.wait("SELECT 1 FROM historyapp_summary")
-        _take_away(ours, 3)
-        ours.wait(_DONE)
-        assert worker.poll() is None
-        ended(worker)
+    ours = without_tables
+    worker = ours.worker()
+    assert worker.stderr is not None
+    end = Timer(60, ours.kill_all)  # closes its log
+    end.start()
+    assert any("run `playhead migrate`" in line for line in worker.stderr)
+    end.cancel()
+    assert worker.poll() is None
+    _add_tables(ours)
+    _add_runs(ours, with_messages=False)
+    ours.wait("SELECT 1 FROM historyapp_summary")
+    _take_away(ours, 3)
+    ours.wait(_DONE)
+    assert worker.poll() is None
+    ended(worker)
 
 
 def _take_away(ours: Installation, seconds: float) -> None:
@@ -182,9 +214,12 @@ def _take_away(ours: Installation, seconds: float) -> None:
         time.sleep(0.05)
 
 
-def test_a_running_worker_keeps_up_with_steps_that_are_appended_fast(tmp_path: Path) -> None:
+def test_a_running_worker_keeps_up_with_steps_that_are_appended_fast(
+    ours: Forked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A short version of ``bench/incoming.py``."""
-    seen = append_meanwhile(tmp_path, 60)
+    monkeypatch.setattr("bench.incoming.installation", lambda *_, **__: nullcontext(ours))
+    seen = append_meanwhile(ours.home.parent, 60)
     assert seen.log == ""
     assert (seen.unfinished, seen.uncompressed, seen.messages) == (0, 0, 0)
     assert seen.runs >= 1
