@@ -70,7 +70,7 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
     compression_workers.LOCAL_RUNS.waiting.set()
     assert compression_workers.LOCAL_RUNS.work_for_one_slice(long.pk)
     long.refresh_from_db()
-    assert long.state == "queued"
+    assert (long.state, long.planned) == ("queued", False), "planning yields too"
     short.delete()
     plan(long.pk)
     claim(long.pk, uuid4(), 1)

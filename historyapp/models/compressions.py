@@ -26,6 +26,10 @@ class RunQuerySet(models.QuerySet["CompressionRun"]):
         """Runs that have not ended."""
         return self.filter(state__in=CompressionRun.ACTIVE)
 
+    def not_in_planning(self, now: datetime) -> Self:
+        """Runs except those that a worker plans with a claim that has not expired."""
+        return self.exclude(planned=False, planning_until__range=(now, now + MAX_CLAIM))
+
     def newest_first(self) -> Self:
         """The runs to list: all except automatic runs that had nothing to do."""
         idle = models.Q(automatic=True, state=CompressionRun.State.SUCCEEDED, total=0)
@@ -75,6 +79,10 @@ class CompressionRun(models.Model):
     runs of earlier versions."""
     planned = models.BooleanField(default=False)
     """Whether its items have been stored."""
+    planned_to = models.PositiveIntegerField(null=True)
+    """The last step for which items have been stored, if any are needed. Null: none yet."""
+    planning_until = models.DateTimeField(null=True)
+    """The end of the claim of the worker that plans a run of several pages. The worker extends it."""
     total = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)

@@ -1,13 +1,17 @@
 """Plans a run: stores an item for each step or batch of steps that it has to summarise."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import timedelta
 from itertools import accumulate
 from uuid import UUID
+
+from django.conf import settings
 
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Summary
+from historyapp.models.database_clock import database_now
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.compression.jobs import errors_not_repeated
@@ -17,37 +21,67 @@ PAGE_SIZE = 500
 """The number of steps that one transaction plans."""
 
 
-def plan(run_id: UUID) -> bool:
-    """Creates the run's items, in pages. After a crash, continues without creating an item twice.
+def plan(run_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> bool:
+    """Creates the run's items, in pages. After a stop or a crash, continues without creating an item twice.
 
-    Returns whether the run is planned: False if it has ended or was deleted.
+    Returns whether the run is planned: False if it has ended or was deleted, if the worker must stop, or if
+    another worker plans it.
     """
-    after = 0
-    while True:
+    planner = _Planner(run_id)
+    while not should_stop():
+        if (planned := planner.plan_page()) is not None:
+            return planned
+    planner.release()
+    return False
+
+
+class _Planner:
+    """Plans a run page by page. From the second page on, it has a claim, so that no other worker does so."""
+
+    def __init__(self, run_id: UUID) -> None:
+        self._run_id = run_id
+        self._has_claim = False
+
+    def plan_page(self) -> bool | None:
+        """Plans the next page. Returns None if there are more pages, otherwise as :func:`plan`."""
         # Steps and summaries are read before the lock. Agents append to the session meanwhile.
-        run = CompressionRun.objects.select_related("session").filter(pk=run_id).first()
+        run = CompressionRun.objects.select_related("session").filter(pk=self._run_id).first()
         if run is None:
             return False
         if run.planned or not run.active:
             return run.planned
+        if run.planning_until and not self._has_claim:
+            free = CompressionRun.objects.not_in_planning(database_now())
+            if not free.filter(pk=run.pk).exists():
+                return False
         newest = run.items.order_by("-number").first()
         last_planned = newest.last_step if newest else run.from_step - 1
-        items, last = _next_items(run, max(last_planned, after), newest.number if newest else 0)
+        after = max(last_planned, run.planned_to or 0)
+        items, last = _next_items(run, after, newest.number if newest else 0)
         with writing():
-            locked = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
+            locked = CompressionRun.objects.select_for_update().filter(pk=run.pk).first()
             if locked is None:
                 return False
             if locked.planned or not locked.active:
                 return locked.planned
-            if locked.total != run.total:
-                continue  # another worker has planned this page
+            if (locked.total, locked.planned_to) != (run.total, run.planned_to):
+                self._has_claim = False
+                return None  # another worker has planned this page
             CompressionItem.objects.bulk_create(items)
-            locked.total, locked.planned = run.total + len(items), last >= run.to_step
+            locked.total, locked.planned_to = run.total + len(items), last
+            locked.planned = last >= run.to_step
             locked.failed += sum(item.state == item.State.FAILED for item in items)
-            locked.save(update_fields=("total", "failed", "planned"))
-            if locked.planned:
-                return True
-        after = last
+            self._has_claim = not locked.planned
+            claim = timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
+            locked.planning_until = database_now() + claim if self._has_claim else None
+            locked.save(update_fields=("total", "failed", "planned", "planned_to", "planning_until"))
+        return True if locked.planned else None
+
+    def release(self) -> None:
+        """Lets another worker continue."""
+        if self._has_claim:
+            with writing():
+                CompressionRun.objects.filter(pk=self._run_id).update(planning_until=None)
 
 
 def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[CompressionItem], int]:

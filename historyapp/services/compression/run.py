@@ -72,7 +72,7 @@ def process_run(
             can be killed.
     """
     try:
-        if plan(run_id):
+        if plan(run_id, should_stop):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
                 _RunWorker(run_id, should_stop, writer or InlineWriter()).work()
     except Exception as error:

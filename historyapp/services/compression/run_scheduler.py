@@ -47,11 +47,11 @@ class RunScheduler(FairScheduler):
         return [ActiveWork(*row) for row in runs.values_list("pk", "project_id", "created_at")]
 
     def with_work(self, active: Sequence[ActiveWork], now: datetime) -> list[ActiveWork]:
-        """Those runs that no worker has begun, or that have items for one more worker."""
+        """Those runs that no worker has begun or plans, or that have items for one more worker."""
         items = CompressionItem.objects.filter(run=OuterRef("pk"))
         has_work = ~Exists(items.in_progress(now)) | Exists(items.claimable(now).order_by())
         found = CompressionRun.objects.filter(Q(has_work), pk__in=[run.id for run in active])
-        ids = set(found.values_list("pk", flat=True))
+        ids = set(found.not_in_planning(now).values_list("pk", flat=True))
         return [run for run in active if run.id in ids]
 
 

@@ -316,8 +316,9 @@ def active_runs(*, calls_model: bool) -> RunQuerySet:
 
 
 def _unclaimed(runs: RunQuerySet) -> RunQuerySet:
-    claimed = CompressionItem.objects.in_progress(database_now()).filter(run=OuterRef("pk"))
-    return runs.filter(~Exists(claimed))
+    now = database_now()
+    claimed = CompressionItem.objects.in_progress(now).filter(run=OuterRef("pk"))
+    return runs.filter(~Exists(claimed)).not_in_planning(now)
 
 
 def compress_if_due(session_id: UUID) -> CompressionRun | None:

@@ -1,13 +1,18 @@
-"""How a run finds the steps that it has to summarise."""
+"""How a run finds the steps that it has to summarise, page by page."""
+
+from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
-from historyapp.models import Project, Session, Summary
+from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.compression import planning
 from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.start import start_run
+from historyapp.services.compression.run_scheduler import RunScheduler
+from historyapp.services.compression.start import cancel_run, start_run, unclaimed_runs
 from historyapp.services.rewinds import Target, rewind
 from tests.services.compression.conftest import Record
 
@@ -87,3 +92,98 @@ def test_summaries_of_a_take_do_not_cover_the_steps_that_replaced_it(
     run = start_run(project, session.pk, RunRequest(EXTRACT, from_step=1, to_step=4)).run
     plan(run.pk)
     assert list(run.items.order_by("number").values_list("first_step", flat=True)) == [1, 2, 4]
+
+
+def _count_pages(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object] = bool) -> list[int]:
+    """The steps after which pages begin, once they are read. ``meanwhile`` is called with each of them."""
+    monkeypatch.setattr(planning, "PAGE_SIZE", 5)
+    begins, next_items = list[int](), planning._next_items
+
+    def count(run: CompressionRun, after: int, number: int) -> tuple[list[CompressionItem], int]:
+        begins.append(after)
+        meanwhile(after)
+        return next_items(run, after, number)
+
+    monkeypatch.setattr(planning, "_next_items", count)
+    return begins
+
+
+def test_planning_stops_before_a_page_and_continues_there(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if no step of the planned pages needs a summary. Otherwise a long run would never be planned."""
+    session = record(27)
+    for first in (1, 6, 11):
+        summarise(session, first, first + 4)
+    run = start_run(project, session.pk, RunRequest(EXTRACT, from_step=1, to_step=27)).run
+    begins, stops = _count_pages(monkeypatch), iter([False, False, True])
+    assert not plan(run.pk, lambda: next(stops))
+    assert not run.items.exists()
+    assert unclaimed_runs() == [run.pk], "another worker may continue at once"
+    assert plan(run.pk)
+    assert begins == [0, 5, 10, 15, 20, 25]
+    assert list(run.items.order_by("number").values_list("first_step", flat=True)) == list(range(16, 28))
+
+
+def test_only_one_worker_plans_the_further_pages_of_a_run(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+    scheduler, others, found = RunScheduler(), list[bool](), list[object]()
+
+    def other_worker(after: int) -> None:
+        if after == 5 and not others:
+            others.append(plan(run.pk))
+            found.extend((list(scheduler.candidates()), unclaimed_runs()))
+
+    begins = _count_pages(monkeypatch, other_worker)
+    assert plan(run.pk)
+    assert (others, found, begins) == ([False], [[], []], [0, 5, 10])
+    assert list(scheduler.candidates()) == [run.pk]
+
+
+def test_another_worker_plans_the_rest_if_the_first_one_has_died(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+
+    def die(after: int) -> None:
+        if after == 5 and len(begins) == 2:
+            raise KeyboardInterrupt
+
+    begins = _count_pages(monkeypatch, die)
+    with pytest.raises(KeyboardInterrupt):
+        plan(run.pk)
+    assert not plan(run.pk)
+    CompressionRun.objects.update(planning_until=timezone.now() - timedelta(seconds=1))
+    assert plan(run.pk)
+    assert begins == [0, 5, 5, 10]
+    assert run.items.count() == 12
+
+
+def test_a_worker_that_stood_still_leaves_the_planning_to_the_other(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+    others, stops = list[bool](), iter([False, True])
+
+    def other_worker(after: int) -> None:
+        if after == 5 and not others:
+            CompressionRun.objects.update(planning_until=timezone.now() - timedelta(seconds=1))
+            others.append(True)
+            plan(run.pk, lambda: next(stops))
+            CompressionRun.objects.update(planning_until=timezone.now() + timedelta(seconds=60))
+
+    begins = _count_pages(monkeypatch, other_worker)
+    assert not plan(run.pk)
+    assert begins == [0, 5, 5]
+    assert (run.items.count(), unclaimed_runs()) == (10, [])
+
+
+def test_planning_ends_with_the_page_in_which_the_run_is_cancelled(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+    begins = _count_pages(monkeypatch, lambda after: cancel_run(run) if after == 5 else None)
+    assert not plan(run.pk)
+    assert (begins, run.items.count()) == ([0, 5], 5)
