@@ -10,6 +10,7 @@ docs/context-quality.md has the counts).
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush, nlargest
+from operator import attrgetter
 from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
@@ -305,10 +306,14 @@ def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
 def covered_steps(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
     """Indexes of the steps that the notes cover. A digest covers several steps."""
     covered: set[int] = set()
-    for note in notes:
+    lowest = len(steps)
+    for note in sorted(notes, key=attrgetter("at"), reverse=True):
         digest = steps[note.at].digest if note.line == _DIGEST else None
         before = steps[note.at].number - digest.first_step if digest else 0
-        covered.update(range(max(0, note.at - before), note.at + 1))
+        first = max(0, note.at - before)
+        # Digests may overlap, and each step is added once.
+        covered.update(range(first, min(note.at + 1, lowest)))
+        lowest = min(lowest, first)
     return covered
 
 
