@@ -8,9 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from historyapp.core.budget import RequestMeter
 from historyapp.core.content import image_data
 from historyapp.core.dates import UNDATED
 from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
+from historyapp.core.policies.clipping import clip_input, clip_result
 from historyapp.core.policies.shown import ShownTexts
 from historyapp.core.search_documents import UnreadEntry, document_of
 from historyapp.core.search_query import Term
@@ -26,6 +28,8 @@ LENGTH = 2_000_000
 FEW, SOME = 10, 30
 """Bytes for each character of a text. A list of its words takes up to 60, a pattern with a group 120."""
 ONE_RUN = "é" + "_" * LENGTH
+NEW_LINES = "\n" * LENGTH
+METER = RequestMeter()
 LINES = "a_1\n" * (LENGTH // 4)
 
 
@@ -91,6 +95,9 @@ def different_lines() -> str:
         (identifiers, LINES, FEW),
         (lambda text: list(identifier_places(text)), ONE_RUN, FEW),
         (lambda text: list(new_identifiers([text, text[1:]])), ONE_RUN, FEW),
+        (lambda text: clip_result(text, 1000, 1, METER, size=len(text)), different_lines(), FEW),
+        (lambda text: clip_result(text, 1000, 1, METER), f"x{NEW_LINES}y", FEW),
+        (lambda text: clip_input(text, 1000, METER), f"x{NEW_LINES}y", FEW),
         (lambda text: image_data({"data": text}), "ab cd\n" * (LENGTH // 6), FEW),
         (fenced, "`` " * (LENGTH // 3), FEW),
     ],

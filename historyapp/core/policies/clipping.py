@@ -1,8 +1,10 @@
 """Shortens steps and inputs so that they fit: the lines with the most information stay, and every cut is
 marked."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from historyapp.core.budget import RequestMeter
@@ -17,6 +19,8 @@ from historyapp.core.results import as_text, reported_text, returned_text
 CUT = " […] "
 BEGINNING = 0.3
 """Share of a clipped input's room for its beginning, which usually states the task."""
+MAX_LINES_KEPT = 100_000
+"""The maximum number of lines of a text that are considered, in addition to the one at its other end."""
 _MARKS = 4  # tokens
 _SHARES = (1.0, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)
 _FRAMING = 8  # tokens around a message or a tool call, about
@@ -130,7 +134,9 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
     size = meter.text_tokens(text)
     if size <= tokens:
         return text
-    parts = list(split_lines(text))
+    lines = enumerate(split_lines(text))
+    parts = dict(islice(lines, MAX_LINES_KEPT))
+    parts.update(deque(lines, maxlen=1))
     room = (tokens - _MARKS) * len(text) / size
     kept: set[int] = set()
     for index in _lines_to_keep(text, parts, BEGINNING * room):
@@ -141,16 +147,16 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
     return clipped if 0 in kept and meter.text_tokens(clipped) <= tokens else clip_text(text, tokens, meter)
 
 
-def _lines_to_keep(text: str, parts: Sequence[str], beginning: float) -> Iterator[int]:
+def _lines_to_keep(text: str, parts: Mapping[int, str], beginning: float) -> Iterator[int]:
     """Indexes of a text's lines in the order in which they should be kept; some come twice."""
-    for index, part in enumerate(parts):
+    for index, part in parts.items():
         beginning -= len(part)
         if beginning < 0:
             break
         yield index
-    yield len(parts) - 1
+    yield max(parts)
     yield from (line.place for line in ranked_lines(text))
-    yield from range(len(parts))
+    yield from parts
 
 
 def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: int | None = None) -> str:
@@ -193,12 +199,12 @@ def lines_best_first(text: str) -> Iterator[tuple[int, str]]:
     If the text is longer than the part that is ranked, the last line comes next, and the rest follows from
     the end, which often holds the outcome. Lines are ranked only when the second one is requested.
     """
-    parts = list(enumerate(split_lines(text.rstrip())))
-    yield parts[0]
-    backwards = parts[MAX_LINES_READ:][::-1]
-    yield from backwards[:1]
+    lines = enumerate(split_lines(text.rstrip()))
+    yield next(lines)
+    backwards = reversed(deque(islice(lines, MAX_LINES_READ - 1, None), maxlen=MAX_LINES_KEPT))
+    yield from islice(backwards, 1)
     yield from ((line.place, line.text) for line in ranked_lines(text) if line.place)
-    yield from backwards[1:]
+    yield from backwards
 
 
 def _clip_value(value: Any, tokens: int, meter: RequestMeter) -> Any:

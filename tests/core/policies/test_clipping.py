@@ -10,7 +10,8 @@ from bench.quality.costs import METER
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import ToolResult, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.policies.clipping import clip_result, clipped_step, fair_share
+from historyapp.core.policies import clipping
+from historyapp.core.policies.clipping import clip_input, clip_result, clipped_step, fair_share
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import calls, session
 
@@ -30,6 +31,17 @@ def test_a_clipped_long_result_keeps_its_first_and_its_last_line() -> None:
         assert clipped.startswith("0 collected the same file\n")
         assert "\n1 failed: the total\n[clipped: step 1 has it all]" in clipped
         assert METER.text_tokens(clipped) <= room
+
+
+def test_of_very_many_lines_only_some_are_considered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clipping, "MAX_LINES_KEPT", 2_000)
+    clipped = clip_result(LONG, 100_000, 1, METER)
+    assert clipped.startswith("0 collected the same file\n")
+    assert "\n999 collected the same file\n…\n28001 collected the same file\n" in clipped
+    assert clipped.endswith("\n1 failed: the total\n[clipped: step 1 has it all]")
+    clipped = clip_input(LONG, 100_000, METER)
+    assert clipped.startswith("0 collected the same file\n1 collected")
+    assert clipped.endswith("\n1999 collected the same file\n[…]\n")
 
 
 def step_of(many: int, text: str) -> Episode:
