@@ -11,6 +11,8 @@ import pytest
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import image_data
 from historyapp.core.dates import UNDATED
+from historyapp.core.formats.base import Leaf
+from historyapp.core.formats.plain import PLAIN
 from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
 from historyapp.core.policies.clipping import clip_input, clip_result
 from historyapp.core.policies.shown import ShownTexts
@@ -19,7 +21,7 @@ from historyapp.core.search_query import Term
 from historyapp.core.search_snippets import snippet_of
 from historyapp.core.search_tokens import MAX_TOKEN, compound_names, tokens_of
 from historyapp.core.searchable import Passage
-from historyapp.core.text import fenced
+from historyapp.core.text import clean, fenced
 
 MARKS = "\u0344" * 2000 + "\u0f75" * 2000
 """Marks that Unicode puts in another order."""
@@ -99,6 +101,8 @@ def different_lines() -> str:
         (lambda text: clip_result(text, 1000, 1, METER), f"x{NEW_LINES}y", FEW),
         (lambda text: clip_input(text, 1000, METER), f"x{NEW_LINES}y", FEW),
         (lambda text: image_data({"data": text}), "ab cd\n" * (LENGTH // 6), FEW),
+        (lambda text: PLAIN.leaf_tokens([Leaf(text)], len, 1.0), LINES, FEW),
+        (clean, "\ud800ab" * (LENGTH // 3), FEW),
         (fenced, "`` " * (LENGTH // 3), FEW),
     ],
 )

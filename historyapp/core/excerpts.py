@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from historyapp.core.beginnings import beginning
 from historyapp.core.conversation import Progress
 from historyapp.core.entries import Entry, ModelOutput, ToolCall, ToolResults, UseTool
-from historyapp.core.identifiers import PIECE, identifiers, new_identifiers, texts_in
+from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.results import returned_text
-from historyapp.core.text import clean
+from historyapp.core.text import clean, whole_lines
 from historyapp.core.tokens import TokenCounter, count_tokens
 
 T = TypeVar("T")
@@ -180,7 +180,7 @@ def one_line(text: str, max_length: int) -> str:
 def split_lines(text: str) -> Iterator[str]:
     """The text's lines. Long lines are split after a comma or blank into parts of at most 200 characters."""
     half = MAX_LINE // 2
-    for line in _whole_lines(text):
+    for line in whole_lines(text):
         if len(line) <= MAX_LINE:
             yield line
             continue
@@ -193,19 +193,6 @@ def split_lines(text: str) -> Iterator[str]:
             yield line[start : start + end]
             start += end
         yield line[start:]
-
-
-def _whole_lines(text: str) -> Iterator[str]:
-    """The lines of a text. A list of all of them would take up to a hundred times its memory."""
-    start = 0
-    while len(text) - start > PIECE:
-        end = text.rfind("\n", start, start + PIECE)
-        end = text.find("\n", start + PIECE) if end < 0 else end
-        if end < 0:
-            break
-        yield from text[start:end].split("\n")
-        start = end + 1
-    yield from text[start:].split("\n")
 
 
 class RankedLine(NamedTuple):

@@ -12,13 +12,11 @@ from itertools import repeat
 from typing import Any
 
 from historyapp.core.process_memory import cached_while_busy
+from historyapp.core.text import PIECE
 
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
 
-PIECE = 1 << 16
-"""Characters of a text that one call splits. No other thread of the process runs during it, and both its
-result and a long run of characters take about a hundred times the memory of the text."""
 _SEEN_TWICE = 2 * MAX_IDENTIFIER
 """Characters that two pieces share if no character near the end of the first one ends a name."""
 UNSPACED = (

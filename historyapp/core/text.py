@@ -6,12 +6,16 @@ as JSON with ASCII escapes, which every database accepts; columns that people se
 """
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+PIECE = 1 << 16
+"""Characters of a text that one call splits, matches or replaces. No other thread of the process runs during
+it, and its result, or a long run that a pattern matches, takes about a hundred times the text's memory."""
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 
 
@@ -26,7 +30,10 @@ def clean(text: str) -> str:
     """The text with NUL and lone surrogates replaced by U+FFFD, as text columns of databases require."""
     if text.isascii() and "\0" not in text:
         return text
-    return _UNSTORABLE.sub("\ufffd", text)
+    if len(text) <= PIECE:
+        return _UNSTORABLE.sub("\ufffd", text)
+    pieces = (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+    return "".join(_UNSTORABLE.sub("\ufffd", piece) for piece in pieces)
 
 
 def fold(text: str) -> str:
@@ -56,6 +63,19 @@ def preview(text: str, length: int = 200) -> str:
     if length < len(text):  # there may be more text after a long run of white space
         head = " ".join(text[: length * 4].split())
     return clean(head) if len(head) <= length else clean(head[: length - 1]) + "…"
+
+
+def whole_lines(text: str) -> Iterator[str]:
+    """The lines of a text, as ``split`` gives them, but never all of a long text at once."""
+    start = 0
+    while len(text) - start > PIECE:
+        end = text.rfind("\n", start, start + PIECE)
+        end = text.find("\n", start + PIECE) if end < 0 else end
+        if end < 0:
+            break
+        yield from text[start:end].split("\n")
+        start = end + 1
+    yield from text[start:].split("\n")
 
 
 def without_colours(text: str) -> str:

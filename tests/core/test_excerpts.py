@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core import excerpts
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import (
@@ -93,13 +92,6 @@ def test_an_excerpt_is_loaded_as_stored(result: str, argument: str, status: str)
 
 def test_an_empty_excerpt_is_loaded_if_none_is_stored() -> None:
     assert Excerpt.load([]) == Excerpt()
-
-
-@given(st.text(alphabet="ab \n", max_size=80), st.integers(1, 30))
-def test_lines_of_a_text_in_pieces_are_those_of_the_whole(text: str, piece: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(excerpts, "PIECE", piece)
-        assert list(split_lines(text)) == text.split("\n")
 
 
 @given(st.text(alphabet="ab ,}\n", max_size=2000))

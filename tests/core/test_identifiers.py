@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from historyapp.core import identifiers as module
 from historyapp.core.identifiers import (
     MAX_IDENTIFIER,
-    PIECE,
     contains_name,
     identifier_places,
     identifiers,
@@ -15,6 +14,7 @@ from historyapp.core.identifiers import (
     piece_places,
     texts_in,
 )
+from historyapp.core.text import PIECE
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Characters that a database cannot store are replaced in text that is only shown."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.text import clean, preview
+from historyapp.core import text as module
+from historyapp.core.text import clean, preview, whole_lines
 
 ANYTHING = st.text(st.characters())
 """Lone surrogates and NUL included."""
@@ -34,3 +36,10 @@ def test_a_preview_of_a_short_text_is_its_words(text: str) -> None:
 def test_a_preview_of_a_longer_text_is_the_beginning_of_its_words(text: str) -> None:
     words = " ".join(text.split())
     assert preview(text, 20) == (words if len(words) <= 20 else f"{words[:19]}…")
+
+
+@given(st.text(alphabet="ab \n", max_size=80), st.integers(1, 30))
+def test_lines_of_a_text_in_pieces_are_those_of_the_whole(text: str, piece: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PIECE", piece)
+        assert list(whole_lines(text)) == text.split("\n")

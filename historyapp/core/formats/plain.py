@@ -1,6 +1,7 @@
 """One plain text, for prompts that are written by hand and for people."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -13,7 +14,7 @@ from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Definition, Tool, maker_of, tool_of
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.results import reported_text, returned_text
-from historyapp.core.text import clean
+from historyapp.core.text import clean, whole_lines
 from historyapp.core.tokens import TokenCounter
 
 # The names of these texts in the earlier systems.
@@ -85,7 +86,7 @@ class Plain(Format):
 
     def leaf_tokens(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
         """Counts line by line, so that joined texts have the sum of their tokens."""
-        lines = [line for leaf in leaves if leaf.text for line in ("", *leaf.text.split("\n"))]
+        lines = (line for leaf in leaves if leaf.text for line in chain(("",), whole_lines(leaf.text)))
         return sum(ceil((count(line) + 1) * factor) for line in lines)
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from historyapp.core.identifiers import (
-    PIECE,
     UNSPACED,
     contains_name,
     distinct_runs,
@@ -14,6 +13,7 @@ from historyapp.core.identifiers import (
     word_places,
 )
 from historyapp.core.process_memory import cached_while_busy
+from historyapp.core.text import PIECE
 
 MAX_READ = 1 << 23
 """Characters of a context that are read. Names and lines behind them count as not shown."""

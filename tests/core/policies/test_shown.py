@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from historyapp.core import identifiers as identifiers_module
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import ModelInput
-from historyapp.core.identifiers import PIECE, contains_name, identifiers, name_in
+from historyapp.core.identifiers import contains_name, identifiers, name_in
 from historyapp.core.policies import shown as module
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.shown import ShownTexts
 from historyapp.core.settings import SessionSettings
+from historyapp.core.text import PIECE
 from tests.core.entries import calls, result, session
 from tests.core.policies.past import MemoryPast
 from tests.examples import examples
