@@ -192,7 +192,9 @@ def test_steps_are_read_without_metadata(project: Project) -> None:
     left = bytes_left.set(12_000)
     try:
         assert len(History(session).episodes(1, 1)) == 1
+        bytes_left.set(12_000)
         assert len(History(session).outline(1, 1)) == 1
+        bytes_left.set(12_000)
         (output, _) = sql.live_entries(session.lineage(), core.STEP_KINDS)
         assert output.metadata == {"model": "big", "usage": {"input_tokens": 7}}
     finally:
