@@ -11,13 +11,15 @@ from hypothesis import HealthCheck, settings
 
 _PART = 8
 """The profile ``ci`` tries one example in this many, and this many at least."""
+_FEW = 3
+"""The profile ``few`` tries this many examples."""
 
 
 def register_profiles() -> None:
     """The profiles. They have no deadline: the machine may be busy with other things."""
     settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("ci", settings.get_profile("all"), max_examples=100 // _PART)
-    settings.register_profile("few", settings.get_profile("all"), max_examples=_PART)
+    settings.register_profile("few", settings.get_profile("all"), max_examples=_FEW)
 
 
 def runs_all_examples() -> bool:
@@ -30,7 +32,7 @@ def examples(maximum: int, *, minimum: int = _PART, part: int = _PART) -> int:
     if runs_all_examples():
         return maximum
     if settings.get_current_profile_name() == "few":
-        return min(maximum, minimum)
+        return min(maximum, minimum, _FEW)
     return max(maximum // part, min(maximum, minimum))
 
 

@@ -147,7 +147,8 @@ def run(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
         for name, value in os.environ.items()
         if name not in names and not name.startswith("PYTEST")
     }
-    path = f"{folder}{os.pathsep}{folder / 'tests' / 'light'}"
+    light = folder / "tests" / "light"
+    path = os.pathsep.join(map(str, (folder, light / "tokens", light)))
     environment |= {"PYTHONPATH": path, "PLAYHEAD_SHARED": str(folder / "nothing")}
     environment["PLAYHEAD_MIGRATED"] = str(migrated())
     # Of characters and of constants in the sources: to collect them takes two seconds.
