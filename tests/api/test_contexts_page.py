@@ -39,7 +39,7 @@ def test_every_policy_and_every_format_is_named(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("steps", [20, thorough(200)])
+@pytest.mark.parametrize("steps", [10, thorough(200)])
 def test_the_loop_alternates_providers_without_an_invalid_request(
     steps: int, live_server: LiveServer, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -60,7 +60,7 @@ def test_no_as_of_makes_a_read_slow(runs: tuple[Agent, Agent]) -> None:
         worst = []
         for run in runs:
             head = run.get()["head"]
-            moments = (0, 1, head // 2, head - 1, head, head + 1, 2**31 - 1)
+            moments = (0, head // 2, head - 1, head, 2**31 - 1)
             addresses = [with_query(path, as_of=moment) for moment in moments]
             worst.append(max(units(run, one, 422) for one in addresses))
         assert worst[1] <= 1.3 * worst[0] + SLACK, path
