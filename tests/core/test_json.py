@@ -286,7 +286,7 @@ def test_threads_that_read_long_texts_leave_the_garbage_collector_on() -> None:
     "value",
     [
         'é😀\ud800"\\' * 60_000,
-        [1.5e-7, "a"] * 200_000,
+        [1.5e-7, "a"] * 100_000,
         {f"k{n}": [n, {"x": "é"}] for n in range(30_000)},
         {1: "é" * 300_000, None: [], "e": {}, "t": (1, "é" * 70_000)},
         [["é" * 70_000], {"a": "é" * 70_000, "b": []}, [[["é"] * 600] * 60] * 20],
@@ -317,7 +317,7 @@ def test_deeply_nested_json_is_written_in_linear_time() -> None:
 
 
 def test_a_long_value_that_contains_itself_is_refused() -> None:
-    value: list[object] = ["é" * 300_000]
+    value: list[object] = ["é" * 70_000]
     value.append(value)
     with pytest.raises(RecursionError):
         dump_json(value)
@@ -341,14 +341,14 @@ def test_the_length_of_json_is_compared_exactly(value: object, limit: int) -> No
     [
         lambda: ["x"] * 900_000,
         lambda: {"a": "\x7f" * 30_000_000},
-        lambda: {str(n): n for n in range(10**6)},
+        lambda: {str(n): n for n in range(400_000)},
     ],
 )
 def test_a_limit_is_checked_without_writing_a_large_value(make_value: Callable[[], object]) -> None:
     value = make_value()
     started = time.process_time()
     assert is_longer(value, 65_536)
-    assert time.process_time() - started < 0.1
+    assert time.process_time() - started < 0.05
 
 
 @pytest.mark.parametrize(
