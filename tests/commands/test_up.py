@@ -231,7 +231,7 @@ def record_with_contexts(up: Up) -> None:
     text = "The parser drops the last line when the file does not end in a newline. " * 40
     with api_of(up) as api:
         session = api.post("/sessions", json={"settings": {"compress_automatically": False}}).json()["id"]
-        for number in range(6):
+        for number in range(3):
             steps = [
                 {"kind": "model_output", "use_tool": {"name": "read", "arguments": {"path": f"{number}.py"}}},
                 {"kind": "tool_results", "results": [{"status": "success", "outputs": f"{number} {text}"}]},
