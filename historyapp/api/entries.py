@@ -13,7 +13,6 @@ from historyapp.api.entry_models import AnyEntry, AnyEntryPage, EntryIn, entry_j
 from historyapp.api.fields import AppendRequest, AsOf, PathPosition, QueryPosition, SessionId
 from historyapp.api.problems import raises
 from historyapp.api.responses import (
-    AT_ONCE,
     LargePage,
     LongResponse,
     json_response,
@@ -102,7 +101,6 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             kinds=[filter.kind] if filter.kind else (),
             newest_first=filter.order == "newest",
             limit=filter.limit + 1,
-            at_once=AT_ONCE,
         )
         state = session.head if as_of is None else as_of
         live = history.lineage

@@ -9,13 +9,12 @@ from historyapp.core import entries as core
 from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.fields import JSONText, PackedJSON, session_value
+from historyapp.models.long_rows import long_models
 from historyapp.models.sessions import RARE_KINDS, Session
 
 Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
 _SPANS_AT_ONCE, _MAX_SPANS = 20, 60  # spans of one query; more if many entries are read
 _FIRST_PAGE, _MAX_PAGE = 16, 1024  # rows
-_AT_ONCE = 16  # rows of one fetch: PostgreSQL's driver holds them all, and one may have many MB
-_FEW = 100  # rows that are fetched together
 _SHORT = 1000  # entries, which are cheap to sort
 
 
@@ -31,16 +30,17 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         kinds: Iterable[str] = (),
         newest_first: bool = False,
         limit: int | None = None,
-        at_once: int | None = None,
     ) -> Iterator["Entry"]:
-        """The live entries between two positions (both excluded), streamed in order of position.
+        """The live entries between two positions (both excluded), in order of position.
+
+        A caller may stop at any entry: at most 16 MB and one entry more are read in advance.
 
         Args:
-            limit: the maximum number of entries. The cost does not grow with the session's length. Set it
-                unless you need all entries: PostgreSQL computes the whole result before it streams a part.
-            at_once: the maximum number of entries in memory, for callers that may stop before the limit.
+            limit: the maximum number of entries. The cost does not grow with the session's length.
         """
         spans = spans_between(lineage, after, before, newest_first=newest_first)
+        if limit is None:
+            spans = _in_short_spans(spans, newest_first=newest_first)
         selected, rows = list(kinds), self
         if selected:  # a single kind is compared as in the condition of its index
             rows = self.filter(kind=selected[0]) if len(selected) == 1 else self.filter(kind__in=selected)
@@ -48,16 +48,14 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         enough = None if selected else limit
         for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MAX_SPANS)), enough):
             in_batch = in_spans(rows, batch).order_by("-position" if newest_first else "position")
-            if limit is None:
-                yield from in_batch.iterator(chunk_size=_AT_ONCE)
-                continue
-            if at_once is None and limit > _FEW:
-                at_once = _AT_ONCE
-            page = in_batch[:limit].iterator(chunk_size=at_once) if at_once else list(in_batch[:limit])
-            for row in page:
+            order = "position DESC" if newest_first else "position"
+            # No cursor of the server: outside a transaction, PostgreSQL would first write all rows with their
+            # bodies to a temporary file.
+            for row in long_models(in_batch[:limit], order, ("body", "metadata")):
                 yield row
-                limit -= 1
-            if not limit:
+                if limit is not None:
+                    limit -= 1
+            if limit == 0:
                 return
 
     def newest(self, lineage: Lineage, after: int = 0, kinds: Iterable[str] = ()) -> "Entry | None":
@@ -101,6 +99,14 @@ def spans_between(
     """The parts of a lineage's spans between two positions, both excluded, or up to the end."""
     last = lineage.last if before is None else before - 1
     return lineage.between(after + 1, last, newest_first=newest_first)
+
+
+def _in_short_spans(spans: Iterable[Span], *, newest_first: bool) -> Iterator[Span]:
+    """Divides long spans, so that no query counts the bytes of all entries of a long session."""
+    for span in spans:
+        starts = range(span.first, span.last + 1, _SHORT)
+        for start in reversed(starts) if newest_first else starts:
+            yield Span(span.session, start, min(span.last, start + _SHORT - 1))
 
 
 def span_batches(

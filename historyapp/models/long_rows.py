@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
+from django.db.models import Model, QuerySet
 
 from historyapp.core.errors import Invalid
 from historyapp.models.large_reads import request_read
@@ -14,6 +15,7 @@ MAX_READ = 1 << 27
 memory."""
 AT_ONCE = 1 << 24
 """The maximum number of bytes of one fetch."""
+M = TypeVar("M", bound=Model)
 bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
 """The bytes that this request may still read. None: no limit, as in workers and commands."""
 
@@ -73,6 +75,29 @@ def long_rows(
                 portion, is_full = _first(cursor)
         yield from portion
         start += len(portion)
+
+
+def long_models(rows: "QuerySet[M]", order: str, columns: Sequence[str]) -> Iterator[M]:
+    """Yields the instances of a query that selects no other tables, read as by :func:`long_rows`.
+
+    Args:
+        order: the terms of the query's order, in SQL.
+        columns: the columns that may be long. Those that are deferred are not read.
+    """
+    compiler = rows.query.get_compiler(rows.db)
+    statement, values = compiler.as_sql()
+    selected = [column for column, *_ in compiler.select]
+    names = [column.target.attname for column in selected]
+    long = [name for name in columns if name in names]
+    found = long_rows(statement, values, order, long, keep_open=True) if long else _all(statement, values)
+    for row in compiler.apply_converters(found, compiler.get_converters(selected)):
+        yield rows.model.from_db(rows.db, names, row)
+
+
+def _all(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
 
 
 def _first(cursor: Iterable[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], bool]:

@@ -20,7 +20,7 @@ from historyapp.core.step_spans import StepSpan, common_spans
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.episodes import Episode as EpisodeRow
 from historyapp.models.history import History
-from historyapp.models.long_rows import count_read
+from historyapp.models.long_rows import count_read, long_models
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.request import RunRequest, resolve_request
@@ -28,7 +28,6 @@ from historyapp.services.compression.start import check_spender, create_run, run
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
-_ITEMS_AT_ONCE = 10
 MAX_RUNNING = 100
 """The maximum number of trial runs of one project that run or wait at the same time."""
 MAX_COMPARED = 500
@@ -258,7 +257,7 @@ def compare_strategies(
 
 def _items_of(run: CompressionRun) -> Iterator[CompressionItem]:
     """The items of a run in order. Raises ``Invalid`` if their texts are too long for a response."""
-    for item in run.items.order_by("number").iterator(chunk_size=_ITEMS_AT_ONCE):
+    for item in long_models(run.items.order_by("number"), "number", ("text", "parts")):
         count_read(len(item.text or ""))
         yield item
 
