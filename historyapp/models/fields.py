@@ -172,9 +172,9 @@ def unpacked_size(stored: str | bytes) -> int:
     return len(stored) if isinstance(stored, str) else max(frame_content_size(stored), len(stored))
 
 
-def length_of_body() -> str:
+def length_of_body(column: str = "body") -> str:
     """A term of SQL for the bytes of a stored body, compressed or not. It does not read the body."""
-    return "LENGTH(body)" if on_sqlite() else "OCTET_LENGTH(body)"
+    return f"LENGTH({column})" if on_sqlite() else f"OCTET_LENGTH({column})"
 
 
 def sized_json(stored: str) -> tuple[Any, int]:

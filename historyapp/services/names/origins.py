@@ -26,7 +26,6 @@ from historyapp.core.origins import (
 )
 from historyapp.core.text import preview
 from historyapp.core.windows import Beginning
-from historyapp.models.entries import Entry, in_spans
 from historyapp.models.history import History
 from historyapp.models.origins import (
     EntrySize,
@@ -39,6 +38,7 @@ from historyapp.models.origins import (
     key_places,
     received_positions,
 )
+from historyapp.models.short_entries import short_entries
 from historyapp.models.sql import live_entries
 from historyapp.services.recorded.requests import RecordedRequest, recorded_request
 
@@ -355,7 +355,8 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
 def _lines(
     owners: Mapping[int, str], sizes: Mapping[int, EntrySize], groups: Mapping[int, Collection[KeyGroup]]
 ) -> dict[int, dict[KeyGroup, tuple[Role, int, str]]]:
-    """The role, line and text of places, by position. Reads the smallest entries, up to ``MAX_TOKENS``.
+    """The role, line and text of places, by position. Reads the smallest entries, up to ``MAX_TOKENS`` and
+    :data:`historyapp.models.short_entries.MAX_SIZE`.
 
     Args:
         owners: the sessions of the positions.
@@ -366,10 +367,10 @@ def _lines(
         if remaining >= 0 and sizes[position].tokens <= MAX_ENTRY_TOKENS:
             spans.append(Span(owners[position], position, position))
     lines: dict[int, dict[KeyGroup, tuple[Role, int, str]]] = {}
-    for row in in_spans(Entry.objects.all(), spans) if spans else ():
-        entry = row.core()
-        texts = {(text.role, text.part): text.text for text in entry_texts(entry.body, entry.metadata)}
-        for mention in mentions_of(entry.body, entry.metadata).mentions:
+    for entry in short_entries(spans, with_metadata=True):
+        body = core.load_body(entry.kind, entry.body)
+        texts = {(text.role, text.part): text.text for text in entry_texts(body, entry.metadata)}
+        for mention in mentions_of(body, entry.metadata).mentions:
             key_group = mention.key, mention.group
             if key_group in groups[entry.position]:
                 line = texts[mention.role, mention.part].split("\n")[mention.line - 1]

@@ -11,13 +11,14 @@ from historyapp.core.search_documents import calls_of
 from historyapp.core.search_query import MIN_PREFIX, SearchQuery, Term
 from historyapp.core.search_tokens import tokens_of
 from historyapp.core.text import fold
-from historyapp.models.entries import Entry, in_spans
 from historyapp.models.search import LAST, ProjectSearch, SearchHit, limit_statements
+from historyapp.models.short_entries import short_entries
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.wire.problems import SearchTooSlow
 
 MAX_STEPS = 40
-"""Files are taken from this many of the newest steps that name a matching file."""
+"""Files are taken from this many of the newest steps that name a matching file, without the longest outputs;
+see :data:`historyapp.models.short_entries.MAX_SIZE`."""
 SECONDS = 0.1
 """The time limit for finding the steps."""
 
@@ -76,12 +77,9 @@ def _terms(text: str, *, is_prefix: bool) -> list[Term]:
 def _files(hits: Sequence[SearchHit]) -> Iterator[tuple[tuple[UUID, int], str]]:
     """The place of the output of each step, with each file that its calls name."""
     spans = [Span(str(hit.row.owner), hit.row.anchor, hit.row.anchor) for hit in hits]
-    if not spans:
-        return
-    rows = in_spans(Entry.objects.all(), spans).values_list("session_id", "position", "kind", "body")
-    for session, position, kind, body in rows:
-        output = load_body(kind, body)
+    for entry in short_entries(spans):
+        output = load_body(entry.kind, entry.body)
         if isinstance(output, ModelOutput):
             for tool_call in calls_of(output):
                 for path in call_subject(tool_call.name, tool_call.arguments).files:
-                    yield (session, position), path
+                    yield (UUID(entry.session), entry.position), path

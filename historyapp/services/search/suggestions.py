@@ -24,14 +24,15 @@ from historyapp.core.search_suggestions import (
 from historyapp.core.search_tokens import tokens_of
 from historyapp.core.searchable import passages
 from historyapp.models import Session
-from historyapp.models.entries import Entry, in_spans
 from historyapp.models.search import LAST, MatchingRow, ProjectSearch, limit_statements
+from historyapp.models.short_entries import short_entries
 from historyapp.wire.problems import SearchTooSlow
 
 MAX_SESSIONS = 500
 """Models, agents, tags and titles are taken from this many newest sessions."""
 MAX_STEPS = 40
-"""Files, commands, tools and words are taken from this many newest steps with the word."""
+"""Files, commands, tools and words are taken from this many newest steps with the word, without the longest
+entries; see :data:`historyapp.models.short_entries.MAX_SIZE`."""
 MAX_CHARACTERS = 20_000
 """At most this many characters of each text of these steps are searched."""
 SECONDS = 0.25
@@ -94,8 +95,8 @@ def _steps(project: UUID, word: LastWord) -> list[MatchingRow]:
 def _subjects(steps: Iterable[MatchingRow], facet: str) -> Iterator[str]:
     """The files or the commands of steps."""
     spans = [Span(str(step.owner), step.anchor, step.anchor) for step in steps]
-    for kind, body in in_spans(Entry.objects.all(), spans).values_list("kind", "body"):
-        output = load_body(kind, body)
+    for entry in short_entries(spans):
+        output = load_body(entry.kind, entry.body)
         if not isinstance(output, ModelOutput):
             continue
         for tool_call in calls_of(output):
@@ -112,12 +113,10 @@ def _words(project: UUID, word: LastWord) -> list[str]:
     counts: Counter[str] = Counter()
     typed = word.value.lower()
     beginning = re.compile(rf"(?<![^\W_]){re.escape(typed)}", re.IGNORECASE)
-    if not spans:
-        return []
-    for position, kind, body in in_spans(Entry.objects.all(), spans).values_list("position", "kind", "body"):
+    for entry in short_entries(spans):
         names = {
             name[0].rstrip("./:-")
-            for passage in passages(position, 0, kind, body)
+            for passage in passages(entry.position, 0, entry.kind, entry.body)
             for match in beginning.finditer(passage.text, 0, MAX_CHARACTERS)
             if (name := _WORD.match(passage.text, match.start()))
         }
