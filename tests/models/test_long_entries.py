@@ -11,12 +11,12 @@ from django.db import connection
 from historyapp.models import CompressionItem, Entry, Project, Session, long_rows
 from historyapp.models.entries import in_spans, spans_between
 from historyapp.models.sql import fetch_all
+from historyapp.services import strategy_comparisons
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.strategy_comparisons import _items_of
 from tests.services.drafts import act, ask, ok
 from tests.services.test_memory_of_reads import ENTRIES, SIZE, inputs
 
@@ -107,7 +107,7 @@ def items_of(session: Session, limit: int | None) -> Iterator[Any]:
         )
         for number in range(1, 4)
     )
-    return _items_of(run)
+    return strategy_comparisons._items_of(run)
 
 
 @pytest.mark.django_db(transaction=True)
