@@ -74,7 +74,9 @@ def test_a_cache_miss_with_equal_requests_has_an_unknown_reason(alice: Client, p
     assert re.search(
         r"For step 2 the provider billed 12,100 input tokens, 0 of them .* It cost \$0\.0", missed
     )
-    assert re.search(r"the provider did not read [\d,]+ tokens from its cache. The reason is unknown", missed)
+    assert re.search(
+        r"the provider did not read [\d,]+ of them from its cache. The reason is unknown", missed
+    )
     read_from_cache = panel(alice, session, "?step=2&policy=live&view=diff")
     assert "For step 3 the provider billed" in read_from_cache
     assert "The reason is unknown" not in read_from_cache
