@@ -83,7 +83,13 @@ def shortest_seconds(use: Use, text: str) -> float:
 
 
 def first_problem(use: Use, characters: str) -> str:
-    found = (problem(use, attack) for attack in sorted(attacks(use.pattern, characters)))
+    """The problem of the first attack that has one.
+
+    If the characters are few, only attacks with an end that fits nothing are tried: they take as long as
+    those without an end, or longer.
+    """
+    tried = sorted(attacks(use.pattern, characters))
+    found = (problem(use, attack) for attack in tried if attack.end or characters != FEW)
     return next(filter(None, found), "")
 
 
