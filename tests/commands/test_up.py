@@ -20,6 +20,7 @@ import httpx
 import psutil
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from historyapp.supervisor import STOP_SECONDS
 from tests.commands.visits import signed_in, visit_pages
@@ -268,8 +269,13 @@ def compress(up: Up) -> psutil.Process:
     return worker
 
 
-def test_a_second_server_on_the_port_of_a_living_one_is_refused_at_once(shared_up: Up) -> None:
-    assert "another program listens there" in refused(shared_up.home, "--port", str(shared_up.port))
+@pytest.mark.django_db
+def test_a_second_server_on_the_port_of_a_living_one_is_refused_at_once(
+    shared_up: Up, settings: Settings
+) -> None:
+    settings.PLAYHEAD_HOME = shared_up.home
+    with pytest.raises(CommandError, match="another program listens there"):
+        call_command("up", "--port", str(shared_up.port))
 
 
 def test_a_database_of_a_newer_version_is_refused_in_one_sentence(home: Path) -> None:
