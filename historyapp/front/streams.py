@@ -95,6 +95,8 @@ class Feed:
         """What :func:`progress` returned before all changes were read. None: there may be unread changes."""
         self.delivery: asyncio.Task[None] | None = None
         """Passes the changes to the streams, then rests."""
+        self.turn = asyncio.Lock()
+        """Held during a read of missed changes. Streams get it in the order in which they asked for it."""
         self._streams: dict[UUID | None, set[OpenStream]] = defaultdict(set)
 
     @property
@@ -189,7 +191,11 @@ class Streams:
         subscription = stream.subscription
         try:
             read = partial(changes_since, subscription.project, stream.cursor, session=subscription.session)
-            page: ChangePage = await self._in_thread(self._catching_up, read)
+            # One page of each project at a time: many streams of one do not keep the threads from others.
+            async with self._feeds[subscription.project].turn:
+                if stream.ended:
+                    return ""
+                page: ChangePage = await self._in_thread(self._catching_up, read)
         except CursorExpired:
             stream.end()  # the reader reconnects and gets the error
             return ""

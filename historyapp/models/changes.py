@@ -19,6 +19,7 @@ from historyapp.core.errors import Invalid
 from historyapp.models.fields import (
     CompactTime,
     CompactUUID,
+    compact_uuid,
     on_sqlite,
     read_compact_time,
     read_compact_uuid,
@@ -30,11 +31,25 @@ from historyapp.wire.problems import CursorExpired
 
 MAX_CHANGES = 1000
 """The maximum number of changes of one read."""
+MAX_SKIPPED = 20_000
+"""The maximum number of changes among which one read looks for those of a session. The database passes over
+the others, so they take no time of other threads."""
 _COLUMNS = "transaction_id, id, kind, session_id, first_position, last_position, run_id, at"
 _PAGE = (
     f"SELECT {_COLUMNS} FROM historyapp_change WHERE project_id = %s "  # noqa: S608
     "AND {is_after}{settled} ORDER BY transaction_id, id LIMIT %s"
 )
+_PAGE_OF_SESSION = (
+    f"WITH part AS ({_PAGE}) "  # noqa: S608
+    f"SELECT {_COLUMNS}, 0 FROM (SELECT * FROM part WHERE session_id = %s AND kind <> '{{pruned}}' "
+    "ORDER BY transaction_id, id LIMIT %s) AS found "
+    f"UNION ALL SELECT {_COLUMNS}, -1 FROM "
+    "(SELECT * FROM part ORDER BY transaction_id, id LIMIT 1) AS oldest "
+    f"UNION ALL SELECT {_COLUMNS}, (SELECT COUNT(*) FROM part) FROM "
+    "(SELECT * FROM part ORDER BY transaction_id DESC, id DESC LIMIT 1) AS newest"
+)
+"""The changes of a session among a part of the feed; its oldest change, marked by -1; and its newest change
+with the number of rows of the part."""
 _NEWEST = (
     "SELECT transaction_id, id FROM historyapp_change WHERE project_id = %s{settled} "
     "ORDER BY transaction_id DESC, id DESC LIMIT 1"
@@ -164,30 +179,64 @@ def changes_since(
     """The changes of a project after a cursor, oldest first, without gaps.
 
     Args:
-        limit: the maximum number of rows to read.
-        session: return only the changes of this session. The others are read too, so a page can be empty
-            before the end of the feed.
+        limit: the maximum number of changes.
+        session: return only the changes of this session, among the next :data:`MAX_SKIPPED` of the project.
+            So a page can be empty before the end of the feed.
 
     Raises:
         CursorExpired: if changes after the cursor have been deleted because of their age.
     """
     if on_sqlite():
         cursor = Cursor(0, cursor.id)  # no row has another transaction
-    statement = _PAGE.format(is_after=is_after("%s", "%s"), settled="" if on_sqlite() else _SETTLED)
-    changes = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
-    may_be_restored = not changes and cursor.transaction_id and not on_sqlite()
+    page = _page(project, cursor, limit) if session is None else _page_of(session, project, cursor, limit)
+    may_be_restored = page.oldest is None and cursor.transaction_id and not on_sqlite()
     if may_be_restored and next_transaction() <= cursor.transaction_id:
         # The cursor's transaction does not exist yet: the database was restored on another server. A dump
         # keeps the ids of rows, so that readers can continue by id.
         return changes_since(project, Cursor(0, cursor.id), limit=limit, session=session)
-    if changes and changes[0].kind == ChangeKind.PRUNED and cursor != START:
+    if page.oldest is not None and page.oldest.kind == ChangeKind.PRUNED and cursor != START:
         raise CursorExpired(
             "Changes after this cursor are no longer kept. Read the sessions as they are now, and leave the "
             "cursor out to begin with the oldest change that is kept."
         )
+    return ChangePage(page.changes, page.cursor, page.has_more)
+
+
+class _FeedPart(NamedTuple):
+    """As :class:`ChangePage`."""
+
+    changes: list[ReadChange]
+    cursor: Cursor
+    has_more: bool
+    oldest: ReadChange | None
+    """The first change after the cursor, of any session or kind; None if there is none."""
+
+
+def _page(project: UUID, cursor: Cursor, limit: int) -> _FeedPart:
+    statement = _PAGE.format(**_conditions())
+    changes = list(_changes(fetch_all(statement, [uuid_value(project), *cursor, limit + 1])))
     page = [change for change in changes if change.kind != ChangeKind.PRUNED][:limit]
-    matching = page if session is None else [change for change in page if change.session == session]
-    return ChangePage(matching, page[-1].cursor if page else cursor, len(changes) > limit)
+    end = page[-1].cursor if page else cursor
+    return _FeedPart(page, end, len(changes) > limit, changes[0] if changes else None)
+
+
+def _page_of(session: UUID, project: UUID, cursor: Cursor, limit: int) -> _FeedPart:
+    statement = _PAGE_OF_SESSION.format(**_conditions())
+    values = [uuid_value(project), *cursor, MAX_SKIPPED, compact_uuid(session), limit + 1]
+    rows = fetch_all(statement, values)
+    if not rows:
+        return _FeedPart([], cursor, has_more=False, oldest=None)
+    rows.sort(key=lambda row: (row[-1], *row[:2]))
+    oldest, *found, newest = _changes(row[:-1] for row in rows)
+    if len(found) > limit:
+        return _FeedPart(found[:limit], found[limit - 1].cursor, has_more=True, oldest=oldest)
+    end = cursor if newest.kind == ChangeKind.PRUNED else newest.cursor
+    return _FeedPart(found, end, rows[-1][-1] == MAX_SKIPPED, oldest)
+
+
+def _conditions() -> dict[str, str]:
+    settled = "" if on_sqlite() else _SETTLED
+    return {"is_after": is_after("%s", "%s"), "settled": settled, "pruned": ChangeKind.PRUNED}
 
 
 def is_after(transaction_id: str, id: str) -> str:

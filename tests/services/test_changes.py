@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.event_streams import EventStream, Reader
-from historyapp.models import Change, CompressionRun, Project, Session, Webhook
+from historyapp.models import Change, CompressionRun, Project, Session, Webhook, sql
 from historyapp.models import changes as feed
 from historyapp.models.changes import START, ChangeKind, Cursor, changes_since, newest_cursor
 from historyapp.services import changes, statements
@@ -101,7 +101,49 @@ def test_a_feed_has_the_changes_of_one_project_or_of_one_session(project: Projec
     page = changes_since(project.pk, session=other.pk)
     assert [change.session for change in page.changes] == [other.pk]
     assert page.cursor == newest_cursor(project.pk)
-    assert changes_since(project.pk, limit=1, session=other.pk).changes == []
+    page = changes_since(project.pk, limit=1, session=other.pk)
+    assert [change.session for change in page.changes] == [other.pk], "those of other sessions do not count"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("skipped", [1, 3, 4, 7, 100])
+def test_the_changes_of_a_session_are_found_in_parts_of_the_feed(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, limit: int, skipped: int
+) -> None:
+    other = create_session(project)
+    for title in "abcd":
+        change_session(project, other.pk, {"title": title})
+        change_session(project, session.pk, {"title": title})
+    monkeypatch.setattr(feed, "MAX_SKIPPED", skipped)
+    expected = [change for change in changes_since(project.pk).changes if change.session == other.pk]
+    found, cursor, has_more, pages = list[feed.ReadChange](), START, True, 0
+    while has_more:
+        page = changes_since(project.pk, cursor, limit=limit, session=other.pk)
+        assert len(page.changes) <= limit
+        found += page.changes
+        cursor, has_more, pages = page.cursor, page.has_more, pages + 1
+    assert found == expected
+    assert cursor == newest_cursor(project.pk)
+    assert pages <= 11
+    assert changes_since(project.pk, cursor, session=other.pk) == ([], cursor, False)
+
+
+def test_a_stream_of_a_session_reads_few_rows_of_others(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = create_session(project)
+    for number in range(30):
+        change_session(project, session.pk, {"title": str(number)})
+    rows = list[int]()
+
+    def counted(statement: str, values: list[object]) -> list[object]:
+        fetched = sql.fetch_all(statement, values)
+        rows.append(len(fetched))
+        return fetched
+
+    monkeypatch.setattr(feed, "fetch_all", counted)
+    assert len(changes_since(project.pk, session=other.pk).changes) == 1
+    assert rows == [3], "its change, and the oldest and the newest of the project"
 
 
 @given(pieces=st.lists(st.integers(1, 7), min_size=1, max_size=30))
@@ -220,6 +262,9 @@ def test_old_changes_are_deleted_and_their_reader_gets_an_error(project: Project
     assert kinds(project) == kinds(project, late) == ["session_changed"]
     with pytest.raises(CursorExpired, match="no longer kept"):
         changes_since(project.pk, early)
+    with pytest.raises(CursorExpired, match="no longer kept"):
+        changes_since(project.pk, early, session=session.pk)
+    assert len(changes_since(project.pk, session=session.pk).changes) == 1
 
 
 @pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite counts no transactions")
