@@ -23,12 +23,13 @@ from historyapp.core.content import are_parts, image_data, plain_text
 from historyapp.core.dates import known_time
 from historyapp.core.entries import PERSON, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.episodes import Episode, abandon, entry_groups, episode_of
+from historyapp.core.excerpts import one_line
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.result_previews import result_preview
 from historyapp.core.results import further_parts, returned_text
-from historyapp.core.text import clean, preview, without_colours
+from historyapp.core.text import preview, without_colours
 
 MAX_HEAD, MAX_TAIL = 30_000, 10_000
 """Characters of a long text that the file keeps from its beginning and its end."""
@@ -159,7 +160,7 @@ def _texts(session: ExportSession) -> Iterator[str]:
 
 
 def _inline(text: str) -> str:
-    return html.escape(" ".join(clean(text).split())[:1000])
+    return html.escape(one_line(text, 1000))
 
 
 def _steps(entries: Iterable[Entry]) -> Iterator[str]:

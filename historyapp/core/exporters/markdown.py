@@ -17,6 +17,7 @@ from historyapp.core.entries import (
     SystemInstruction,
     ToolResults,
 )
+from historyapp.core.excerpts import one_line
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.json import dump_json
 from historyapp.core.results import NO_OUTPUT, returned_text
@@ -32,6 +33,8 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_MAX_LINE = 1000
+"""Characters of a name. Its marks are escaped one by one, and a name may have millions of them."""
 _STATUS = {"interrupted_by_human": "interrupted by a person"}
 
 
@@ -118,14 +121,13 @@ def _block(text: str, language: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """The text on one line, with Markdown and HTML escaped. It must not be used at the beginning of a line,
-    where other characters have a meaning."""
-    line = " ".join(clean(text).split())
-    return _MARKUP.sub(lambda match: "".join(f"\\{mark}" for mark in match[0]), line)
+    """The beginning of the text on one line, with Markdown and HTML escaped. It must not be used at the
+    beginning of a line, where other characters have a meaning."""
+    return _MARKUP.sub(lambda match: "".join(f"\\{mark}" for mark in match[0]), one_line(text, _MAX_LINE))
 
 
 def _code(text: str) -> str:
     """A name as inline code, with enough backticks that none in the name ends it."""
-    name = " ".join(text.split())
+    name = one_line(text, _MAX_LINE)
     ticks = "`" * (most_backticks(name) + 1)
     return f"{ticks} {name} {ticks}" if "`" in name else f"`{name}`"

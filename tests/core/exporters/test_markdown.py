@@ -130,6 +130,18 @@ def test_names_read_as_they_are_written(title: str, agent: str, tag: str) -> Non
         ]
 
 
+@pytest.mark.parametrize("text", ["*" * 100_000, "a " * 100_000])
+def test_long_names_are_cut(text: str) -> None:
+    """The marks of a name are escaped one by one, and its words are listed."""
+    entries = [
+        Entry(1, ModelInput(channel=text, content="x"), START, {}, 1),
+        Entry(2, ModelOutput(tool_calls=(ToolCall(id="1", name=text, arguments={}),)), START, {}, 1),
+    ]
+    lines = written(entries, title=text, agent=text).splitlines()
+    assert [len(line) for line in lines if len(line) > 2_100] == []
+    assert sum(line.endswith(("…", "…`")) for line in lines) == 4
+
+
 def plain(text: str) -> str:
     return " ".join(clean(text).split())
 
