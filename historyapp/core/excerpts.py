@@ -78,24 +78,26 @@ class Excerpt(NamedTuple):
         return cls(call_line, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
 
 
-def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
-    """The excerpts of steps, by the position of their outputs.
+def excerpts_of(entries: Iterable[Entry]) -> Iterator[tuple[int, Excerpt]]:
+    """The excerpts of steps, each with the position of the step's output.
 
     Args:
         entries: the outputs of the steps and their results, oldest first.
     """
-    excerpts: dict[int, Excerpt] = {}
-    output, progress = 0, Progress(status="answered")
+    output, excerpt, progress = 0, Excerpt(), Progress(status="answered")
     for entry in entries:
         body = entry.body
         if isinstance(body, ModelOutput):
+            if output:
+                yield output, excerpt
             output, progress = entry.position, Progress.begin(body)
-            excerpts[output] = begin_excerpt(body, entry.tokens)
+            excerpt = begin_excerpt(body, entry.tokens)
         elif isinstance(body, ToolResults) and progress.pending:
             texts = [returned_text(result) for result in body.results]
-            excerpts[output] = continue_excerpt(excerpts[output], texts, entry.tokens, overall=body.overall)
+            excerpt = continue_excerpt(excerpt, texts, entry.tokens, overall=body.overall)
             progress, _ = progress.add_results(body.results)
-    return excerpts
+    if output:
+        yield output, excerpt
 
 
 def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:

@@ -6,7 +6,7 @@ The cost of a read depends on what it returns, not on the length of the session.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
@@ -27,7 +27,7 @@ from historyapp.models.outlines import outlined, read_excerpts
 from historyapp.models.request_origins import RequestOrigins
 from historyapp.models.samples import sample_totals
 from historyapp.models.sessions import Session
-from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
+from historyapp.models.sql import OutlineRow, each_live_entry, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, SummaryRow, existed_at, own_by_step
 from historyapp.models.tails import tail_of
 from historyapp.models.visibility import EVERYTHING, Visibility, without_people
@@ -289,12 +289,7 @@ class History:
 
     def excerpts(self, rows: Sequence[OutlineRow]) -> list[Excerpt]:
         """The excerpts of the steps of these rows, oldest first."""
-        kinds = ("model_output", "tool_results")
-
-        def load(first: int, last: int) -> Iterator[core.Entry]:
-            return live_entries(self.lineage, kinds, after=first - 1, before=last + 1, metadata=())
-
-        return read_excerpts(rows, load)
+        return read_excerpts(rows, partial(each_live_entry, self.lineage, ("model_output", "tool_results")))
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
         """The bodies of consecutive outlined steps, without summaries. One query."""

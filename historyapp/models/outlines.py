@@ -6,7 +6,7 @@ step's excerpt changes only when the step gets another entry.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -23,8 +23,8 @@ from historyapp.models.summaries import SummaryRow, own_by_step
 MAX_CACHED = 10_000
 """The maximum number of excerpts that a process caches, a few KB each. The oldest are dropped first."""
 
-_READ_AT_ONCE = 256
-"""The number of steps whose bodies are read at once."""
+_MAX_GAP = 8
+"""Excerpts are computed again for at most this many steps in a row, if those before and after have none."""
 
 
 class _Key(NamedTuple):
@@ -49,16 +49,27 @@ def read_excerpts(rows: Sequence[OutlineRow], load: Callable[[int, int], Iterabl
     for key, row in zip(keys, rows, strict=True):
         if excerpts[key] is None and row.excerpt:
             excerpts[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
-    missing = [
-        (row.first_position, key) for row, key in zip(rows, keys, strict=True) if excerpts[key] is None
-    ]
-    # In parts: if the request may not read more, those that it has computed are cached for the next one.
-    for start in range(0, len(missing), _READ_AT_ONCE):
-        part = dict(missing[start : start + _READ_AT_ONCE])
-        computed = excerpts_of(load(min(part), max(key.last_position for key in part.values())))
-        for first in part.keys() & computed.keys():
-            excerpts[part[first]] = _cached(part[first], computed[first])
+    missing = [(row, key) for row, key in zip(rows, keys, strict=True) if excerpts[key] is None]
+    for part in _without_gaps(missing):
+        keys_by_output = {row.first_position: key for row, key in part}
+        # Cached one by one: if the request may not read more, the next one continues here.
+        for output, excerpt in excerpts_of(load(min(keys_by_output), part[-1][0].last_position)):
+            if output in keys_by_output:
+                key = keys_by_output[output]
+                excerpts[key] = _cached(key, excerpt)
     return [excerpts[key] or Excerpt() for key in keys]
+
+
+def _without_gaps(missing: Sequence[tuple[OutlineRow, _Key]]) -> Iterator[list[tuple[OutlineRow, _Key]]]:
+    """The steps in parts whose entries are read at once."""
+    part: list[tuple[OutlineRow, _Key]] = []
+    for row, key in missing:
+        if part and row.number - part[-1][0].number > _MAX_GAP:
+            yield part
+            part = []
+        part.append((row, key))
+    if part:
+        yield part
 
 
 def outlined(

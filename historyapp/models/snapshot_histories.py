@@ -28,7 +28,7 @@ class TrackedHistory(History):
     def excerpts(self, rows: Sequence[OutlineRow]) -> list[Excerpt]:
         excerpts = super().excerpts(rows)
         for row, excerpt in zip(rows, excerpts, strict=True):
-            if row.excerpt is None and row.status != "in_flight":
+            if row.excerpt is None and row.status != "in_flight" and excerpt != Excerpt():
                 self.new_excerpts[row.session_id, row.anchor] = excerpt
         return excerpts
 

@@ -219,5 +219,7 @@ def _with_excerpts(stored: dict[str, Any], rebuilt: dict[str, Any]) -> dict[str,
     if "excerpt" in stored:
         return {**rebuilt, "excerpt": stored["excerpt"]}
     stored_step, rebuilt_step = (row["tail"].get("step") or {} for row in (stored, rebuilt))
-    step = {name: rebuilt_step.get(name, stored_step[name]) for name in stored_step}
+    step = {name: value for name, value in rebuilt_step.items() if name in stored_step}
+    if step and "excerpt" in stored_step:
+        step["excerpt"] = stored_step["excerpt"]
     return {**rebuilt, "tail": {**rebuilt["tail"], "step": step or rebuilt_step or None}}

@@ -112,8 +112,8 @@ def packed_excerpts(
     excerpts: Mapping[tuple[UUID, int], Excerpt],
 ) -> list[tuple[UUID, int, str | bytes]]:
     """The excerpts to store with a snapshot, those of the newest steps, in the order of all transactions."""
-    newest = sorted(excerpts.items())[-MAX_NEW_EXCERPTS:]
-    return [(*key, pack(dump_plain(excerpt.dump()))) for key, excerpt in newest]
+    newest = sorted(excerpts, key=lambda key: key[1])[-MAX_NEW_EXCERPTS:]  # a fork has the later anchors
+    return [(*key, pack(dump_plain(excerpts[key].dump()))) for key in sorted(newest)]
 
 
 def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snapshot:

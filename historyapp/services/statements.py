@@ -171,7 +171,7 @@ def update_episode(session_id: UUID, step: Step) -> None:
 
 
 def store_excerpts(excerpts: Iterable[tuple[UUID, int, str | bytes]]) -> None:
-    """Stores the excerpts of steps whose rows have none.
+    """Stores the excerpts of ended steps whose rows have none. Later results do not change them.
 
     Args:
         excerpts: of each step, the session and the anchor of its row, and the packed excerpt. Two

@@ -156,7 +156,7 @@ def compare(history: History, path: list[Entry]) -> None:
     rows = [row_values(row) for row in history.rows(1, history.steps)]
     assert rows == [columns(step) for step in steps]
     excerpts = [outlined.excerpt for outlined in history.outline(1, history.steps)]
-    assert excerpts == list(excerpts_of(path).values())
+    assert excerpts == [excerpt for _, excerpt in excerpts_of(path)]
     for after in range(history.steps + 1):
         later = [step for step in steps[after:] if step.status == "error" or step.likely_failure]
         reported = [step for step in later if step.status == "error"]
