@@ -173,7 +173,8 @@ def unpacked_size(stored: str | bytes) -> int:
 
 
 def length_of_body(column: str = "body") -> str:
-    """A term of SQL for the bytes of a stored body, compressed or not. It does not read the body."""
+    """A term of SQL for the length of a stored body: its bytes, but on SQLite the characters of a body that
+    is not compressed. Only such a body is read for it."""
     return f"LENGTH({column})" if on_sqlite() else f"OCTET_LENGTH({column})"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Model, QuerySet
 
@@ -85,7 +86,10 @@ def long_models(rows: "QuerySet[M]", order: str, columns: Sequence[str]) -> Iter
         columns: the columns that may be long. Those that are deferred are not read.
     """
     compiler = rows.query.get_compiler(rows.db)
-    statement, values = compiler.as_sql()
+    try:
+        statement, values = compiler.as_sql()
+    except EmptyResultSet:
+        return
     selected = [column for column, *_ in compiler.select]
     names = [column.target.attname for column in selected]
     long = [name for name in columns if name in names]

@@ -65,6 +65,11 @@ def test_on_sqlite_a_batch_ends_after_a_number_of_bytes(monkeypatch: pytest.Monk
     assert len(queries) == 3
 
 
+def test_a_query_that_can_have_no_result_yields_nothing(session: Session) -> None:
+    for rows in (Entry.objects.filter(session=session)[:0], Entry.objects.filter(pk__in=[])):
+        assert not list(long_rows.long_models(rows, "position", ("body",)))
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_reader_can_write_between_two_rows_even_after_another_writer() -> None:
     """SQLite refuses the transaction while a query that began before the other one's commit is open."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from uuid import UUID
 
@@ -40,17 +40,18 @@ class _Planner:
 
     def __init__(self, run_id: UUID) -> None:
         self._run_id = run_id
-        self._has_claim = False
+        self._claimed_until: datetime | None = None
+        """The end of this worker's claim; None if it has none."""
 
     def plan_page(self) -> bool | None:
-        """Plans the next page. Returns None if there are more pages, otherwise as :func:`plan`."""
+        """Plans the next page. Returns as :func:`plan`, or None: call it again."""
         # Steps and summaries are read before the lock. Agents append to the session meanwhile.
         run = CompressionRun.objects.select_related("session").filter(pk=self._run_id).first()
         if run is None:
             return False
         if run.planned or not run.active:
             return run.planned
-        if run.planning_until and not self._has_claim:
+        if run.planning_until and not self._claimed_until:
             free = CompressionRun.objects.not_in_planning(database_now())
             if not free.filter(pk=run.pk).exists():
                 return False
@@ -65,23 +66,24 @@ class _Planner:
             if locked.planned or not locked.active:
                 return locked.planned
             if (locked.total, locked.planned_to) != (run.total, run.planned_to):
-                self._has_claim = False
+                self._claimed_until = None
                 return None  # another worker has planned this page
             CompressionItem.objects.bulk_create(items)
             locked.total, locked.planned_to = run.total + len(items), last
             locked.planned = last >= run.to_step
             locked.failed += sum(item.state == item.State.FAILED for item in items)
-            self._has_claim = not locked.planned
             claim = timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
-            locked.planning_until = database_now() + claim if self._has_claim else None
+            self._claimed_until = None if locked.planned else database_now() + claim
+            locked.planning_until = self._claimed_until
             locked.save(update_fields=("total", "failed", "planned", "planned_to", "planning_until"))
         return True if locked.planned else None
 
     def release(self) -> None:
-        """Lets another worker continue."""
-        if self._has_claim:
+        """Lets another worker continue, unless one has claimed the planning already."""
+        if self._claimed_until:
             with writing():
-                CompressionRun.objects.filter(pk=self._run_id).update(planning_until=None)
+                claimed = CompressionRun.objects.filter(pk=self._run_id, planning_until=self._claimed_until)
+                claimed.update(planning_until=None)
 
 
 def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[CompressionItem], int]:

@@ -152,7 +152,7 @@ class _RunWorker:
     def _start_jobs(self) -> None:
         """Starts claimed items. During the model's pause they wait here, not in the threads that all projects
         share."""
-        if self._claimed:
+        if self._claimed or self._running:
             self._renew_if_due()
         free = self._claimed and len(self._running) < self._max_running and not self._should_stop()
         self._paused = bool(free) and self._is_model_paused()

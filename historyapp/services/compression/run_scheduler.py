@@ -15,7 +15,8 @@ from historyapp.services.connections import unlimited_connection
 from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 
 RUNS_AT_ONCE = 4
-"""The threads of a process that start summaries: so many for runs that call a model, and for the others."""
+"""The threads of a process that start summaries. At most this many for runs that call a model, and as many
+for the others."""
 MAX_READ = 500
 """The maximum number of runs of a project that are read at once. The others follow when these have ended."""
 CANCEL_CHECK_SECONDS = 0.5

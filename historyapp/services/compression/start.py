@@ -211,6 +211,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         if ChosenModel(run.model).calls_provider:
             spender.check(f"This compression with {run.model}")
         reset_failed(run)  # a worker resets the others before it starts the run
+        run.planning_until = None  # a worker that was planning it may not have released its claim
         run.started_at = run.started_at or timezone.now()
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""
         run.api_key, run.actor = spender.key, actor[:200] or run.actor

@@ -281,7 +281,9 @@ class MeteredModel:
 
     def _sleep(self, seconds: float) -> None:
         sleep(seconds)
-        self._check_claim()
+        if not self._has_claim():
+            self._add_usage(Usage())  # for the failed attempts, which may be billed
+            raise ClaimEnded
 
     def _check_claim(self) -> None:
         if not self._has_claim():
@@ -336,12 +338,12 @@ def wait_for_provider(provider: str, model: str) -> None:
     limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
     if limit is None:
         return
-    ask = partial(_wait_for_limit, parse(limit), provider)
+    ask = partial(_seconds_to_wait, parse(limit), provider)
     while (wait := _from_redis(ask, 0.0)) > 0:
         time.sleep(wait)
 
 
-def _wait_for_limit(rate: RateLimitItem, provider: str) -> float:
+def _seconds_to_wait(rate: RateLimitItem, provider: str) -> float:
     """Counts a model call, if the rate limit allows one now. Otherwise returns the seconds until the next
     attempt."""
     limiter = provider_limiter()

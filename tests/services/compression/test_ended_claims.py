@@ -5,6 +5,7 @@ import threading
 import time
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -24,7 +25,7 @@ from historyapp.services.compression.start import start_run
 from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ClaimEnded, MeteredModel, Summariser
 from historyapp.services.summary_writers.writers import NOBODY, Caller, InlineWriter
-from tests.llm.loopback import Loopback, Refusal
+from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Record
 
 PROMPT = SummaryPrompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
@@ -73,9 +74,51 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
 
 
 def test_no_call_is_made_once_the_claim_has_ended(loopback: Loopback) -> None:
+    model = MeteredModel("gpt-5-mini", None, lambda: False)
     with pytest.raises(ClaimEnded):
-        MeteredModel("gpt-5-mini", None, lambda: False).complete(PROMPT)
-    assert not loopback.requests
+        model.complete(PROMPT)
+    assert (loopback.requests, model.usage.calls) == ([], 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_of_running_calls_are_renewed_however_late_the_next_write_is(
+    record: Record,
+    project: Project,
+    loopback: Loopback,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.PLAYHEAD_CONCURRENCY, settings.PLAYHEAD_CLAIM_SECONDS = ITEMS, 3
+    monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 30)
+    run = start_run(project, record(8).pk, MODEL).run
+    received, may_continue = threading.Semaphore(0), threading.Event()
+
+    def answer(_: object) -> Answer:
+        received.release()
+        may_continue.wait(60)
+        return Answer(text="Read it.")
+
+    def work() -> None:
+        try:
+            process_run(run.pk)
+        finally:
+            connection.close()
+
+    loopback.default = answer
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        assert all(received.acquire(timeout=60) for _ in range(ITEMS))
+        run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+        deadline = time.monotonic() + 15
+        while run.items.filter(claimed_until__lt=timezone.now()).exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        expired = run.items.filter(claimed_until__lt=timezone.now()).count()
+    finally:
+        may_continue.set()
+        worker.join(60)
+    run.refresh_from_db()
+    assert (expired, run.state, run.calls) == (0, "succeeded", ITEMS)
 
 
 def test_a_call_is_not_repeated_if_the_claim_ends_during_the_pause(
@@ -84,9 +127,10 @@ def test_a_call_is_not_repeated_if_the_claim_ends_during_the_pause(
     loopback.default = lambda _: Refusal(500)
     has_claim = iter([True, False])
     monkeypatch.setattr(summarise, "sleep", lambda _: None)
+    model = MeteredModel("gpt-5-mini", None, lambda: next(has_claim))
     with pytest.raises(ClaimEnded):
-        MeteredModel("gpt-5-mini", None, lambda: next(has_claim)).complete(PROMPT)
-    assert len(loopback.requests) == 1
+        model.complete(PROMPT)
+    assert len(loopback.requests) == model.usage.calls == 1
 
 
 class TwoCalls(InlineWriter):

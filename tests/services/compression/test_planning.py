@@ -12,7 +12,7 @@ from historyapp.services.compression import planning
 from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run_scheduler import RunScheduler
-from historyapp.services.compression.start import cancel_run, start_run, unclaimed_runs
+from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
 from historyapp.services.rewinds import Target, rewind
 from tests.services.compression.conftest import Record
 
@@ -187,3 +187,31 @@ def test_planning_ends_with_the_page_in_which_the_run_is_cancelled(
     begins = _count_pages(monkeypatch, lambda after: cancel_run(run) if after == 5 else None)
     assert not plan(run.pk)
     assert (begins, run.items.count()) == ([0, 5], 5)
+
+
+def test_a_run_that_was_cancelled_while_it_was_planned_can_be_planned_at_once_after_a_retry(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+    begins = _count_pages(monkeypatch, lambda after: cancel_run(run) if len(begins) == 2 else None)
+    assert not plan(run.pk)
+    retry_run(run)
+    assert unclaimed_runs() == [run.pk]
+    assert plan(run.pk)
+    assert (begins, run.items.count()) == ([0, 5, 5, 10], 12)
+
+
+def test_a_worker_that_stops_does_not_release_the_planning_that_another_one_has_claimed(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+    begins, until = _count_pages(monkeypatch), timezone.now() + timedelta(seconds=30)
+
+    def should_stop() -> bool:
+        if begins:
+            CompressionRun.objects.update(planning_until=until)  # another worker's claim
+        return bool(begins)
+
+    assert not plan(run.pk, should_stop)
+    run.refresh_from_db()
+    assert (begins, run.planning_until) == ([0], until)
