@@ -120,9 +120,10 @@ def chunking_note(name: str) -> str:
 def _loaded(name: str) -> _Loaded:
     fault = "is not installed"
     # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
-    names = [name for name in (name[: MAX_NAME + 1], SAME_MODELS.get(name, "")) if _MODEL.fullmatch(name)]
+    candidates = (name[: MAX_NAME + 1], SAME_MODELS.get(name, ""))
+    packages = [one for one in candidates if len(one) <= MAX_NAME and _MODEL.fullmatch(one)]
     with _loading:
-        package = next((name for name in names if len(name) <= MAX_NAME and _is_package(name)), "")
+        package = next(filter(_is_package, packages), "")
         if package:
             loaded = _load_package(package)
             if isinstance(loaded, SpacyLanguage):

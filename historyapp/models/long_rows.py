@@ -67,7 +67,7 @@ def long_rows(
                 is_full = bool(rows) and rows[-1][-1] >= AT_ONCE
                 portion = [row[:-1] for row in rows]
             else:
-                # Without the first ``start`` rows.
+                # The query begins again after each portion, so that none is open between two of them.
                 rest = f"SELECT * FROM ({statement}) AS found ORDER BY {order} LIMIT -1 OFFSET {start}"  # noqa: S608 ours
                 cursor.execute(rest if start else statement, values)
                 if keep_open:

@@ -18,8 +18,9 @@ from historyapp.core.text import PIECE
 MAX_READ = 1 << 23
 """Characters of a context that are read. Names and lines behind them count as not shown."""
 MAX_RUNS = 200_000
-"""Distinct runs of characters after which no further text is read. Each takes up to 250 bytes. A context with
-more lines is searched for each line."""
+"""Distinct runs of characters after which no further text is read. Each takes up to 250 bytes."""
+MAX_LINES = 200_000
+"""The lines of a context with at most this many are collected. Others are searched one by one in its text."""
 _WORD = re.compile(r"\w+")
 _ONE_RUN = re.compile(r"[\w/.~@+-]+")
 """A name that lies within one run of characters wherever it appears. URLs may not."""
@@ -109,8 +110,8 @@ class ShownTexts:
             self._read()
         if self._joined is None:
             self._joined = "\n".join(self._texts)
-            is_few = self._joined.count("\n") < MAX_RUNS
-            self._lines = set(self._joined.split("\n")) if is_few else set()
+            has_few_lines = self._joined.count("\n") < MAX_LINES
+            self._lines = set(self._joined.split("\n")) if has_few_lines else set()
         return self._joined
 
     def _read(self) -> None:

@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services import model_call_threads
@@ -21,6 +20,7 @@ from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.model_call_threads import CallThreads, sleep
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Record
+from tests.services.compression.threads import run_thread
 
 OURS, THEIRS, OTHERS = uuid4(), uuid4(), uuid4()
 
@@ -137,13 +137,7 @@ def no_pause() -> Iterator[None]:
 
 
 def _work_in_thread(run: CompressionRun) -> threading.Thread:
-    def work() -> None:
-        try:
-            process_run(run.pk)
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=work)
+    thread = run_thread(run.pk)
     thread.start()
     return thread
 

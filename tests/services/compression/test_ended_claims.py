@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from historyapp.core.strategies.base import Complete, SummaryPrompt
@@ -27,6 +26,7 @@ from historyapp.services.compression.summarise import ClaimEnded, MeteredModel, 
 from historyapp.services.summary_writers.writers import NOBODY, Caller, InlineWriter
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Record
+from tests.services.compression.threads import run_thread
 
 PROMPT = SummaryPrompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
 ITEMS = 4
@@ -51,14 +51,8 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
             about_to_call.release()
             others_done.wait(60)
 
-    def work() -> None:
-        try:
-            process_run(run.pk)
-        finally:
-            connection.close()
-
     monkeypatch.setattr(summarise, "wait_for_provider", wait_for_provider)
-    stopped = threading.Thread(target=work)
+    stopped = run_thread(run.pk)
     stopped.start()
     try:
         assert all(about_to_call.acquire(timeout=60) for _ in range(ITEMS))
@@ -98,14 +92,8 @@ def test_claims_of_running_calls_are_renewed_however_late_the_next_write_is(
         may_continue.wait(60)
         return Answer(text="Read it.")
 
-    def work() -> None:
-        try:
-            process_run(run.pk)
-        finally:
-            connection.close()
-
     loopback.default = answer
-    worker = threading.Thread(target=work)
+    worker = run_thread(run.pk)
     worker.start()
     try:
         assert all(received.acquire(timeout=60) for _ in range(ITEMS))

@@ -22,6 +22,7 @@ from historyapp.services.compression.start import cancel_run, retry_run, start_r
 from historyapp.services.compression.store import Stored, store_results
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
+from tests.services.compression.threads import run_thread
 
 # A run's database work happens in a thread of its own, which sees only what has been committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,14 +39,8 @@ def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
         started.set()
         return Answer(text="Read it.", pause=0.5)
 
-    def work() -> None:
-        try:
-            process_run(run.pk)
-        finally:
-            connection.close()
-
     loopback.default = answer
-    workers = [threading.Thread(target=work) for _ in range(4)]
+    workers = [run_thread(run.pk) for _ in range(4)]
     for worker in workers:
         worker.start()
     assert started.wait(60)
@@ -72,18 +67,12 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
         may_continue.wait(30)
         return Answer(text="Read it.")
 
-    def work(run: CompressionRun) -> None:
-        try:
-            process_run(run.pk)
-        finally:
-            connection.close()
-
     loopback.default = answer
-    worker = threading.Thread(target=work, args=(silent,))
+    worker = run_thread(silent.pk)
     worker.start()
     assert all(requests_received.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
     run = start_run(project, record(6).pk, RunRequest(strategy="simple_extract")).run
-    extracting = threading.Thread(target=work, args=(run,))
+    extracting = run_thread(run.pk)
     extracting.start()
     extracting.join(10)
     state = CompressionRun.objects.get(pk=run.pk).state
@@ -110,14 +99,8 @@ def test_a_run_that_must_stop_returns_its_claims_while_its_model_calls_run(
             was_asked.set()
         return must_stop.is_set()
 
-    def work() -> None:
-        try:
-            process_run(run.pk, should_stop)
-        finally:
-            connection.close()
-
     loopback.default = answer
-    worker = threading.Thread(target=work)
+    worker = run_thread(run.pk, should_stop)
     worker.start()
     assert all(requests_received.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
     must_stop.set()
@@ -146,14 +129,8 @@ def test_a_run_whose_calls_wait_for_those_of_others_gives_up_its_thread(
         may_continue.wait(30)
         return Answer(text="Read it.")
 
-    def work(run: CompressionRun) -> None:
-        try:
-            process_run(run.pk, must_stop.is_set)
-        finally:
-            connection.close()
-
     loopback.default = answer
-    threads = [threading.Thread(target=work, args=(run,)) for run in (busy, other)]
+    threads = [run_thread(run.pk, must_stop.is_set) for run in (busy, other)]
     threads[0].start()
     assert all(requests_received.acquire(timeout=60) for _ in range(settings.PLAYHEAD_CONCURRENCY))
     threads[1].start()
