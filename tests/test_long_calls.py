@@ -3,17 +3,22 @@
 import tracemalloc
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice, product
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from historyapp.core import identifiers as names_of_texts
+from historyapp.core import text as texts
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import image_data
 from historyapp.core.dates import UNDATED
 from historyapp.core.formats.base import Leaf
 from historyapp.core.formats.plain import PLAIN
 from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
+from historyapp.core.policies import clipping, shown
 from historyapp.core.policies.clipping import clip_input, clip_result
 from historyapp.core.policies.shown import ShownTexts
 from historyapp.core.search_documents import UnreadEntry, document_of
@@ -25,12 +30,20 @@ from historyapp.core.text import clean, fenced
 
 MARKS = "\u0344" * 2000 + "\u0f75" * 2000
 """Marks that Unicode puts in another order."""
-LENGTH = 2_000_000
+SHORTER = 4
+"""Texts are that many times shorter than in use, and so are the pieces in which they are read."""
+LENGTH = 2_000_000 // SHORTER
 """Characters of the texts whose memory is measured."""
 FEW, SOME = 10, 30
 """Bytes for each character of a text. A list of its words takes up to 60, a pattern with a group 120."""
 ONE_RUN = "é" + "_" * LENGTH
 NEW_LINES = "\n" * LENGTH
+LIMITS = {
+    texts: ["PIECE"],
+    names_of_texts: ["PIECE"],
+    shown: ["PIECE", "MAX_READ", "MAX_RUNS", "MAX_LINES"],
+    clipping: ["MAX_LINES_KEPT"],
+}
 METER = RequestMeter()
 LINES = "a_1\n" * (LENGTH // 4)
 
@@ -85,6 +98,17 @@ def different_lines() -> str:
     return "\n".join(f"a{number:x}" for number in range(LENGTH // 6))
 
 
+@pytest.fixture
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory for a piece is then the same share of that for a text."""
+    for module, names in LIMITS.items():
+        for name in names:
+            monkeypatch.setattr(module, name, vars(module)[name] // SHORTER)
+    cached: Any = names_of_texts._short_name_in
+    smaller = lru_cache(cached.cache_info().maxsize // SHORTER)(cached.__wrapped__)
+    monkeypatch.setattr(names_of_texts, "_short_name_in", smaller)
+
+
 @pytest.mark.parametrize(
     ("read", "text", "most"),
     [
@@ -106,7 +130,9 @@ def different_lines() -> str:
         (fenced, "`` " * (LENGTH // 3), FEW),
     ],
 )
-def test_a_text_of_many_words_is_read_in_pieces(read: Callable[[str], object], text: str, most: int) -> None:
+def test_a_text_of_many_words_is_read_in_pieces(
+    read: Callable[[str], object], text: str, most: int, short_pieces: None
+) -> None:
     tracemalloc.start()
     try:
         read(text)
