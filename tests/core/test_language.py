@@ -190,10 +190,3 @@ def test_memory_does_not_grow_with_the_texts_that_are_read(monkeypatch: pytest.M
     for number in range(60):
         spacy_language.sentences(" ".join(f"word{number}x{i}" for i in range(100)))
     assert len(pipeline.vocab.strings) < known + 1_500
-
-
-def test_the_core_does_not_import_spacy() -> None:
-    code = (
-        "import sys, historyapp.core.strategies, historyapp.core.language; sys.exit('spacy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
