@@ -51,6 +51,8 @@ class Module(NamedTuple):
     """The functions and classes, also those inside others."""
     private_imports: list[str]
     """The private names that it imports from other modules of the project."""
+    names: set[str]
+    """Its functions, classes and methods (``Class.method``)."""
 
 
 @cache
@@ -77,7 +79,15 @@ def parsed(path: Path) -> Module:
         for alias in node.names
         if alias.name.startswith("_")
     ]
-    return Module(definitions, private_imports)
+    methods = {
+        f"{node.name}.{each.name}"
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for each in node.body
+        if isinstance(each, ast.FunctionDef)
+    }
+    names = {definition.name for definition in definitions if definition.is_global}
+    return Module(definitions, private_imports, names | methods)
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -256,19 +266,6 @@ def paths_by_name() -> dict[str, Path]:
     return {path.name: path for path in reversed(found)}
 
 
-def defined_names(path: Path) -> set[str]:
-    """The functions, classes and methods (``Class.method``) that a module defines."""
-    if path.suffix != ".py":
-        return set()
-    found = set()
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
-    return found
-
-
 def architecture_blocks() -> list[str]:
     """The list items, table rows and paragraphs of the page, without its picture."""
     text = re.sub(r"^```.*?^```$", "", ARCHITECTURE.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -287,7 +284,7 @@ def test_every_function_of_the_architecture_page_is_in_a_module_beside_it() -> N
     for block in architecture_blocks():
         spans = re.findall(r"`([^`]+)`", block)
         paths = [path for span in spans if (path := named_path(span))]
-        names = set().union(*map(defined_names, paths))
+        names = set().union(*(parsed(path).names for path in paths if path.suffix == ".py"))
         wanted = [
             span.removesuffix("()") for span in spans if re.fullmatch(r"[\w.]+\(\)|[A-Z]\w+[a-z]", span)
         ]

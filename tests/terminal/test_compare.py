@@ -65,20 +65,19 @@ def test_a_point_in_time_and_a_take_can_be_compared(
 
 
 def test_only_pairs_around_the_first_difference_are_shown_unless_all_are_requested(
-    playhead: Playhead, project: Project, session_id: UUID
+    playhead: Playhead, project: Project, session_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("historyapp.terminal.compare.MAX_ITEMS", 50)
     made = fork(project, session_id, at_step=0)
-    steps = [draft for n in range(700) for draft in (act("look", n=n), ok())]
-    append(project, session_id, steps[:1000])
-    append(project, session_id, steps[1000:])
+    append(project, session_id, [draft for n in range(70) for draft in (act("look", n=n), ok())])
     append(project, made.pk, [act("ls"), ok(outputs="shop.py")])
     cut = playhead("compare", session_id, made.pk)
     whole = playhead("compare", session_id, made.pk, "--all")
     assert "--all shows the others" in cut.err
     assert len(cut.out.splitlines()) < 40
     assert whole.err == ""
-    assert len(whole.out.splitlines()) > 700
-    assert len(playhead("compare", session_id, made.pk, "--all", "--json").answer["pairs"]["items"]) >= 702
+    assert len(whole.out.splitlines()) > 70
+    assert len(playhead("compare", session_id, made.pk, "--all", "--json").answer["pairs"]["items"]) >= 72
 
 
 @pytest.mark.parametrize("name", ["nonsense", "last@x", "last/takes/999", "last@99999"])
