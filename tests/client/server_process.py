@@ -1,16 +1,16 @@
 """A real ``playhead up`` that can be killed and started again on the same port and data."""
 
 import os
-import signal
 import socket
 import subprocess
-import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
+from tests.forking import forked_playhead
 from tests.installation import copy_migrated
 
 ROOT = Path(__file__).parents[2]
@@ -24,35 +24,39 @@ def free_port() -> int:
 
 
 class ServerProcess:
-    """Runs while it is entered. A kill is ``kill -9`` of all its processes at once."""
+    """Runs while it is entered. A kill is ``kill -9`` of all its processes at once.
+
+    Each start is a child of one process, which has loaded all modules.
+    """
 
     def __init__(self, home: Path) -> None:
         copy_migrated(home)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._home = home
-        self._process: subprocess.Popen[str] | None = None
+        self._program = home.parent / "bin" / "playhead"
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        variables = {"PLAYHEAD_HOME": str(self._home), "PLAYHEAD_API_KEY": KEY, "DATABASE_URL": ""}
+        loaded = forked_playhead(self._program.parent, {**os.environ, **variables})
+        self._loaded = psutil.Process(self._stack.enter_context(loaded))
+        self._stack.callback(self.kill)
         self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.kill()
+        self._stack.close()
 
     def start(self) -> None:
         """Returns when it is ready."""
-        variables = {"PLAYHEAD_HOME": str(self._home), "PLAYHEAD_API_KEY": KEY, "DATABASE_URL": ""}
-        command = [sys.executable, str(ROOT / "manage.py"), "up", "--no-demo", "--port", str(self.port)]
         self._process = subprocess.Popen(
-            command,
-            env={**os.environ, **variables},
+            [str(self._program), "up", "--no-demo", "--port", str(self.port)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,
         )
         assert self._process.stdout
         printed = ""
@@ -63,10 +67,7 @@ class ServerProcess:
         raise AssertionError(f"The server did not start: {printed}")
 
     def kill(self) -> None:
-        assert self._process
-        parent = psutil.Process(self._process.pid)
-        family = [parent, *parent.children(recursive=True)]
-        for process in family:
-            process.send_signal(signal.SIGKILL)
-        psutil.wait_procs(family, timeout=20)
+        for process in self._loaded.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.communicate(timeout=20)
