@@ -5,7 +5,7 @@ wheel and a read-only container, and takes a few milliseconds at start.
 """
 
 import hashlib
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,19 @@ class HashedStorage(StaticFilesStorage):
     """The storage that ``{% static %}`` uses."""
 
     def url(self, name: str | None) -> str:
-        return super().url(name if settings.DEBUG or not name else _hashed_once(name))
+        if settings.DEBUG or not name:
+            return super().url(name)
+        # A page with many icons has 40 of these addresses. Django parses the base address for each of them.
+        if name not in self._urls:
+            path = finders.find(name)
+            if path is None:
+                raise ValueError(f"There is no static file {name!r}.")
+            self._urls[name] = super().url(hashed(name, path))
+        return self._urls[name]
 
-
-@cache
-def _hashed_once(name: str) -> str:
-    path = finders.find(name)
-    if path is None:
-        raise ValueError(f"There is no static file {name!r}.")
-    return hashed(name, path)
+    @cached_property
+    def _urls(self) -> dict[str, str]:
+        return {}
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
