@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.cache import cache_control
 from django.views.decorators.vary import vary_on_headers
@@ -16,6 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
 from historyapp.models import CompressionRun, Membership, Project, Session, ShareLink
+from historyapp.models.compiled import CompiledQuery
 from historyapp.models.large_reads import read_for
 from historyapp.models.sessions import columns_except
 from historyapp.services.keys import notify_of_credential
@@ -97,6 +98,20 @@ def spender(request: PersonRequest, project: Project) -> Spender:
     return Spender(is_member=not (request.user.is_superuser or is_owner(request, project)))
 
 
+def _with_relations(sessions: "QuerySet[Session]") -> "QuerySet[Session]":
+    runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
+    sessions = sessions.select_related("project", "stale_outcomes", "annotation", *_PARENTS)
+    return sessions.defer(*_UNSHOWN).annotate(has_active_run=Exists(runs))
+
+
+_SESSIONS = CompiledQuery(lambda id: _with_relations(Session.objects.filter(pk=id)), UUID(int=1))
+_SESSIONS_OF_MEMBER = CompiledQuery(
+    lambda id, user: _with_relations(Session.objects.filter(pk=id, project__members=user)),
+    UUID(int=1),
+    1 << 30,
+)
+
+
 def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """A session of any project that the person is in; ``has_active_run``: whether a compression is running.
 
@@ -107,17 +122,13 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
         NotFound: when there is no such session, or it belongs to another project.
     """
     share = share_of(request)
-    if share is not None:
-        sessions = Session.objects.filter(pk=session_id).filter(pk=share.session_id)
+    if share is None:
+        sessions = _SESSIONS_OF_MEMBER.rows(session_id, request.user.pk)
     else:
-        sessions = Session.objects.filter(pk=session_id, project__members=request.user)
-    runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
-    sessions = sessions.select_related("project", "stale_outcomes", "annotation", *_PARENTS)
-    sessions = sessions.defer(*_UNSHOWN).annotate(has_active_run=Exists(runs))
-    try:
-        session = sessions.get()  # Not first(): in an ordered query Django compares each column.
-    except Session.DoesNotExist:
-        raise NotFound(f"There is no session {session_id}.") from None
+        sessions = _SESSIONS.rows(session_id) if session_id == share.session_id else []
+    if not sessions:
+        raise NotFound(f"There is no session {session_id}.")
+    [session] = sessions
     read_for(session.project_id.bytes)
     if share is not None and not share.with_inputs:
         session.title = ""

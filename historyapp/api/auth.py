@@ -13,6 +13,7 @@ from ninja.security.base import AuthBase
 
 from historyapp.api.fields import not_found
 from historyapp.models import ApiKey, Session
+from historyapp.models.compiled import CompiledQuery
 from historyapp.services.keys import find_key, record_use
 from historyapp.wire.problems import Forbidden, ServerUnavailable, Unauthenticated
 
@@ -90,6 +91,14 @@ def actor(request: ApiRequest) -> str:
     return f"key:{request.auth.prefix}" if request.auth.prefix else request.auth.name
 
 
+_SESSIONS = CompiledQuery(
+    lambda id, project: Session.objects.filter(pk=id, project=project), UUID(int=1), UUID(int=2)
+)
+_SESSIONS_WITH_METADATA = CompiledQuery(
+    lambda id, project: Session.objects.filter(pk=id, project=project).defer(None), UUID(int=1), UUID(int=2)
+)
+
+
 def find_session(request: ApiRequest, session_id: UUID, *, with_metadata: bool = False) -> Session:
     """The project's session.
 
@@ -99,11 +108,10 @@ def find_session(request: ApiRequest, session_id: UUID, *, with_metadata: bool =
     Raises:
         NotFound: when the project has no session with this id, even if another project has one.
     """
-    sessions = Session.objects.filter(pk=session_id, project=request.auth.project)
-    session = (sessions.defer(None) if with_metadata else sessions).first()
-    if session is None:
-        raise not_found("session", session_id)
-    return session
+    query = _SESSIONS_WITH_METADATA if with_metadata else _SESSIONS
+    for session in query.rows(session_id, request.auth.project.pk):
+        return session
+    raise not_found("session", session_id)
 
 
 def bearer_token(request: HttpRequest) -> str:
