@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
+from django.template import Context, Template
 from django.template.base import Variable, VariableDoesNotExist
 from django.template.loader_tags import BlockNode
 from django.test import Client
@@ -50,6 +51,20 @@ def _templates_use_only_attributes_that_exist() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Variable, "_resolve_lookup", resolve_or_fail)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_the_template_of_a_page_is_reported() -> Iterator[None]:
+    """Otherwise Django's test client copies the context for each of a page's 50 included templates."""
+    report = Template._render  # type: ignore[attr-defined]
+
+    def render(template: Template, context: Context) -> str:
+        is_included = context.template is not template
+        return template.nodelist.render(context) if is_included else report(template, context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Template, "_render", render)
         yield
 
 
