@@ -27,7 +27,7 @@ from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.services.summaries import SummaryText, add_summary
 from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out
-from tests.browser.visits import page_of, record_session
+from tests.browser.visits import page_of, record_session, run_in_each_page
 from tests.examples import thorough
 from tests.services.evaluations.lookups import record_lookups
 
@@ -235,16 +235,13 @@ Faults = dict[str, set[str]]
 
 @pytest.fixture
 def faults(page: Page, server: str) -> Iterator[Faults]:
-    """The faults of all loaded pages. Each page gets axe-core at its start: later it takes longer."""
+    """The faults of all loaded pages."""
     faults: Faults = defaultdict(set)
     note_request, note_console = partial(_note_request, faults, server), partial(_note_console, faults)
     page.on("request", note_request)
     page.on("console", note_console)
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("Page.enable")
-    devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": START})
-    yield faults
-    devtools.detach()
+    with run_in_each_page(page, START):
+        yield faults
     page.remove_listener("request", note_request)
     page.remove_listener("console", note_console)
 

@@ -2,7 +2,6 @@
 
 import re
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project
@@ -22,8 +21,6 @@ def test_suggestions_are_chosen_by_keyboard_and_a_match_leads_to_its_text(
     field.press_sequentially("ag")
     options = page.get_by_role("option")
     expect(options).to_have_text([re.compile("agent:")])
-    results = Axe().run(page, context="main", options={"resultTypes": ["violations"], "preload": False})
-    assert results.response["violations"] == []
     page.keyboard.press("ArrowDown")
     expect(field).to_have_attribute("aria-activedescendant", "suggestion-1")
     page.keyboard.press("Enter")

@@ -1,6 +1,8 @@
 """Opens pages in the browser, signed in and with test data."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from django.conf import settings
@@ -79,6 +81,16 @@ SHOW_ONLY_STEP_NUMBERS = """() => {
 def show_only_step_numbers(page: Page) -> None:
     """From now on a move shows only the number of its step. To load steps takes most of a move's time."""
     page.evaluate(SHOW_ONLY_STEP_NUMBERS)
+
+
+@contextmanager
+def run_in_each_page(page: Page, script: str) -> Iterator[None]:
+    """Runs a script in each page that is loaded, before the page's own. Later it takes longer."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Page.enable")
+    devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    yield
+    devtools.detach()
 
 
 def hide(page: Page, hidden: bool) -> None:
