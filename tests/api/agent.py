@@ -8,12 +8,14 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.test import Client
+from django.test.client import ClientHandler
 from ninja.constants import NOT_SET
 from pydantic import TypeAdapter
 
 from historyapp.api.entry_models import LoggedEntry
 from historyapp.api.root import api
 from historyapp.wire.base import ResponseModel
+from historyapp.wsgi import ApiHandler
 
 JSON = "application/json"
 Headers = dict[str, str] | None
@@ -35,11 +37,19 @@ class Received:
         return self.body[name]
 
 
+class AgentHandler(ClientHandler):
+    """Handles requests as the server does for agents: without the middleware of pages."""
+
+    load_middleware = ApiHandler.load_middleware
+    resolve_request = ApiHandler.resolve_request
+
+
 class Agent:
     """A JSON client with one API key and one base address."""
 
     def __init__(self, key: str | None, base: str = "/api/v1") -> None:
         self._client = Client(headers={"Authorization": f"Bearer {key}"} if key else {})
+        self._client.handler = AgentHandler()
         self._base = base
 
     def within(self, path: str) -> "Agent":
