@@ -71,9 +71,14 @@ def actor(request: PersonRequest) -> str:
     return f"user:{request.user.get_username()}"
 
 
+_PROJECTS = CompiledQuery(
+    lambda user: Project.objects.filter(members=user).order_by("created_at", "id"), 1 << 30
+)
+
+
 def projects(request: PersonRequest) -> list[Project]:
     """The person's projects, the oldest first."""
-    return list(Project.objects.filter(members=request.user).order_by("created_at", "id"))
+    return _PROJECTS.rows(request.user.pk)
 
 
 def current_project(request: PersonRequest, among: list[Project]) -> Project:

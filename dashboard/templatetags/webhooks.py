@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django import template
+from django.db.models import QuerySet
 from django.template import RequestContext
 from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
@@ -13,6 +15,7 @@ from django.utils.safestring import SafeString
 from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import icon, since
 from historyapp.models import Project, Webhook, WebhookDelivery
+from historyapp.models.compiled import CompiledQuery
 
 register = template.Library()
 
@@ -61,9 +64,16 @@ def attempt_time(entry: Mapping[str, Any]) -> SafeString | str:
     return since(moment) if moment else ""
 
 
+def _webhooks_off(project: UUID, user: int) -> "QuerySet[Webhook]":
+    off = Webhook.objects.filter(project=project, state=Webhook.State.OFF)
+    owned = off.filter(project__membership__user=user, project__membership__is_owner=True)
+    return owned.order_by("pk")[:5]
+
+
+_WEBHOOKS_OFF = CompiledQuery(_webhooks_off, UUID(int=1), 1 << 30)
+
+
 @register.simple_tag(takes_context=True)
 def webhooks_off(context: RequestContext, project: Project) -> list[Webhook]:
     """The webhooks that the server has switched off, for an owner of the project; nothing for others."""
-    off = Webhook.objects.filter(project=project, state=Webhook.State.OFF)
-    owned = off.filter(project__membership__user=context["user"], project__membership__is_owner=True)
-    return list(owned.order_by("pk")[:5])
+    return _WEBHOOKS_OFF.rows(project.pk, context["user"].pk)

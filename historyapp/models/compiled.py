@@ -3,7 +3,7 @@
 Django takes ten times as long to build and compile a query with several joins as the database to run it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -28,12 +28,22 @@ class CompiledQuery(Generic[M]):
             as a constant.
     """
 
-    def __init__(self, build: Callable[..., "QuerySet[M]"], *examples: UUID | int) -> None:
+    def __init__(self, build: Callable[..., "QuerySet[M, Any]"], *examples: UUID | int) -> None:
         self._build, self._examples = build, examples
         self._compiled: dict[str, tuple[SQLCompiler, str, list[tuple[int | None, Any]]]] = {}
 
     def rows(self, *values: UUID | int) -> list[M]:
         """The model instances for these values, in the order of the examples."""
+        compiler = self._compiler_with(values)
+        query = SimpleNamespace(get_compiler=lambda **_: compiler)
+        rows: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
+        return list(ModelIterable(rows))
+
+    def tuples(self, *values: UUID | int) -> list[tuple[Any, ...]]:
+        """The rows of a query with ``values_list``."""
+        return list(self._compiler_with(values).results_iter(tuple_expected=True))
+
+    def _compiler_with(self, values: Sequence[UUID | int]) -> Any:
         connection = connections[DEFAULT_DB_ALIAS]
         if connection.vendor not in self._compiled:
             self._compiled[connection.vendor] = self._compile()
@@ -43,9 +53,7 @@ class CompiledQuery(Generic[M]):
         compiler: Any = copy(compiled)
         compiler.connection = connection
         compiler.as_sql = lambda: (statement, filled)
-        query = SimpleNamespace(get_compiler=lambda **_: compiler)
-        rows: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
-        return list(ModelIterable(rows))
+        return compiler
 
     def _compile(self) -> tuple[SQLCompiler, str, list[tuple[int | None, Any]]]:
         """The compiler, its statement, and for each parameter its place in the examples or its constant."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache, partial
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
@@ -13,6 +14,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
 from historyapp.core.projection import Step
+from historyapp.models.compiled import CompiledQuery
 from historyapp.models.entries import Entry, in_spans, owned_rows
 from historyapp.models.fields import JSONText, PackedText, at_places
 from historyapp.models.notes import StepNote
@@ -151,13 +153,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
         if lineage.older or len(lineage.newest) > 1:
             return self.at(_live_places(lineage, range(first, last + 1), few_rows(first, last)))
-        without_excerpts = self.defer("excerpt")
-        rows = _few_rows_of(
-            lineage,
-            first,
-            last,
-            lambda limit: list(without_excerpts._in_sessions(lineage, first, last, limit)),
-        )
+        rows = _few_rows_of(lineage, first, last, partial(_rows_without_excerpts, lineage, first, last))
         return self.at(_rows_by_place(lineage, first, last, row_places_in)) if rows is None else rows
 
     def few_with_numbers(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
@@ -250,6 +246,19 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         at_anchor = Entry.objects.filter(session=OuterRef("session"), position=OuterRef("anchor"))
         rows = self.annotate(entry_totals=Subquery(at_anchor.values("totals")))
         return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
+
+
+def _rows_without_excerpts(lineage: Lineage, first: int, last: int, limit: int) -> list["Episode"]:
+    if len(lineage.owners) == 1:
+        return _rows_of_session(limit).rows(UUID(lineage.owners[0]), first, last)
+    return list(Episode.objects.defer("excerpt")._in_sessions(lineage, first, last, limit))
+
+
+@lru_cache(maxsize=100)
+def _rows_of_session(limit: int) -> "CompiledQuery[Episode]":
+    """The rows of one session from one number to another. ``LIMIT`` has no parameter."""
+    rows, examples = Episode.objects.defer("excerpt"), (UUID(int=1), 1 << 29, 1 << 30)
+    return CompiledQuery(lambda id, *span: rows.filter(session=id, number__range=span)[:limit], *examples)
 
 
 def live_anchors(lineage: Lineage, session: str, anchors: Sequence[int]) -> set[int]:

@@ -5,7 +5,9 @@ in every lineage, so the step has the same number wherever it is live. A fork sh
 When a rewind moves a step into a take, its notes move with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Self
 from uuid import UUID
 
 from django.db import models
@@ -14,6 +16,7 @@ from django.utils import timezone
 
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
+from historyapp.models.compiled import CompiledQuery
 from historyapp.models.sessions import Session
 
 MAX_NOTES = 1000
@@ -22,6 +25,9 @@ MAX_NOTE = 10_000
 """Characters."""
 MAX_START = 200
 """The characters of a note that :meth:`StepNoteQuerySet.starts_between` reads."""
+
+
+_START_COLUMNS = ("number", Left("text", MAX_START), "session_id", "position")
 
 
 class StepNoteQuerySet(models.QuerySet["StepNote"]):
@@ -41,17 +47,21 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
         At most :data:`MAX_NOTES` notes, and :data:`MAX_START` characters of each text.
         """
         owners = [UUID(owner) for owner in lineage.owners]
-        rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
-        values = rows.values_list("number", Left("text", MAX_START), "session_id", "position")
-        notes = list(values[:MAX_NOTES])
+        if len(owners) == 1:
+            notes = _starts(MAX_NOTES).tuples(*owners, first, last)
+        else:
+            notes = list(self._between(owners, first, last).values_list(*_START_COLUMNS)[:MAX_NOTES])
         spans = spans_at(lineage, (position for *_, position in notes))
         live = [(number, start) for number, start, owner, at in notes if _is_in(spans, at, owner)]
         if len(live) == len(notes) or len(notes) < MAX_NOTES:
             return live
         # The sessions from which a fork was made may have more notes than these on other steps.
-        ids = [note.pk for note in rows.live(lineage)[:MAX_NOTES]]
+        ids = [note.pk for note in self._between(owners, first, last).live(lineage)[:MAX_NOTES]]
         texts = self.filter(pk__in=ids).order_by("number")
         return list(texts.values_list("number", Left("text", MAX_START)))
+
+    def _between(self, owners: Sequence[UUID], first: int, last: int) -> Self:
+        return self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
 
     def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
         """The notes on live steps whose outputs have these positions, by the number of the step."""
@@ -89,3 +99,15 @@ class StepNote(models.Model):
 def _is_in(spans: Mapping[int, Span], position: int, session: UUID) -> bool:
     """Whether an entry of a session is live, given the live spans at some positions."""
     return position in spans and spans[position].session == str(session)
+
+
+@lru_cache(maxsize=2)
+def _starts(most: int) -> "CompiledQuery[StepNote]":
+    """The starts of at most so many notes of one session, on steps from one number to another."""
+    notes = StepNote.objects.order_by("number").values_list(*_START_COLUMNS)
+    return CompiledQuery(
+        lambda id, *numbers: notes.filter(session_id=id, number__range=numbers)[:most],
+        UUID(int=1),
+        1 << 29,
+        1 << 30,
+    )

@@ -22,6 +22,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.strips import extend_strip
 from historyapp.models import Project, Session
 from historyapp.models.changes import ChangeKind
+from historyapp.models.compiled import CompiledQuery
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
@@ -79,6 +80,13 @@ def read_session(project: Project, session_id: UUID) -> Session:
     return session
 
 
+_LOCKED = CompiledQuery(
+    lambda id, project: Session.objects.select_for_update().filter(pk=id, project=project),
+    UUID(int=1),
+    UUID(int=2),
+)
+
+
 def lock_session(project: Project, session_id: UUID, *, to_append: bool = False) -> Session:
     """The session, locked until the transaction ends. ``to_append``: load only the columns that an append
     needs.
@@ -89,7 +97,7 @@ def lock_session(project: Project, session_id: UUID, *, to_append: bool = False)
     if to_append:
         session = select_session(project.pk, session_id)
     else:
-        session = Session.objects.select_for_update().filter(pk=session_id, project=project).first()
+        session = next(iter(_LOCKED.rows(session_id, project.pk)), None)
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session

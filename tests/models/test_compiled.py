@@ -1,5 +1,6 @@
 """Queries that are compiled once return what Django's queries return."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -48,6 +49,15 @@ def test_each_call_has_its_own_values(session: Session) -> None:
     other = create_session(session.project, names={})
     assert [query.rows(row.pk, session.project_id) for row in (session, other)] == [[session], [other]]
     assert query.rows(uuid4(), session.project_id) == query.rows(session.pk, uuid4()) == []
+
+
+def test_values_are_those_of_the_orm(session: Session) -> None:
+    def build(id: UUID, project: UUID) -> "QuerySet[Session, tuple[Any, ...]]":
+        return with_relations(id, project).values_list("annotated", "id", "project_id", F("head") + 1)
+
+    values = session.pk, session.project_id
+    query = CompiledQuery(build, A_SESSION, A_PROJECT)
+    assert query.tuples(*values) == list(build(*values)) == [(1, *values, 1)]
 
 
 def test_a_query_is_built_once(session: Session) -> None:
