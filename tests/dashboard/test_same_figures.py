@@ -12,14 +12,15 @@ from historyapp.core.importers.base import Source
 from historyapp.models import Project, Session
 from historyapp.services.imports.files import import_file
 from tests.dashboard.pages import html
+from tests.examples import runs_all_examples
 from tests.shared import SHARED, needs
 
 FORMATS = (
     "anthropic_messages", "claude_code", "codex_rollout", "mini_swe_agent", "openai_chat", "openhands",
     "swe_agent_traj",
 )  # fmt: skip
-FILES, LARGEST = 2, 300_000
-"""Of each format the largest files of at most this many bytes."""
+LARGEST = 300_000
+"""The tests import the largest files of each format of at most this many bytes."""
 
 
 def imported(project: Project, format: str) -> list[Session]:
@@ -29,7 +30,7 @@ def imported(project: Project, format: str) -> list[Session]:
     for path in small:
         with path.open("rb") as stream:
             import_file(project, Source(path.name, stream, str(path.parent)))
-        if Session.objects.filter(steps__gt=0).count() >= FILES:
+        if Session.objects.filter(steps__gt=0).count() >= (2 if runs_all_examples() else 1):
             break
     return list(Session.objects.filter(steps__gt=0))
 
