@@ -134,7 +134,7 @@ def test_takes_with_the_same_numbers_are_not_read(
     shared: SharedSessions, project: Project, rows_read: list[type]
 ) -> None:
     costs = []
-    for past in map(history, (shared.tried, tried(project, 60))):
+    for past in map(history, (shared.tried, tried(project, 40))):
         rows_read.clear()
         count = queries(lambda past=past: past.rows(3, 3))  # type: ignore[misc]
         assert [row.call_preview for row in past.rows(1, 4)] == ["one()", "two()", "three()", "four()"]

@@ -16,7 +16,7 @@ from tests.services.compression.conftest import Compress, Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AT_ONCE = 10
+AT_ONCE = 8
 
 
 @pytest.fixture(autouse=True)
@@ -37,15 +37,15 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 @pytest.fixture
 def failed(record: Record, compress: Compress, loopback: Loopback) -> CompressionRun:
-    """A run of 36 items that a wrong key has ended."""
+    """A run of 28 items that a wrong key has ended."""
     loopback.default = lambda _: Refusal(401, "Incorrect API key provided.", "authentication_error")
-    return compress(record(40))
+    return compress(record(32))
 
 
 def test_a_wrong_key_fails_all_items_a_few_at_a_time(
     failed: CompressionRun, loopback: Loopback, changed: list[int]
 ) -> None:
-    assert (failed.state, failed.done, failed.failed) == ("failed", 0, 36)
+    assert (failed.state, failed.done, failed.failed) == ("failed", 0, 28)
     assert len(loopback.requests) <= 2 * AT_ONCE
     errors = failed.items.values_list("error", flat=True)
     assert all("Incorrect API key" in error for error in errors)
@@ -58,10 +58,10 @@ def test_a_retry_resets_all_items_a_few_at_a_time(
     loopback.default = lambda _: Answer(text="Read it.")
     changed.clear()
     run = retry_run(failed)
-    assert (run.state, run.failed) == ("queued", 36 - AT_ONCE)
+    assert (run.state, run.failed) == ("queued", 28 - AT_ONCE)
     process_run(run.pk)
     run.refresh_from_db()
-    assert (run.state, run.done, run.failed) == ("succeeded", 36, 0)
+    assert (run.state, run.done, run.failed) == ("succeeded", 28, 0)
     assert max(changed) <= 3 * AT_ONCE
 
 
