@@ -12,7 +12,7 @@ from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
-from tests.browser.visits import choose, hide, page_of, record_session
+from tests.browser.visits import choose, hide, page_of, record_session, run_in_each_page
 from tests.services.drafts import act, ask, failed, ok
 
 
@@ -55,11 +55,8 @@ HOLD_POLLS = """
 @pytest.fixture
 def pass_three_seconds(page: Page) -> Iterator[Callable[[], None]]:
     """Polls only when it is called: what a page does not do takes no time to check."""
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("Page.enable")
-    devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": f"{{{HOLD_POLLS}}}"})
-    yield lambda: page.evaluate("threeSecondsPass()")
-    devtools.detach()
+    with run_in_each_page(page, f"{{{HOLD_POLLS}}}"):
+        yield lambda: page.evaluate("threeSecondsPass()")
 
 
 def expect_no_polls(page: Page, pass_three_seconds: Callable[[], None]) -> None:
