@@ -114,9 +114,10 @@ class _Pool:
                 connection.send(take() if self._untaken else None)
             case "start":
                 worker.test = value
-            case "report":
-                report = hook.pytest_report_from_serializable(config=self._session.config, data=value)
-                hook.pytest_runtest_logreport(report=report)
+            case "reports":
+                for data in value:
+                    report = hook.pytest_report_from_serializable(config=self._session.config, data=data)
+                    hook.pytest_runtest_logreport(report=report)
             case "warning":
                 hook.pytest_warning_recorded.call_historic(kwargs=value)
 
@@ -142,13 +143,18 @@ class _Reporter:
     def __init__(self, config: pytest.Config, pool: Connection) -> None:
         self._config = config
         self._pool = pool
+        self._reports: list[Any] = []
+        """Those of the test that runs: they are sent together, because each message interrupts a core."""
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._pool.send(("start", nodeid))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        self._pool.send(("report", data))
+        self._reports.append(data)
+        if report.when == "teardown":
+            self._pool.send(("reports", self._reports))
+            self._reports = []
 
     def pytest_warning_recorded(
         self,
