@@ -58,8 +58,9 @@ class Reservation:
     """Whether any cap applies."""
     id: UUID | None = None
     """The id of the stored reservation; None if nothing is reserved."""
-    is_answered: bool = False
-    """Whether the provider has sent a part of its response."""
+    may_be_billed: bool = False
+    """Whether the provider may bill the newest attempt: it has sent a part of its response, or stopped
+    without one after it had received the request."""
     _counters: list[int] = field(default_factory=list)
 
     def add_attempt(self) -> None:
@@ -136,7 +137,7 @@ class Reservation:
 
     def fail(self, error: Exception) -> None:
         """Ends the reservation of a failed model call. A call that the provider refused costs nothing."""
-        self.settle(0 if not self.is_answered and costs_nothing(error) else None)
+        self.settle(0 if not self.may_be_billed and costs_nothing(error) else None)
 
     def retry(self, failure: ModelCallError, wait: float) -> None:
         """Reserves the next attempt, unless the failed one cost nothing. Used as ``RetryPolicy.on_retry``.
@@ -144,14 +145,15 @@ class Reservation:
         Raises:
             CapReached: when a cap leaves too little for it.
         """
-        if self.id is not None and (self.is_answered or not costs_nothing(failure)):
+        self.may_be_billed = self.may_be_billed or not costs_nothing(failure)
+        if self.id is not None and self.may_be_billed:
             self.add_attempt()
-        self.is_answered = False
+        self.may_be_billed = False
 
     def watch(self, deltas: Iterable[ModelOutputDelta]) -> Generator[ModelOutputDelta]:
         """Yields the deltas unchanged, and records whether the provider has responded."""
         for delta in deltas:
-            self.is_answered = self.is_answered or not isinstance(delta, SilentDelta)
+            self.may_be_billed = self.may_be_billed or not isinstance(delta, SilentDelta)
             yield delta
 
 

@@ -166,6 +166,19 @@ def test_a_retry_beyond_the_cap_is_refused_and_logged(
     assert not SpendingReservation.objects.exists()
 
 
+def test_calls_that_break_off_before_the_first_word_never_exceed_the_cap(
+    alice: Agent, ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
+) -> None:
+    ready.post("/calls", CALL)
+    before, requests = counted(project), len(loopback.requests)
+    alice.patch("/project", {"daily_cap": (before + 1.5 * reserved[0]) / 1_000_000})
+    for _ in range(3):
+        loopback.steps.append(Broken("cut", after=0))
+        ready.post("/calls", CALL)
+    assert len(loopback.requests) == requests + 1
+    assert counted(project) == before + reserved[1]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_model_call_stays_counted_after_its_client_disconnects(
     ready: Agent, loopback: Loopback, project: Project, reserved: list[int]

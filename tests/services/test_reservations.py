@@ -3,6 +3,7 @@
 import multiprocessing
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 from django.db import OperationalError, connection
@@ -117,10 +118,26 @@ def test_an_attempt_after_the_first_words_is_reserved_after_any_fault(
     assert counted(project) == estimate(), "the second attempt was refused, the first is paid for"
 
 
-def test_a_retry_that_does_not_fit_is_refused(project: Project, session: Session) -> None:
+def test_a_retry_that_does_not_fit_is_refused_and_the_attempt_before_it_stays_counted(
+    project: Project, session: Session
+) -> None:
     set_caps(project, {"day": 2 * estimate() - 1})
-    with pytest.raises(CapReached):
-        reserve_call(session).retry(TimedOut("It was silent.", provider="OpenAI"), 0)
+    reservation = reserve_call(session)
+    with pytest.raises(CapReached) as refusal:
+        reservation.retry(TimedOut("It was silent.", provider="OpenAI"), 0)
+    reservation.fail(refusal.value)
+    assert counted(project) == estimate()
+
+
+def test_an_attempt_stays_counted_if_the_database_fails_before_its_retry(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reservation = reserve_call(session)
+    monkeypatch.setattr(Reservation, "add_attempt", Mock(side_effect=OperationalError("It is stopped.")))
+    with pytest.raises(OperationalError) as fault:
+        reservation.retry(TimedOut("It was silent.", provider="OpenAI"), 0)
+    reservation.fail(fault.value)
+    assert counted(project) == estimate()
 
 
 def attempts(payer: Payer, count: int) -> int:
