@@ -5,7 +5,7 @@ most identifiers for their length. Its size is bounded, so that a policy can rea
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from historyapp.core.beginnings import beginning
@@ -22,7 +22,9 @@ MAX_LINE = 200
 """Characters; longer lines are split."""
 _MAX_CALL = 240
 _MAX_LINES_LENGTH = 1200  # characters of all kept result lines
+_MAX_LINES = 60
 _MAX_OTHERS_LENGTH = 2000  # characters of all names that are in no kept line
+_MAX_OTHERS = 200
 MAX_LINES_READ = 1000
 """Lines of a text that are ranked; later lines are ignored."""
 MAX_TEXTS_READ = 1000
@@ -60,6 +62,12 @@ class Excerpt(NamedTuple):
     output_tokens: int = 0
     """Tokens of the output, arguments included."""
     result_tokens: int = 0
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes it takes in memory."""
+        names = len(self.names) + len(self.others) + sum([len(line.names) for line in self.lines])
+        return 1_000 + 300 * len(self.lines) + 70 * names
 
     def dump(self) -> list[Any]:
         """As stored: a JSON list."""
@@ -156,8 +164,9 @@ def continue_excerpt(
         for index, line in enumerate(excerpt.lines)
     ]
     ranked = sorted((*earlier, *new_lines)) if earlier else new_lines
-    kept = _within(ranked, [len(line.text) for line in ranked], _MAX_LINES_LENGTH)
-    other_names = [*excerpt.others, *(name for line in ranked[len(kept) :] for name in line.names)]
+    kept = _within(ranked[:_MAX_LINES], [len(line.text) for line in ranked], _MAX_LINES_LENGTH)
+    further_names = (name for line in ranked[len(kept) :] for name in line.names)
+    other_names = list(islice(chain(excerpt.others, further_names), _MAX_OTHERS))
     lines = []
     for line in sorted(kept, key=lambda line: line.place):
         if line.place < 0:
@@ -241,7 +250,7 @@ def _with_new_names(lines: Iterable[RankedLine], known_names: Container[str]) ->
 
 def _within(items: list[T], sizes: list[int], room: int) -> list[T]:
     """The longest beginning of the items that fits into ``room``."""
-    for number, size in enumerate(sizes):
+    for number, size in enumerate(sizes[: len(items)]):
         room -= size
         if room < 0:
             return items[:number]

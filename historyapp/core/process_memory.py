@@ -38,10 +38,19 @@ def cached_while_busy(size: int) -> Callable[[F], F]:
             info = cached.cache_info()
             return info.hits + info.misses
 
-        _caches.append(_Cache(cached.cache_clear, uses))
+        empty_while_unused(cached.cache_clear, uses)
         return cached  # type: ignore[return-value]
 
     return decorate
+
+
+def empty_while_unused(clear: Callable[[], None], uses: Callable[[], int]) -> None:
+    """Lets ``empty_unused_caches`` empty a cache.
+
+    Args:
+        uses: how often the cache has been used; 0 again after ``clear``.
+    """
+    _caches.append(_Cache(clear, uses))
 
 
 def empty_unused_caches(seconds: float) -> bool:

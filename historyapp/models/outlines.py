@@ -15,13 +15,15 @@ from historyapp.core.excerpts import Excerpt, ExcerptLine, excerpts_of
 from historyapp.core.identifiers import identifiers
 from historyapp.core.json import load_dumped
 from historyapp.core.policies.base import RangeSummary, StepOutline
+from historyapp.core.process_memory import empty_while_unused
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
+from historyapp.models.long_rows import count_read
 from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import SummaryRow, own_by_step
 
-MAX_CACHED = 10_000
-"""The maximum number of excerpts that a process caches, a few KB each. The oldest are dropped first."""
+MAX_CACHED = 96 * 2**20
+"""The maximum number of bytes of the excerpts that a process caches; most take 5 to 20 KB."""
 
 _MAX_GAP = 8
 """Excerpts are computed again for at most this many steps in a row, if those before and after have none."""
@@ -33,8 +35,38 @@ class _Key(NamedTuple):
     last_position: int
 
 
-_cache: dict[_Key, Excerpt] = {}
-_lock = threading.Lock()
+class _ExcerptCache:
+    """The newest excerpts that were computed or loaded. The oldest are dropped first."""
+
+    def __init__(self) -> None:
+        self._excerpts: dict[_Key, tuple[Excerpt, int]] = {}
+        self._lock = threading.Lock()
+        self.memory = self.uses = 0
+
+    def get(self, key: _Key) -> tuple[Excerpt, int] | None:
+        """An excerpt and the bytes that it takes in memory."""
+        self.uses += 1
+        return self._excerpts.get(key)
+
+    def add(self, key: _Key, excerpt: Excerpt) -> int:
+        """Returns the bytes that the excerpt takes in memory."""
+        memory = excerpt.memory
+        with self._lock:
+            if key not in self._excerpts:
+                self._excerpts[key] = excerpt, memory
+                self.memory += memory
+            while self.memory > MAX_CACHED:
+                self.memory -= self._excerpts.pop(next(iter(self._excerpts)))[1]
+        return memory
+
+    def clear(self) -> None:
+        with self._lock:
+            self._excerpts.clear()
+            self.memory = self.uses = 0
+
+
+_cache = _ExcerptCache()
+empty_while_unused(_cache.clear, lambda: _cache.uses)
 
 
 def read_excerpts(rows: Sequence[OutlineRow], load: Callable[[int, int], Iterable[Entry]]) -> list[Excerpt]:
@@ -43,21 +75,30 @@ def read_excerpts(rows: Sequence[OutlineRow], load: Callable[[int, int], Iterabl
     Args:
         rows: oldest first.
         load: reads the outputs and results between two positions (both included), oldest first.
+
+    Raises:
+        Invalid, ServerUnavailable: if they take more memory than the request may still read.
     """
     keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
-    excerpts = {key: _cache.get(key) for key in keys}
+    cached = {key: _cache.get(key) for key in keys}
+    excerpts = {key: found[0] for key, found in cached.items() if found}
+    count_read(sum(found[1] for found in cached.values() if found))
+
+    def add(key: _Key, excerpt: Excerpt) -> None:
+        excerpts[key] = excerpt
+        # At once: if the request may not read more, the next one continues here.
+        count_read(_cache.add(key, excerpt))
+
     for key, row in zip(keys, rows, strict=True):
-        if excerpts[key] is None and row.excerpt:
-            excerpts[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
-    missing = [(row, key) for row, key in zip(rows, keys, strict=True) if excerpts[key] is None]
+        if key not in excerpts and row.excerpt:
+            add(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
+    missing = [(row, key) for row, key in zip(rows, keys, strict=True) if key not in excerpts]
     for part in _without_gaps(missing):
         keys_by_output = {row.first_position: key for row, key in part}
-        # Cached one by one: if the request may not read more, the next one continues here.
         for output, excerpt in excerpts_of(load(min(keys_by_output), part[-1][0].last_position)):
             if output in keys_by_output:
-                key = keys_by_output[output]
-                excerpts[key] = _cached(key, excerpt)
-    return [excerpts[key] or Excerpt() for key in keys]
+                add(keys_by_output[output], excerpt)
+    return [excerpts.get(key) or Excerpt() for key in keys]
 
 
 def _without_gaps(missing: Sequence[tuple[OutlineRow, _Key]]) -> Iterator[list[tuple[OutlineRow, _Key]]]:
@@ -103,14 +144,6 @@ def outlined(
         )
         for row, excerpt in zip(rows, excerpts, strict=True)
     ]
-
-
-def _cached(key: _Key, excerpt: Excerpt) -> Excerpt:
-    with _lock:
-        _cache[key] = excerpt
-        while len(_cache) > MAX_CACHED:
-            del _cache[next(iter(_cache))]
-    return excerpt
 
 
 def _line(text: str) -> ExcerptLine | None:

@@ -1,5 +1,6 @@
 """Excerpts of steps are bounded, survive storage unchanged, and keep what later steps need."""
 
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,7 +69,8 @@ def test_an_action_written_as_text_and_an_answer_have_excerpts_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["name_{} ", "name_{}\n", '{{"id": "u_{}", "n": {}00}}, ', "größe_{} ", "x" * 90]
+    "unit",
+    ["name_{} ", "name_{}\n", "{:x}_\n", '{{"id": "u_{}", "n": {}00}}, ', "größe_{} ", "名_{}\n", "x" * 90],
 )
 def test_an_excerpt_is_bounded_at_any_size(unit: str) -> None:
     huge = "".join(unit.format(n, n) for n in range(30_000))
@@ -76,6 +78,9 @@ def test_an_excerpt_is_bounded_at_any_size(unit: str) -> None:
     assert len(built.call) <= 240
     assert sum(len(line.text) for line in built.lines) <= 1200
     assert len(dump_json(built.dump())) < 9000
+    objects = [built.lines, built.names, built.others, *built.names, *built.others]
+    objects += [part for line in built.lines for part in (line, line.text, line.names, *line.names)]
+    assert sum(map(sys.getsizeof, objects)) < 1.5 * built.memory < 60_000
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))

@@ -1,11 +1,14 @@
 """Excerpts of steps: computed, or stored with the snapshot of a context, with the same result."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from historyapp.core import process_memory
 from historyapp.core.errors import Invalid
 from historyapp.core.excerpts import Excerpt
 from historyapp.core.policies.base import StepOutline
@@ -223,7 +226,39 @@ def test_a_summary_of_one_step_is_included(project: Project, session: Session) -
 def test_the_cache_has_a_size_limit(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outlines, "MAX_CACHED", 3)
     append(project, session.pk, [draft for n in range(6) for draft in (act("read", path=f"a/{n}.py"), ok())])
-    assert [step.excerpt.names for step in outline(session)] == [(f"a/{n}.py",) for n in range(6)]
-    assert len(outlines._cache) == 3
+    outlines._cache.clear()
+    excerpts = [step.excerpt for step in outline(session)]
+    assert [excerpt.names for excerpt in excerpts] == [(f"a/{n}.py",) for n in range(6)]
+    assert outlines._cache.memory == sum(excerpt.memory for excerpt in excerpts)
+    monkeypatch.setattr(outlines, "MAX_CACHED", 3 * excerpts[0].memory)
+    outlines._cache.clear()
+    assert [step.excerpt for step in outline(session)] == excerpts
+    assert outlines._cache.memory == 3 * excerpts[0].memory
+
+
+def test_an_unused_cache_is_emptied(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(process_memory, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    append(project, session.pk, [act(), ok()])
+    outline(session)
+    process_memory.empty_unused_caches(60)
+    assert outlines._cache.memory > 0
+    now[0] = 61.0
+    process_memory.empty_unused_caches(60)
+    assert outlines._cache.memory == 0
+    assert outline(session)[0].excerpt.call
+
+
+def test_a_request_whose_excerpts_take_too_much_memory_is_refused(project: Project, session: Session) -> None:
+    append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok(None, "see src/a.py"))])
+    needed = sum(step.excerpt.memory for step in outline(session))
+    for available, allowed in ((2 * needed, nullcontext()), (needed - 1, pytest.raises(Invalid))):
+        token = bytes_left.set(available)
+        try:
+            with allowed:
+                outline(session)
+        finally:
+            bytes_left.reset(token)

@@ -15,6 +15,8 @@ PERIOD = 48
 """Steps. The replay begins one or two periods before the newest step, at a multiple of a period."""
 ROOM_OF_PERIOD = 16_384
 """Tokens. A period has :data:`PERIOD` steps for each of these in the room, as large budgets hold more."""
+MAX_PERIOD = 64 * PERIOD
+"""Steps. Each outlined step takes about 15 KB of memory, however large the budget is."""
 NEWEST = 0.2
 """Share of the room for the newest step, and for lines and names that appear nowhere else. If not
 everything fits, notes and older messages share the rest."""
@@ -60,9 +62,9 @@ def first_outlined(newest: int, room: int = 0) -> int:
     """The number of the first outlined step.
 
     It is one to two periods before the newest step and stays the same for a period. ``room``: tokens for
-    inputs, notes and steps; up to 32,767 tokens, a period has 48 steps.
+    inputs, notes and steps; up to 32,767 tokens, a period has 48 steps, from 1,048,576 tokens on 3,072.
     """
-    period = PERIOD * max(1, room // ROOM_OF_PERIOD)
+    period = min(PERIOD * max(1, room // ROOM_OF_PERIOD), MAX_PERIOD)
     return max(0, newest // period - 1) * period + 1
 
 

@@ -33,7 +33,7 @@ from historyapp.core.excerpts import Excerpt, ExcerptLine
 from historyapp.core.json import dump_json
 from historyapp.core.policies.base import RequestExtras, StepOutline
 from historyapp.core.policies.budgeted import BUDGETED
-from historyapp.core.policies.cuts import PERIOD, first_outlined
+from historyapp.core.policies.cuts import MAX_PERIOD, PERIOD, first_outlined
 from historyapp.core.policies.notes import Notes
 from historyapp.core.settings import SessionSettings
 from tests.core.formats.contexts import messages_of
@@ -350,6 +350,12 @@ def test_the_examined_steps_are_bounded_and_their_first_one_changes_rarely() -> 
     looked_at = [newest - first + 1 for newest, first in enumerate(firsts, 1)]
     assert max(looked_at) < 2 * PERIOD
     assert len(set(firsts)) <= 1000 // PERIOD
+
+
+@pytest.mark.parametrize("room", [0, 200_000, 1_100_000, 2_147_483_647])
+def test_the_number_of_outlined_steps_is_bounded_for_any_budget(room: int) -> None:
+    newest = 100_000
+    assert newest - first_outlined(newest, room) + 1 <= min(2 * MAX_PERIOD, 2 * PERIOD * (1 + room // 16_384))
 
 
 def summarised(*ranges: tuple[int, int], text: str = "Moved load_all to src/old_home.py.") -> Context:
