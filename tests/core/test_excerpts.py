@@ -78,7 +78,7 @@ def test_an_excerpt_is_bounded_at_any_size(unit: str) -> None:
     assert len(built.call) <= 240
     assert sum(len(line.text) for line in built.lines) <= 1200
     assert len(dump_json(built.dump())) < 9000
-    objects = [built.lines, built.names, built.others, *built.names, *built.others]
+    objects: list[object] = [built.lines, built.names, built.others, *built.names, *built.others]
     objects += [part for line in built.lines for part in (line, line.text, line.names, *line.names)]
     assert sum(map(sys.getsizeof, objects)) < 1.5 * built.memory < 60_000
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 from historyapp.core.language import chunking_note, load_language
@@ -38,25 +39,39 @@ class WrittenSummary(NamedTuple):
     """Says that texts for the model were cut without a spaCy model; empty if they were not."""
 
 
-class _RecordingLanguage:
-    """A language that records whether a text was split into sentences."""
+MAX_ANALYSED = 100_000
+"""The characters of one summary's steps that a spaCy model reads if no model is called: about four seconds of
+processor time. In later steps, no names are found and a text is one sentence."""
+_MIN_ANALYSED = 200
+"""A shorter text takes as long as one of this many characters."""
 
-    def __init__(self, language: Language) -> None:
+
+class _SummaryLanguage:
+    """The language of one summary: it records whether a text was split, and reads a limited number of
+    characters."""
+
+    def __init__(self, language: Language, max_analysed: float) -> None:
         self._language = language
+        self._left = max_analysed
         self.has_split = False
 
     def sentences(self, text: str) -> list[str]:
         self.has_split = True
-        return self._language.sentences(text)
+        return self._language.sentences(text) if self._may_analyse(text) else [text]
 
     def names(self, text: str) -> list[str]:
-        return self._language.names(text)
+        return self._language.names(text) if text and self._may_analyse(text) else []
+
+    def _may_analyse(self, text: str) -> bool:
+        self._left -= max(len(text), _MIN_ANALYSED)
+        return self._left >= 0
 
 
 def write(request: WriteRequest, complete: Complete | None) -> WrittenSummary:
     """Writes the summary in this process. Raises the errors of strategies."""
     strategy = STRATEGIES[request.strategy]
-    language = _RecordingLanguage(load_language(request.language)[0])
+    max_analysed = inf if complete else MAX_ANALYSED
+    language = _SummaryLanguage(load_language(request.language)[0], max_analysed)
     resources = Resources(
         language,
         complete,

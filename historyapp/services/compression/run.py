@@ -174,8 +174,8 @@ class _RunWorker:
             if self._ended or self._should_stop() or self._is_model_paused():
                 break
             try:
-                has_claim = partial(self._has_claim, job)
-                results.append(self._summariser.summarise(job.item, job.source, has_claim))
+                may_call = partial(self._may_call, job)
+                results.append(self._summariser.summarise(job.item, job.source, may_call))
             except (WriteCancelled, ClaimEnded):
                 break
         return results
@@ -230,9 +230,10 @@ class _RunWorker:
         self._held = dict.fromkeys(renew(self._owner), started + settings.PLAYHEAD_CLAIM_SECONDS)
         self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
 
-    def _has_claim(self, job: Job) -> bool:
-        """Whether no other worker can have claimed the item, for example while this process was stopped."""
-        return time.monotonic() < self._held.get(job.item.pk, 0)
+    def _may_call(self, job: Job) -> bool:
+        """Whether the item may have another model call: the run has not ended, and no other worker can have
+        claimed the item, for example while this process was stopped."""
+        return not self._ended and time.monotonic() < self._held.get(job.item.pk, 0)
 
     def _held_jobs(self) -> Iterator[Job]:
         return chain(self._claimed, chain.from_iterable(self._running.values()))

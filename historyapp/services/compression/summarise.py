@@ -95,12 +95,12 @@ class ItemResult:
     unreachable: bool = False
     """Whether the provider did not respond. If it has not responded for any item of the run, the run ends."""
     unmade: bool = False
-    """Whether the claim ended after some model calls of the item. Only their usage is stored."""
+    """Whether the claim or the run ended after some model calls of the item. Only their usage is stored."""
 
 
 class ClaimEnded(Exception):
-    """A model call was not made, because the worker's claim on the item has ended. Another worker may make
-    and pay it."""
+    """A model call was not made, because the run or the worker's claim on the item has ended. Another worker
+    may make and pay it."""
 
 
 class Summariser:
@@ -146,21 +146,21 @@ class Summariser:
         self,
         item: CompressionItem,
         source: Material | list[str],
-        has_claim: Callable[[], bool] = lambda: True,
+        may_call: Callable[[], bool] = lambda: True,
     ) -> ItemResult:
         """Summarises an item.
 
         Args:
             source: steps, or for a digest the texts of summaries.
-            has_claim: whether the worker still has its claim on the item, asked before each model call.
+            may_call: whether the item may have another model call, asked before each one.
 
         Raises:
             WriteCancelled: when a run without a model has ended meanwhile.
-            ClaimEnded: when the claim has ended before the first model call.
+            ClaimEnded: when the claim or the run has ended before the first model call.
         """
         model: MeteredModel | None = None
         try:
-            model = MeteredModel(self._model, self._payer, has_claim) if self.calls_model else None
+            model = MeteredModel(self._model, self._payer, may_call) if self.calls_model else None
             request = replace(self._request, source=source)
             if not isinstance(source, Material):
                 # Half of the length is left for later summaries: otherwise the next one would need another
@@ -224,13 +224,13 @@ def add_note(run: CompressionRun, note: str) -> None:
 class MeteredModel:
     """The run's model for one item. Each model call adds to ``usage``, even if it fails."""
 
-    def __init__(self, model: str, payer: Payer | None, has_claim: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, model: str, payer: Payer | None, may_call: Callable[[], bool] = lambda: True) -> None:
         """
         Args:
             payer: the payer whose caps apply; None: no cap applies.
-            has_claim: whether model calls may still be made.
+            may_call: whether model calls may still be made.
         """
-        self._model, self._payer, self._has_claim = model, payer, has_claim
+        self._model, self._payer, self._may_call = model, payer, may_call
         self._provider = ProviderRouter().route(model).provider
         self._price = price_list().of(model)
         self.usage = ItemUsage(cost=0 if self._price else None)
@@ -242,7 +242,7 @@ class MeteredModel:
             NotSummarised: when the model refuses, or reaches its output limit without any text.
             Invalid, ModelCallError: as ``call_model``.
             CapReached: when a spending cap leaves too little for the model call.
-            ClaimEnded: when the worker's claim has ended.
+            ClaimEnded: when the run or the worker's claim has ended.
         """
         provider = self._provider.name
         format = format_named(self._provider.format)
@@ -254,7 +254,7 @@ class MeteredModel:
         before_retry = partial(_before_retry, self._model, reservation)
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=self._sleep)
         try:
-            self._check_claim()
+            self._check_allowed()
             deltas = call_model(request, limits=LIMITS, retries=retries)
             completion = collect(reservation.watch(deltas))
         except Exception as error:
@@ -281,12 +281,12 @@ class MeteredModel:
 
     def _sleep(self, seconds: float) -> None:
         sleep(seconds)
-        if not self._has_claim():
+        if not self._may_call():
             self._add_usage(Usage())  # for the failed attempts, which may be billed
             raise ClaimEnded
 
-    def _check_claim(self) -> None:
-        if not self._has_claim():
+    def _check_allowed(self) -> None:
+        if not self._may_call():
             raise ClaimEnded
 
     def _reserve(self, prompt_tokens: int, prompt: SummaryPrompt) -> Reservation:

@@ -1,8 +1,9 @@
-"""No model call is made by a worker whose claim has ended: another worker may make and pay it."""
+"""No model call is made by a worker whose claim or run has ended: another worker may make and pay it."""
 
 import itertools
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,20 +14,26 @@ from django.utils import timezone
 
 from historyapp.core.strategies.base import Complete, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
-from historyapp.models import CompressionRun, Project
+from historyapp.models import CompressionRun, Project, Session
+from historyapp.services.append import append
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import summarise
 from historyapp.services.compression.jobs import read_jobs
 from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run
-from historyapp.services.compression.start import start_run
+from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ClaimEnded, MeteredModel, Summariser
+from historyapp.services.connections import short_connection
+from historyapp.services.deletions import hide
+from historyapp.services.sessions import create_session
 from historyapp.services.summary_writers.writers import NOBODY, Caller, InlineWriter
+from historyapp.services.transactions import writing
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Record
 from tests.services.compression.threads import run_thread
+from tests.services.drafts import act, ok
 
 PROMPT = SummaryPrompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
 ITEMS = 4
@@ -113,9 +120,9 @@ def test_a_call_is_not_repeated_if_the_claim_ends_during_the_pause(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loopback.default = lambda _: Refusal(500)
-    has_claim = iter([True, False])
+    may_call = iter([True, False])
     monkeypatch.setattr(summarise, "sleep", lambda _: None)
-    model = MeteredModel("gpt-5-mini", None, lambda: next(has_claim))
+    model = MeteredModel("gpt-5-mini", None, lambda: next(may_call))
     with pytest.raises(ClaimEnded):
         model.complete(PROMPT)
     assert len(loopback.requests) == model.usage.calls == 1
@@ -139,13 +146,43 @@ def test_the_first_call_of_an_item_is_counted_if_the_claim_ends_before_the_secon
 ) -> None:
     run = start_run(project, record(6).pk, MODEL).run
     plan(run.pk)
-    owner, has_claim = uuid4(), iter([True, False])
+    owner, may_call = uuid4(), iter([True, False])
     run = CompressionRun.objects.select_related("session__project").get(pk=run.pk)
     (job,) = read_jobs(run, claim(run.pk, owner, 1)).jobs
-    result = Summariser(run, TwoCalls()).summarise(job.item, job.source, lambda: next(has_claim))
+    result = Summariser(run, TwoCalls()).summarise(job.item, job.source, lambda: next(may_call))
     store_results(run.pk, owner, [result])
     run.refresh_from_db()
     job.item.refresh_from_db()
     assert (run.calls, run.done, run.failed, job.item.state) == (1, 0, 0, "claimed")
     assert run.tokens_in > 0
     assert len(loopback.requests) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_long_step_has_no_further_calls_after_its_run_was_cancelled_or_its_session_deleted(
+    project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, deletes: bool
+) -> None:
+    monkeypatch.setattr(run_module, "CANCEL_CHECK_SECONDS", 0.05)
+    session = create_session(project)
+    long_text = "".join(f"line {n} of src/module_{n}.py says {n * 7919}\n" for n in range(30_000))
+    append(project, session.pk, [act("read", path="a.py"), ok(outputs=long_text)])
+    run = start_run(project, session.pk, replace(MODEL, from_step=1, to_step=1)).run
+
+    def answer(_: object) -> Answer:
+        if len(loopback.requests) == 2:
+            with short_connection():
+                if deletes:
+                    with writing():
+                        hide(Session.objects.get(pk=session.pk), "Alice")
+                else:
+                    cancel_run(CompressionRun.objects.get(pk=run.pk))
+            time.sleep(1)
+        return Answer(text="It was done in this part.")
+
+    loopback.default = answer
+    process_run(run.pk)
+    assert len(loopback.requests) == 2
+    if not deletes:
+        run.refresh_from_db()
+        assert (run.state, run.calls, run.done) == ("cancelled", 2, 0)
