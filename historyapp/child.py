@@ -6,6 +6,7 @@ load the parent's main module again.
 """
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -89,3 +90,14 @@ def pipe_to_parent(arguments: list[str]) -> Connection:
 def limit_processor_time(seconds: float) -> None:
     """Makes the kernel kill this process after ``seconds`` of further processor time; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def limit_memory(size: int | None) -> None:
+    """Makes allocations fail with ``MemoryError`` beyond ``size`` bytes of data; None removes the limit.
+
+    Systems other than Linux do not count these bytes.
+    """
+    if sys.platform == "linux":
+        _, highest = resource.getrlimit(resource.RLIMIT_DATA)
+        limits = [limit for limit in (size, highest) if limit is not None and limit >= 0]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits, default=resource.RLIM_INFINITY), highest))

@@ -22,7 +22,7 @@ from tests.api.agent import Agent, ask
 from tests.api.test_problems import assert_problem
 from tests.examples import thorough
 from tests.services.imports import spinning_process
-from tests.services.imports.spinning_process import PYTHON, C
+from tests.services.imports.spinning_process import MEMORY, PYTHON, C
 
 CHAT = json.dumps({"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}]})
 
@@ -65,21 +65,26 @@ def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
 
 
 @pytest.mark.parametrize("text", [thorough(PYTHON), C])
-def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
+def test_a_file_that_takes_too_much_time_or_memory_is_named_and_the_others_imported(
     alice: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    """A real process really spins; see ``spinning_process``."""
+    """A real process really spins and allocates; see ``spinning_process``."""
     spinning = partial(ParserProcess, module=spinning_process.__name__)
     monkeypatch.setattr(parsers, "ParserProcess", spinning)
     monkeypatch.setattr(transfers, "PARSER_POOL", parsers.ParserPool())
     monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.5)  # for the message; the process has its own
     started = time.process_time()
     response = imported(
-        alice, file(name="a.json"), file(CHAT.replace("go", text), "b.json"), file(OTHER, "c.json")
+        alice,
+        file(name="a.json"),
+        file(CHAT.replace("go", text), "b.json"),
+        file(CHAT.replace("go", MEMORY), "c.json"),
+        file(OTHER, "d.json"),
     )
     assert response.status == 201
-    first, stopped, last = response["files"]
-    assert [len(report["sessions"]) for report in (first, stopped, last)] == [1, 0, 1]
+    first, stopped, too_large, last = response["files"]
+    assert [len(report["sessions"]) for report in (first, stopped, too_large, last)] == [1, 0, 0, 1]
+    assert "took more than 419 MB of memory and was stopped" in too_large["error"]
     assert "took more than 1 s of processor time and was stopped" in stopped["error"]
     assert any("b.json" in line and "processor time" in line for line in caplog.messages)
     assert time.process_time() < started + 1  # this process did not spin

@@ -7,6 +7,7 @@ processes hold only a few batches in memory, whatever the file's size.
 
 import gc
 import marshal
+import os
 import pickle
 import shutil
 from collections import deque
@@ -22,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
-from historyapp.child import Child, limit_processor_time
+from historyapp.child import Child, limit_memory, limit_processor_time
 from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import Invalid, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
@@ -49,6 +50,13 @@ BUFFER_SIZE = 256 * 1024
 """The number of bytes that one read of the file returns."""
 PROCESS_MIN_SIZE = 16 * 1024 * 1024
 """The minimum file size for a parser process, in bytes. A process takes time to start and fill a batch."""
+BASE_MEMORY = 400 * 2**20
+MEMORY_PER_BYTE = 20
+"""The limit for the memory of the process depends on the file's size. An empty object takes 64 bytes."""
+TOO_MUCH_MEMORY = (
+    "Reading the file took more than {:,.0f} MB of memory and was stopped. The entries before that are kept. "
+    "Split the file and import the parts."
+)
 PROCESS_ENDED = "The process that parsed the file has ended. Import the file again."
 
 
@@ -276,6 +284,8 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
             source = Source(name, stream, folder)
             allowed = seconds_allowed(source) + time_limit.GRACE_SECONDS
             limit_processor_time(allowed)
+            memory = BASE_MEMORY + MEMORY_PER_BYTE * stream.seek(0, os.SEEK_END)
+            limit_memory(memory)
             if not task:
                 sender.send("format", 0, detect_in_time(source).name)
                 return
@@ -287,8 +297,12 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
         raise
     except (UnreadableTranscript, OSError) as error:
         sender.send("error", 0, pickle.dumps(error))
+    except MemoryError:
+        limit_memory(None)
+        sender.send("error", 0, pickle.dumps(UnreadableTranscript(TOO_MUCH_MEMORY.format(memory / 1e6))))
     finally:
         limit_processor_time(0)
+        limit_memory(None)
 
 
 def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:

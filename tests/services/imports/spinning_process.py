@@ -1,4 +1,4 @@
-"""A parser process whose importer does not come back from some records, for tests of its time limit."""
+"""A parser process whose importer uses up its time or memory at some records, for tests of its limits."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -10,6 +10,8 @@ from historyapp.services.imports import parser_process, time_limit
 
 PYTHON, C = "spin in Python", "spin in C"
 """Texts on which it spins: where Python can be interrupted, and where only the kernel can end the process."""
+MEMORY = "take two gigabytes"
+"""A text at which it allocates memory."""
 
 
 def main() -> None:
@@ -30,6 +32,8 @@ def spin_on_request(operation: Operation) -> Operation:
     text = text_of(body.content) if isinstance(body, ModelInput) else ""
     while PYTHON in text:
         pass
+    if MEMORY in text:
+        bytearray(1 << 31)
     if C in text:
         any(repeat(False))  # never returns, and looks for no signal
     return operation
