@@ -7,6 +7,9 @@ from uuid_utils.compat import uuid7
 from historyapp.models.fields import JSONText
 from historyapp.models.projects import Project
 
+DELETION = "purge"
+"""The action of the record of a session's deletion. It also names the session's former project."""
+
 
 class AuditRecord(models.Model):
     """The actor and time of a rewind, fork, export, import, purge, or change of a key or status."""
@@ -22,7 +25,10 @@ class AuditRecord(models.Model):
     detail = JSONText(default=dict)
 
     class Meta:
-        indexes = (models.Index(fields=("project", "-created_at"), name="audit_by_time"),)
+        indexes = (
+            models.Index(fields=("project", "-created_at"), name="audit_by_time"),
+            models.Index(fields=("session",), condition=models.Q(action=DELETION), name="audit_of_deletions"),
+        )
 
     def __str__(self) -> str:
         return f"{self.actor} {self.action}"

@@ -39,6 +39,7 @@ from historyapp.models import (
     TextBlock,
     WebhookDelivery,
 )
+from historyapp.models.audit import DELETION
 from historyapp.models.changes import ChangeKind
 from historyapp.models.database_clock import database_now
 from historyapp.models.fields import on_sqlite
@@ -55,8 +56,6 @@ from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
 
-_ACTION = "purge"
-"""The action of the audit record of a deletion. It also names the session's former project."""
 _RESPONSES_AT_ONCE, _RECORDS_AT_ONCE = 10, 500
 """The maximum numbers of stored responses, of up to a MB each, and of audit records in one transaction."""
 _SUBAGENTS_AT_ONCE, _RUNS_AT_ONCE = 500, 500
@@ -86,7 +85,7 @@ def hide(session: Session, actor: str) -> None:
     """
     Project.objects.get_or_create(pk=PURGED)
     detail = {"entries": own_entries(session), "steps": session.steps}
-    add_audit_record(session.project_id, actor, _ACTION, session.pk, detail)
+    add_audit_record(session.project_id, actor, DELETION, session.pk, detail)
     record_change(session, ChangeKind.SESSION_DELETED)
     ShareLink.objects.filter(session=session).delete()
     ImportSource.objects.filter(session=session).delete()
@@ -203,14 +202,14 @@ def _detach_subagents(session: UUID) -> None:
 
 def _empty_texts(session: UUID, responses: PurgedResponses | None) -> None:
     """Empties the stored responses about a session, and the details of its audit records."""
-    record = AuditRecord.objects.filter(session=session, action=_ACTION).order_by("-created_at").first()
+    record = AuditRecord.objects.filter(session=session, action=DELETION).order_by("-created_at").first()
     if record is None:
         return
     keys = (responses or PurgedResponses(record.project_id, [session])).take_keys(session)
     for start in range(0, len(keys), _RESPONSES_AT_ONCE):
         with part():
             empty_responses(keys[start : start + _RESPONSES_AT_ONCE])
-    audited = AuditRecord.objects.filter(project=record.project_id, session=session).exclude(action=_ACTION)
+    audited = AuditRecord.objects.filter(project=record.project_id, session=session).exclude(action=DELETION)
     ids = list(audited.values_list("pk", flat=True))
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
         with part():

@@ -24,7 +24,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.list_columns import set_duration
-from historyapp.services.sessions import insert
+from historyapp.services.sessions import check_not_deleted, insert
 from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
 from historyapp.services.transactions import writing
 
@@ -280,7 +280,7 @@ def fork(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when ``fork_id`` is taken.
+        Conflict: when ``fork_id`` is or was that of another session.
         Invalid: when the point does not exist.
     """
     parent = read_session(project, session_id)
@@ -301,6 +301,7 @@ def fork(
             forked_from=parent,
         )
         begin_fork(child, shared, position, tail, strip=strip)
+        check_not_deleted(fork_id)
         add_audit_record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
         return child
 

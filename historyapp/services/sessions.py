@@ -16,7 +16,7 @@ from historyapp.models import Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.services.annotations import ANNOTATION_FIELDS, annotate, check_expected, with_tags
 from historyapp.services.append import lock_session
-from historyapp.services.audit import add_audit_record
+from historyapp.services.audit import add_audit_record, was_deleted
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, set_list_columns
@@ -58,7 +58,7 @@ def create_session(
         starter: for a sub-agent: the tool call that starts it.
 
     Raises:
-        Conflict: when the given id is taken.
+        Conflict: when the given id is or was that of another session.
         Invalid: for settings that name a policy, format or strategy that does not exist.
         SpendForbidden: as :func:`check_summary_model`, unless the summary model is the default.
     """
@@ -79,6 +79,7 @@ def create_session(
     set_thresholds(session)
     with writing():
         insert(session)
+        check_not_deleted(id)
     return session
 
 
@@ -91,10 +92,25 @@ def insert(session: Session) -> None:
     try:
         session.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict(
-            f"The id {session.pk} is taken. If the session is yours, continue it; otherwise leave the id out."
-        ) from error
+        raise _id_taken(session.pk) from error
     record_change(session, ChangeKind.SESSION_CREATED)
+
+
+def check_not_deleted(id: UUID | None) -> None:
+    """Checks an id that a client chose, after the session was saved with it: then no deletion is missed.
+
+    Raises:
+        Conflict: when a session with this id was deleted.
+    """
+    if id is not None and was_deleted(id):
+        raise _id_taken(id)
+
+
+def _id_taken(id: UUID) -> Conflict:
+    return Conflict(
+        f"The id {id} is or was that of another session. If the session is yours, continue it; otherwise "
+        "leave the id out."
+    )
 
 
 def change_session(

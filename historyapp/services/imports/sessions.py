@@ -25,6 +25,7 @@ from historyapp.models import ImportSource, Project, Session
 from historyapp.models.relatives import MAX_STARTERS, starters
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
+from historyapp.services.audit import was_deleted
 from historyapp.services.compression.start import set_thresholds
 from historyapp.services.imports.limits import check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
@@ -235,10 +236,12 @@ class ImportJob:
 
     def _new_session(self, start: SessionStart) -> Session:
         own_id = _uuid(start.session)
+        if own_id and (Session.objects.filter(pk=own_id).exists() or was_deleted(own_id)):
+            own_id = None
         # An archived session accepts no entries, so the status is set after the import.
         open_statuses = {Session.Status.LIVE, Session.Status.FINISHED}
         session = Session(
-            id=own_id if own_id and not Session.objects.filter(pk=own_id).exists() else uuid7(),
+            id=own_id or uuid7(),
             project=self.project,
             title=start.title,
             agent=start.agent,
