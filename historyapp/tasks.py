@@ -14,7 +14,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.utils import timezone
 
 from historyapp.bulk_workers import SCHEDULER as BULK_SCHEDULER
 from historyapp.bulk_workers import start_bulk_worker
@@ -228,7 +227,7 @@ def sweep() -> bool:
         "start chores": _start_chores,
         "delete old changes": lambda: prune_changes(retention),
         "delete old deliveries": lambda: prune_deliveries(retention),
-        "delete old bulk actions": lambda: prune_bulk_actions(timezone.now() - retention),
+        "delete old bulk actions": lambda: prune_bulk_actions(database_now() - retention),
         "delete old evaluations": prune_evaluations,
     }
     for name, part in parts.items():

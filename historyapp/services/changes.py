@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max
-from django.utils import timezone
 
 from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
 from historyapp.models.changes import ChangeKind, next_transaction
+from historyapp.models.database_clock import database_now
 from historyapp.models.fields import on_sqlite
 from historyapp.services.short_transactions import part
 from historyapp.services.statements import NewChange, insert_change
@@ -70,7 +70,7 @@ def prune_changes(older_than: timedelta) -> int:
     In each project, the newest old change stays as a marker, so that readers can tell that changes were
     deleted. Changes before it are deleted too, whatever their time, so that no reader misses some of them.
     """
-    now, deleted = timezone.now(), 0
+    now, deleted = database_now(), 0
     cutoff = now - older_than
     # A change with a time in the future was recorded while the clock was wrong.
     kept = Change.objects.exclude(kind=ChangeKind.PRUNED).filter(at__lte=now)

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from django.utils import timezone
-
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.policies import POLICIES, policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
+from historyapp.models.database_clock import database_now
 from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNING
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.append import hold_sessions
@@ -134,7 +133,7 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
 def prune_evaluations() -> None:
     """Deletes evaluations that were started long ago and have ended, each in a transaction of its own."""
     old = Evaluation.objects.exclude(state=Evaluation.State.RUNNING).filter(
-        created_at__lt=timezone.now() - KEPT_FOR
+        created_at__lt=database_now() - KEPT_FOR
     )
     for id in list(old.values_list("pk", flat=True)):
         with part():

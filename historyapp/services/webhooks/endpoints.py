@@ -160,7 +160,7 @@ def redeliver(project: Project, webhook_id: UUID, message_id: UUID, *, actor: st
 
 def prune_deliveries(older_than: timedelta) -> int:
     """Deletes old deliveries that have ended, in batches. Returns how many."""
-    cutoff, deleted = timezone.now() - older_than, 0
+    cutoff, deleted = database_now() - older_than, 0
     ended = WebhookDelivery.objects.filter(created_at__lt=cutoff).exclude(state=WebhookDelivery.State.PENDING)
 
     def delete(old: "QuerySet[WebhookDelivery]") -> None:
