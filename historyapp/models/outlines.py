@@ -7,6 +7,7 @@ step's excerpt changes only when the step gets another entry.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
@@ -25,6 +26,8 @@ from historyapp.models.summaries import SummaryRow, own_by_step
 MAX_CACHED = 96 * 2**20
 """The maximum number of bytes of the excerpts that a process caches; most take 5 to 20 KB."""
 
+_NAMED, _NAMES = 20_000, 200
+"""The characters of a summary in which names are looked for, and the maximum number of names."""
 _MAX_GAP = 8
 """Excerpts are computed again for at most this many steps in a row, if those before and after have none."""
 
@@ -147,4 +150,5 @@ def outlined(
 
 
 def _line(text: str) -> ExcerptLine | None:
-    return ExcerptLine(text, count_tokens(text), tuple(identifiers(text))) if text else None
+    names = tuple(islice(identifiers(text[:_NAMED]), _NAMES))
+    return ExcerptLine(text, count_tokens(text), names) if text else None

@@ -223,6 +223,14 @@ def test_a_summary_of_one_step_is_included(project: Project, session: Session) -
     assert texts == ["listed src/parser.py", None, None]
 
 
+def test_the_names_of_a_long_summary_are_limited(project: Project, session: Session) -> None:
+    append(project, session.pk, [act(), ok()])
+    add_summary(project, session.pk, (1, 1), SummaryText(" ".join(f"name_{n}" for n in range(10_000))))
+    [step] = outline(session)
+    assert step.summary is not None
+    assert step.summary.names == tuple(f"name_{n}" for n in range(200))
+
+
 def test_the_cache_has_a_size_limit(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

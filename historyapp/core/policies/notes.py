@@ -176,8 +176,11 @@ class Notes:
             line = step.digest.line
             names = tuple([n for n in line.names if n not in self._known])
             self._push(_Candidate(index, _DIGEST, line.text, line.tokens + _CALL_HEADING, names))
-        call_line = step.summary or ExcerptLine(excerpt.call, excerpt.call_tokens, excerpt.names)
-        names = tuple([n for n in call_line.names if n not in self._known and n in call_line.text])
+        call_line = step.summary
+        if call_line is None:  # its end may be cut off, and names with it
+            whole_names = tuple([n for n in excerpt.names if n in excerpt.call])
+            call_line = ExcerptLine(excerpt.call, excerpt.call_tokens, whole_names)
+        names = tuple([n for n in call_line.names if n not in self._known])
         self._push(_Candidate(index, _CALL, call_line.text, call_line.tokens + _CALL_HEADING, names))
         self._unnoted.update(dict.fromkeys((*unnoted, *excerpt.names, *excerpt.others)))
 
