@@ -18,7 +18,7 @@ def test_suggestions_are_chosen_by_keyboard_and_a_match_leads_to_its_text(
     page.goto("/search")
     field = page.get_by_role("combobox")
     expect(field).to_be_focused()
-    field.press_sequentially("ag")
+    page.keyboard.insert_text("ag")  # one request: the answer to a second one would end the choice
     options = page.get_by_role("option")
     expect(options).to_have_text([re.compile("agent:")])
     page.keyboard.press("ArrowDown")
