@@ -5,6 +5,7 @@ So only the running model calls are paid for twice.
 """
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -110,7 +111,8 @@ class _RunWorker:
         self._items_per_thread = 1 if calls_model else ITEMS_WITHOUT_MODEL
         self._owner: UUID = uuid7()
         self._held: dict[int, float] = {}
-        """The items that this worker has claimed, with the monotonic times until which no other can."""
+        """The items that this worker has claimed, with the times until which no other can; see
+        :func:`_elapsed`."""
         self._claimed: deque[Job] = deque()
         """Claimed items that are not started yet."""
         self._running: dict[Future[list[ItemResult]], list[Job]] = {}
@@ -214,26 +216,26 @@ class _RunWorker:
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
 
     def _claim(self, limit: int) -> list[CompressionItem]:
-        until = time.monotonic() + settings.PLAYHEAD_CLAIM_SECONDS
+        until = _elapsed() + settings.PLAYHEAD_CLAIM_SECONDS
         items = claim(self._run.pk, self._owner, limit)
         self._held |= dict.fromkeys([item.pk for item in items], until)
         return items
 
     def _renew_if_due(self) -> None:
         """Renews the claims, and forgets the items that other workers have claimed meanwhile."""
-        if time.monotonic() >= self._next_renewal:
+        if _elapsed() >= self._next_renewal:
             self._reach(self._renew)
             self._claimed = deque(job for job in self._claimed if job.item.pk in self._held)
 
     def _renew(self) -> None:
-        started = time.monotonic()
+        started = _elapsed()
         self._held = dict.fromkeys(renew(self._owner), started + settings.PLAYHEAD_CLAIM_SECONDS)
         self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
 
     def _may_call(self, job: Job) -> bool:
         """Whether the item may have another model call: the run has not ended, and no other worker can have
         claimed the item, for example while this process was stopped."""
-        return not self._ended and time.monotonic() < self._held.get(job.item.pk, 0)
+        return not self._ended and _elapsed() < self._held.get(job.item.pk, 0)
 
     def _held_jobs(self) -> Iterator[Job]:
         return chain(self._claimed, chain.from_iterable(self._running.values()))
@@ -288,6 +290,14 @@ class _RunWorker:
                 items += [job.item.pk for job in self._running.pop(future)]
         if items:
             release(self._owner, items)
+
+
+def _elapsed() -> float:
+    """Seconds of a clock that is never set. On Linux it continues while the machine is suspended, because
+    claims in the database end then, too."""
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:

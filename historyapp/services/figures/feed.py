@@ -110,7 +110,7 @@ def _count_next(progress: FiguresProgress, should_stop: Callable[[], bool]) -> b
 
 
 def _restart(deleted: dict[UUID, int]) -> None:
-    """Marks deleted sessions to be counted again, because a new session may have the same id.
+    """Marks deleted sessions to be counted again: before migration 0061, a new one could have the same id.
 
     The page of changes is read again if its time is over, so each deletion restarts a session only once.
 

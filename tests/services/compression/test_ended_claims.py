@@ -5,7 +5,6 @@ import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -50,8 +49,8 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
     plan(run.pk)
     about_to_call, others_done = threading.Semaphore(0), threading.Event()
     stopped_seconds, numbers = [0.0], itertools.count(1)
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + stopped_seconds[0], sleep=time.sleep)
-    monkeypatch.setattr(run_module, "time", clock)
+    elapsed = run_module._elapsed
+    monkeypatch.setattr(run_module, "_elapsed", lambda: elapsed() + stopped_seconds[0])
 
     def wait_for_provider(*_: object) -> None:
         if next(numbers) <= ITEMS:
@@ -72,6 +71,13 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", run.total)
     assert len(loopback.requests) == run.calls == run.total == ITEMS
+
+
+@pytest.mark.skipif("sys.platform != 'linux'", reason="only Linux has a clock that counts suspensions")
+def test_claims_end_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {time.CLOCK_BOOTTIME: 7200.0, time.CLOCK_MONOTONIC: 60.0}
+    monkeypatch.setattr(time, "clock_gettime", times.__getitem__)
+    assert run_module._elapsed() == 7200
 
 
 def test_no_call_is_made_once_the_claim_has_ended(loopback: Loopback) -> None:
