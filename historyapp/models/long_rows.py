@@ -21,8 +21,11 @@ bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
 """The bytes that this request may still read. None: no limit, as in workers and commands."""
 
 
-def count_read(size: int) -> None:
+def count_read(size: int, large: int | None = None) -> None:
     """Counts bytes as read by this request.
+
+    Args:
+        large: the bytes that count towards a large read, see :mod:`historyapp.models.large_reads`; None: all.
 
     Raises:
         Invalid: if the request has read more than the limit.
@@ -39,7 +42,7 @@ def count_read(size: int) -> None:
             "for fewer steps or a smaller budget, or export the session."
         )
     if read := request_read.get():
-        read.add(size)
+        read.add(size if large is None else large)
 
 
 def long_rows(

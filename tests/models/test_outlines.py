@@ -15,6 +15,7 @@ from historyapp.core.policies.base import StepOutline
 from historyapp.models import Episode as Row
 from historyapp.models import Project, Session, outlines
 from historyapp.models.history import History
+from historyapp.models.large_reads import RequestRead, request_read
 from historyapp.models.long_rows import bytes_left
 from historyapp.services import snapshots
 from historyapp.services.append import append
@@ -270,3 +271,20 @@ def test_a_request_whose_excerpts_take_too_much_memory_is_refused(project: Proje
                 outline(session)
         finally:
             bytes_left.reset(token)
+
+
+def test_a_quarter_of_the_memory_of_excerpts_counts_towards_large_reads(
+    project: Project, session: Session
+) -> None:
+    append(project, session.pk, [draft for _ in range(40) for draft in (act(), ok(None, "see src/a.py"))])
+    memory = sum(step.excerpt.memory for step in outline(session))
+    read, left = RequestRead(), 10 * memory
+    tokens = request_read.set(read), bytes_left.set(left)
+    try:
+        outline(session)
+        counted = left - (bytes_left.get() or 0)
+    finally:
+        request_read.reset(tokens[0])
+        bytes_left.reset(tokens[1])
+    assert counted >= memory
+    assert read._size <= counted - memory + memory // 4

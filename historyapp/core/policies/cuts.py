@@ -16,7 +16,7 @@ PERIOD = 48
 ROOM_OF_PERIOD = 16_384
 """Tokens. A period has :data:`PERIOD` steps for each of these in the room, as large budgets hold more."""
 MAX_PERIOD = 64 * PERIOD
-"""Steps. Each outlined step takes about 15 KB of memory, however large the budget is."""
+"""Steps. Each outlined step takes 2 to 60 KB of memory, however large the budget is."""
 NEWEST = 0.2
 """Share of the room for the newest step, and for lines and names that appear nowhere else. If not
 everything fits, notes and older messages share the rest."""
