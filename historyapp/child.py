@@ -6,7 +6,6 @@ load the parent's main module again.
 """
 
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from threading import Thread
 
 from historyapp.processes import end_with_parent
@@ -64,6 +64,14 @@ class Child:
         except OSError:
             return time.monotonic()
 
+    def memory(self) -> int:
+        """The bytes of memory that the process has, or 0 if the system does not say (macOS)."""
+        try:
+            _, pages, *_ = Path(f"/proc/{self.pid}/statm").read_text().split()
+        except (OSError, ValueError):  # it has just ended
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
     def kill(self) -> None:
         """Kills the process without waiting for its end. Its pipe stays open until :meth:`stop`."""
         self._process.kill()
@@ -90,14 +98,3 @@ def pipe_to_parent(arguments: list[str]) -> Connection:
 def limit_processor_time(seconds: float) -> None:
     """Makes the kernel kill this process after ``seconds`` of further processor time; 0 removes the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-def limit_memory(size: int | None) -> None:
-    """Makes allocations fail with ``MemoryError`` beyond ``size`` bytes of data; None removes the limit.
-
-    Systems other than Linux do not count these bytes.
-    """
-    if sys.platform == "linux":
-        _, highest = resource.getrlimit(resource.RLIMIT_DATA)
-        limits = [limit for limit in (size, highest) if limit is not None and limit >= 0]
-        resource.setrlimit(resource.RLIMIT_DATA, (min(limits, default=resource.RLIM_INFINITY), highest))

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model, QuerySet
 from django.db.models.query import ModelIterable
 from django.db.models.sql.compiler import SQLCompiler
+from django.db.transaction import TransactionManagementError
 
 from historyapp.models.fields import uuid_value
 
@@ -33,7 +34,7 @@ class CompiledQuery(Generic[M]):
         self._compiled: dict[str, tuple[SQLCompiler, str, list[tuple[int | None, Any]]]] = {}
 
     def rows(self, *values: UUID | int) -> list[M]:
-        """The model instances for these values, in the order of the examples."""
+        """The model instances. ``values``: one for each example, in the same order."""
         compiler = self._compiler_with(values)
         query = SimpleNamespace(get_compiler=lambda **_: compiler)
         rows: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
@@ -48,6 +49,9 @@ class CompiledQuery(Generic[M]):
         if connection.vendor not in self._compiled:
             self._compiled[connection.vendor] = self._compile()
         compiled, statement, parameters = self._compiled[connection.vendor]
+        locks = compiled.query.select_for_update and connection.features.has_select_for_update
+        if locks and connection.get_autocommit():
+            raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
         given = [_driver_value(value) for value in values]
         filled = [constant if place is None else given[place] for place, constant in parameters]
         compiler: Any = copy(compiled)
@@ -62,6 +66,7 @@ class CompiledQuery(Generic[M]):
         places = {_driver_value(example): place for place, example in enumerate(self._examples)}
         found = [(places.get(parameter), parameter) for parameter in parameters]
         assert {place for place, _ in found} >= set(places.values()), statement
+        vars(compiler)["connection"] = None  # otherwise that of this thread would stay open after its end
         return compiler, statement, found
 
 

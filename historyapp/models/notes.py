@@ -103,7 +103,7 @@ def _is_in(spans: Mapping[int, Span], position: int, session: UUID) -> bool:
 
 @lru_cache(maxsize=2)
 def _starts(most: int) -> "CompiledQuery[StepNote]":
-    """The starts of at most so many notes of one session, on steps from one number to another."""
+    """The starts of at most ``most`` notes of one session, on steps from one number to another."""
     notes = StepNote.objects.order_by("number").values_list(*_START_COLUMNS)
     return CompiledQuery(
         lambda id, *numbers: notes.filter(session_id=id, number__range=numbers)[:most],

@@ -55,6 +55,7 @@ class _ExcerptCache:
         """Returns the bytes that the excerpt takes in memory."""
         memory = excerpt.memory
         with self._lock:
+            self.uses += 1
             if key not in self._excerpts:
                 self._excerpts[key] = excerpt, memory
                 self.memory += memory

@@ -59,8 +59,8 @@ class Reservation:
     id: UUID | None = None
     """The id of the stored reservation; None if nothing is reserved."""
     may_be_billed: bool = False
-    """Whether the provider may bill the newest attempt: it has sent a part of its response, or stopped
-    without one after it had received the request."""
+    """Whether the provider may bill the newest attempt: it has sent a part of its response, or the
+    connection ended after the request was sent."""
     _counters: list[int] = field(default_factory=list)
 
     def add_attempt(self) -> None:

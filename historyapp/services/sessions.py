@@ -108,8 +108,8 @@ def check_not_deleted(id: UUID | None) -> None:
 
 def _id_taken(id: UUID) -> Conflict:
     return Conflict(
-        f"The id {id} is taken by a session, which may have been deleted. If the session is yours, continue "
-        "it; otherwise leave the id out."
+        f"The id {id} is taken: it belongs or belonged to another session. If that session is yours and "
+        "exists, append to it; otherwise leave the id out."
     )
 
 

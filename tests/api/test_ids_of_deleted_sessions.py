@@ -33,7 +33,7 @@ def test_a_session_cannot_be_created_with_it(
     id, _ = deleted
     response = (charlie if of_other else alice).post("/sessions", {"id": id})
     assert_problem(response, 409)
-    assert "is taken by a session, which may have been deleted" in str(response.body)
+    assert "belongs or belonged to another session" in str(response.body)
     assert not Session.objects.filter(pk=id).exists()
 
 

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db.models import Count, F, QuerySet
+from django.db.transaction import TransactionManagementError, atomic
 from pytest_django import DjangoAssertNumQueries
 
 from historyapp.models import Annotation, Project, Session
@@ -76,3 +77,20 @@ def test_a_query_must_contain_each_example(session: Session) -> None:
     query = CompiledQuery(lambda _: Session.objects.filter(pk=session.pk), A_SESSION)
     with pytest.raises(AssertionError, match="FROM"):
         query.rows(session.pk)
+
+
+def test_a_query_keeps_no_connection(session: Session) -> None:
+    query = CompiledQuery(with_relations, A_SESSION, A_PROJECT)
+    query.rows(session.pk, session.project_id)
+    [(compiler, *_)] = query._compiled.values()
+    assert vars(compiler)["connection"] is None
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite locks no rows")
+@pytest.mark.django_db(transaction=True)
+def test_a_locking_query_is_refused_outside_a_transaction() -> None:
+    query = CompiledQuery(lambda id: Session.objects.select_for_update().filter(pk=id), A_SESSION)
+    with atomic():
+        assert query.rows(uuid4()) == []
+    with pytest.raises(TransactionManagementError):
+        query.rows(uuid4())

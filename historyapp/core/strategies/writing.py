@@ -63,8 +63,11 @@ class _SummaryLanguage:
         return self._language.names(text) if text and self._may_analyse(text) else []
 
     def _may_analyse(self, text: str) -> bool:
-        self._left -= max(len(text), _MIN_ANALYSED)
-        return self._left >= 0
+        size = max(len(text), _MIN_ANALYSED)
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
 
 
 def write(request: WriteRequest, complete: Complete | None) -> WrittenSummary:

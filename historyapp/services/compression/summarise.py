@@ -114,7 +114,7 @@ class Summariser:
         self._writer, self._model = writer, run.model
         self.calls_model = run.model not in ("", LOCAL)
         self.provider = run.model.partition(":")[0] if self.calls_model else ""
-        # What was paid for is written to its end.
+        # A run with a model stops before its next model call, and not while it writes.
         is_cancelled = (lambda: False) if self.calls_model else has_ended
         self._caller = Caller(run.session.project_id, is_cancelled)
         language = session_settings.spacy_language_model
@@ -260,7 +260,7 @@ class MeteredModel:
         except Exception as error:
             with short_connection(("calls", reservation.payer.project_id)):
                 reservation.fail(error)
-            if isinstance(error, (ModelCallError, ValueError, Invalid)):
+            if reservation.may_be_billed or isinstance(error, (ModelCallError, ValueError, Invalid)):
                 self._add_usage(Usage())  # providers do not report the usage of a failed model call
             raise
         text = completion.output.text

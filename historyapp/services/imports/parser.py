@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
-from historyapp.child import Child, limit_memory, limit_processor_time
+from historyapp.child import Child, limit_processor_time
 from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import Invalid, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
@@ -53,6 +53,7 @@ PROCESS_MIN_SIZE = 16 * 1024 * 1024
 BASE_MEMORY = 400 * 2**20
 MEMORY_PER_BYTE = 20
 """The limit for the memory of the process depends on the file's size. An empty object takes 64 bytes."""
+MEMORY_CHECK_SECONDS = 0.2
 TOO_MUCH_MEMORY = (
     "Reading the file took more than {:,.0f} MB of memory and was stopped. The entries before that are kept. "
     "Split the file and import the parts."
@@ -93,9 +94,18 @@ class InlineParser:
 class RemoteParser:
     """Receives the operations of a parser process. Raises the errors of :class:`InlineParser`."""
 
-    def __init__(self, pipe: Connection, end_error: Callable[[], UnreadableTranscript]) -> None:
-        """``end_error``: returns the error to raise if the process has ended."""
-        self._pipe, self._end_error = pipe, end_error
+    def __init__(
+        self,
+        pipe: Connection,
+        end_error: Callable[[], UnreadableTranscript],
+        check_memory: Callable[[], None],
+    ) -> None:
+        """
+        Args:
+            end_error: returns the error to raise if the process has ended.
+            check_memory: raises an error if the process has too much memory.
+        """
+        self._pipe, self._end_error, self._check_memory = pipe, end_error, check_memory
         self.position = 0
         self.is_complete = False
         """Whether the process has sent its last message about the file."""
@@ -115,6 +125,8 @@ class RemoteParser:
     def receive(self) -> Any:
         """The content of the next message."""
         try:
+            while not self._pipe.poll(MEMORY_CHECK_SECONDS):
+                self._check_memory()
             message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
         except (EOFError, OSError):  # the pipe was closed between messages, or within one
             raise self._end_error() from None
@@ -174,7 +186,9 @@ class ParserProcess:
     def _parse_remotely(self, task: str, source: Source) -> Iterator[RemoteParser]:
         """``task``: the importer's name; empty to detect the importer."""
         allowed = seconds_allowed(source)
-        parser = RemoteParser(self._request(task, source), lambda: self._end_error(allowed))
+        memory = BASE_MEMORY + MEMORY_PER_BYTE * source.stream.seek(0, os.SEEK_END)
+        pipe = self._request(task, source)
+        parser = RemoteParser(pipe, partial(self._end_error, allowed), partial(self._check_memory, memory))
         try:
             yield parser
         finally:
@@ -209,6 +223,12 @@ class ParserProcess:
     def _end_error(self, allowed: float) -> UnreadableTranscript:
         too_slow = self._child is not None and self._child.took_too_long()
         return too_long(allowed) if too_slow else UnreadableTranscript(PROCESS_ENDED)
+
+    def _check_memory(self, allowed: int) -> None:
+        """From outside: within the process, code in Rust aborts or waits for ever if an allocation fails."""
+        if self._child is not None and self._child.memory() > allowed:
+            self._stop()
+            raise UnreadableTranscript(TOO_MUCH_MEMORY.format(allowed / 1e6))
 
     def _stop(self) -> None:
         if self._child is not None:
@@ -284,8 +304,6 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
             source = Source(name, stream, folder)
             allowed = seconds_allowed(source) + time_limit.GRACE_SECONDS
             limit_processor_time(allowed)
-            memory = BASE_MEMORY + MEMORY_PER_BYTE * stream.seek(0, os.SEEK_END)
-            limit_memory(memory)
             if not task:
                 sender.send("format", 0, detect_in_time(source).name)
                 return
@@ -297,12 +315,8 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
         raise
     except (UnreadableTranscript, OSError) as error:
         sender.send("error", 0, pickle.dumps(error))
-    except MemoryError:
-        limit_memory(None)
-        sender.send("error", 0, pickle.dumps(UnreadableTranscript(TOO_MUCH_MEMORY.format(memory / 1e6))))
     finally:
         limit_processor_time(0)
-        limit_memory(None)
 
 
 def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:

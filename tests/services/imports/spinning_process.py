@@ -1,5 +1,6 @@
 """A parser process whose importer uses up its time or memory at some records, for tests of its limits."""
 
+import time
 from collections.abc import Iterator
 from itertools import repeat
 
@@ -10,8 +11,8 @@ from historyapp.services.imports import parser_process, time_limit
 
 PYTHON, C = "spin in Python", "spin in C"
 """Texts on which it spins: where Python can be interrupted, and where only the kernel can end the process."""
-MEMORY = "take two gigabytes"
-"""A text at which it allocates memory."""
+MEMORY = "take memory"
+"""A text at which it takes more and more memory."""
 
 
 def main() -> None:
@@ -32,8 +33,10 @@ def spin_on_request(operation: Operation) -> Operation:
     text = text_of(body.content) if isinstance(body, ModelInput) else ""
     while PYTHON in text:
         pass
-    if MEMORY in text:
-        bytearray(1 << 31)
+    held = []
+    while MEMORY in text:
+        held.append(bytearray(b"x") * 25_000_000)
+        time.sleep(0.05)
     if C in text:
         any(repeat(False))  # never returns, and looks for no signal
     return operation

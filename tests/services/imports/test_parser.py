@@ -214,7 +214,7 @@ def test_a_process_that_dies_within_a_message_is_noticed() -> None:
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"not a hundred bytes")
         theirs.close()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(RemoteParser(ours, lambda: UnreadableTranscript(PROCESS_ENDED)))
+            list(RemoteParser(ours, lambda: UnreadableTranscript(PROCESS_ENDED), lambda: None))
 
 
 @pytest.fixture
