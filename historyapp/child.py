@@ -68,7 +68,7 @@ class Child:
         """The bytes of memory that the process has, or 0 if the system does not say (macOS)."""
         try:
             _, pages, *_ = Path(f"/proc/{self.pid}/statm").read_text().split()
-        except (OSError, ValueError):  # it has just ended
+        except (OSError, ValueError):  # ValueError: it has just ended
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 

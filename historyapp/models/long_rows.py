@@ -38,8 +38,8 @@ def count_read(size: int, large: int | None = None) -> None:
     bytes_left.set(left - size)
     if left < size:
         raise Invalid(
-            f"The response would be built from more than {MAX_READ:,} bytes of entries and summaries. Ask "
-            "for fewer steps or a smaller budget, or export the session."
+            f"The response would be built from more than {MAX_READ:,} bytes of entries, summaries and "
+            "excerpts of steps. Ask for fewer steps or a smaller budget, or export the session."
         )
     if read := request_read.get():
         read.add(size if large is None else large)

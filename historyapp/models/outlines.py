@@ -90,7 +90,7 @@ def read_excerpts(rows: Sequence[OutlineRow], load: Callable[[int, int], Iterabl
 
     def add(key: _Key, excerpt: Excerpt) -> None:
         excerpts[key] = excerpt
-        # At once: if the request may not read more, the next one continues here.
+        # Cached before it counts: if the bodies exceed the limit of the request, the next one continues here.
         _count(_cache.add(key, excerpt))
 
     for key, row in zip(keys, rows, strict=True):
