@@ -12,7 +12,7 @@ from historyapp.models import Change, FiguresProgress, Session, SpendingCounter,
 from historyapp.models.changes import ChangeKind, next_transaction
 from historyapp.models.database_clock import database_now
 from historyapp.models.fields import on_sqlite
-from historyapp.services.short_transactions import part
+from historyapp.services.short_transactions import short_transaction
 from historyapp.services.statements import NewChange, insert_change
 from historyapp.services.transactions import writing
 
@@ -81,7 +81,7 @@ def prune_changes(older_than: timedelta) -> int:
             old.pop()
         if not old:
             continue  # another process has deleted them
-        with part():
+        with short_transaction():
             Change.objects.filter(pk=old[-1].pk).update(kind=ChangeKind.PRUNED)
             deleted += Change.objects.filter(pk__in=[change.pk for change in old[:-1]]).delete()[0]
     return deleted

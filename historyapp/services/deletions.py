@@ -51,7 +51,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
-from historyapp.services.short_transactions import delete_in_parts, part
+from historyapp.services.short_transactions import delete_in_parts, short_transaction
 from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ def _hide_runs(session: UUID) -> None:
     """Moves the runs that :func:`hide` has left in the project. A session may have any number."""
     runs = CompressionRun.objects.filter(session=session).exclude(project=PURGED).order_by("pk")
     while ids := list(runs.values_list("pk", flat=True)[:_RUNS_AT_ONCE]):
-        with part():
+        with short_transaction():
             _lock(runs.filter(pk__in=ids))
             runs.filter(pk__in=ids).update(project=PURGED)
 
@@ -194,7 +194,7 @@ def _detach_subagents(session: UUID) -> None:
     """Removes the session from its sub-agents. There may be many."""
     subagents = Session.objects.filter(spawned_by=session).order_by("pk")
     while ids := list(subagents.values_list("pk", flat=True)[:_SUBAGENTS_AT_ONCE]):
-        with part():
+        with short_transaction():
             _lock(subagents.filter(pk__in=ids))
             rows = Session.objects.filter(pk__in=ids)
             rows.update(spawned_by=None, spawned_position=None, revision=F("revision") + 1)
@@ -207,12 +207,12 @@ def _empty_texts(session: UUID, responses: PurgedResponses | None) -> None:
         return
     keys = (responses or PurgedResponses(record.project_id, [session])).take_keys(session)
     for start in range(0, len(keys), _RESPONSES_AT_ONCE):
-        with part():
+        with short_transaction():
             empty_responses(keys[start : start + _RESPONSES_AT_ONCE])
     audited = AuditRecord.objects.filter(project=record.project_id, session=session).exclude(action=DELETION)
     ids = list(audited.values_list("pk", flat=True))
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
-        with part():
+        with short_transaction():
             AuditRecord.objects.filter(pk__in=ids[start : start + _RECORDS_AT_ONCE]).update(detail={})
 
 
@@ -268,7 +268,7 @@ def delete_search_steps(session: UUID, before_each: Callable[[], object] = lambd
     for start in range(0, len(left), _ROWS_AT_ONCE):
         for id, tokens in stored_tokens(left[start : start + _ROWS_AT_ONCE]).items():
             before_each()
-            with part():
+            with short_transaction():
                 if id in words_of_session(session):
                     SearchStep.objects.filter(pk=id).delete()
                     _remove_words(id, tokens)
@@ -299,7 +299,7 @@ def _delete_computed(session: UUID, before_each: Callable[[], object]) -> None:
 
 def _remove(words: Sequence[tuple[int, str]]) -> None:
     """Each row is deleted with its tokens: FTS5 must not remove them twice."""
-    with part():
+    with short_transaction():
         for id, tokens in words:
             if SearchStep.objects.filter(pk=id).delete()[0]:
                 _remove_words(id, tokens)

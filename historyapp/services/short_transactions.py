@@ -30,7 +30,7 @@ class TimedPart:
 
 
 @contextmanager
-def part() -> Iterator[TimedPart]:
+def short_transaction() -> Iterator[TimedPart]:
     """A transaction, and on SQLite a pause after it, because waiting processes only poll for the lock."""
     timed = TimedPart()
     with writing():
@@ -63,7 +63,7 @@ def delete_in_parts(
     while found := _next_part(rows, column, size):
         before_each()
         try:
-            with part() as timed:
+            with short_transaction() as timed:
                 delete(rows.filter(**{f"{column}__lte": found.last}))
         except TransactionTooLong:
             if found.rows == 1:

@@ -214,6 +214,28 @@ def test_changes_between_the_read_and_the_transaction_are_kept(
         assert rebuild(one, check_only=True).differences == []
 
 
+def test_a_restart_between_the_read_and_the_transaction_is_kept(
+    session: Session, monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
+) -> None:
+    """Otherwise the rows that a rebuild or a migration emptied meanwhile would stay empty."""
+    monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
+    expected = outcomes()
+    forget(sessions)
+    assert compute_next_outcomes(session.pk)
+    compute, emptied = outcomes_service._compute_next, {"kind": "", "target": "", "turn": 0}
+
+    def disturbed(one: Session, after: int) -> Any:
+        computed = compute(one, after)
+        Episode.objects.filter(session=one, anchor__lte=after).update(**emptied)
+        StaleOutcomes.objects.filter(session=one).update(after=0)
+        monkeypatch.undo()
+        return computed
+
+    monkeypatch.setattr(outcomes_service, "_compute_next", disturbed)
+    compute_outcomes(never)
+    assert outcomes() == expected
+
+
 def test_a_fork_waits_for_its_parent(session: Session, sessions: list[Session]) -> None:
     forget(sessions)
     assert [stale.session_id for stale in StaleOutcomes.objects.ready()] == [session.pk]

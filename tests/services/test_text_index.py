@@ -1,6 +1,7 @@
 """Text blocks depend only on the log, not on the process that makes them or on the number of parts."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -119,3 +120,20 @@ def test_blocks_are_deleted_with_their_session(project: Project, session: Sessio
     purge(project, [session.pk], timezone.now() + timedelta(days=1))
     assert TextBlock.objects.count() == 0
     assert index_text(session.pk) == 0
+
+
+def test_nothing_is_stored_if_the_session_is_deleted_meanwhile(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(session, 300)
+    build = text_index._next_batch
+
+    def deleted_meanwhile(*arguments: Any) -> Any:
+        built = build(*arguments)
+        change_session(session.project, session.pk, {"status": "archived"})
+        purge(session.project, [session.pk], timezone.now() + timedelta(days=1))
+        return built
+
+    monkeypatch.setattr(text_index, "_next_batch", deleted_meanwhile)
+    assert index_text(session.pk) == 0
+    assert TextBlock.objects.count() == 0

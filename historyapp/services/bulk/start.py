@@ -15,7 +15,7 @@ from historyapp.services.annotations import check_tag
 from historyapp.services.append import check_open, hold_sessions
 from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
 from historyapp.services.compression.start import cancel_run
-from historyapp.services.short_transactions import part
+from historyapp.services.short_transactions import short_transaction
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
@@ -264,5 +264,5 @@ def cancel_bulk_action(action: BulkAction, *, actor: str = "") -> BulkAction:
 def prune_bulk_actions(before: datetime) -> None:
     """Deletes actions that ended before this time, each in a transaction of its own."""
     for id in list(BulkAction.objects.older_than(before).values_list("pk", flat=True)):
-        with part():
+        with short_transaction():
             BulkAction.objects.filter(pk=id).delete()

@@ -32,7 +32,7 @@ TOO_LONG = (
     f"The texts to summarise have more than {MAX_BYTES:,} bytes, which is the maximum for one summary. "
     f"{NOT_REPEATED}"
 )
-MAX_HELD_BYTES = 4 * MAX_BYTES
+MAX_BYTES_OF_ALL_RUNS = 4 * MAX_BYTES
 """From this number of bytes of items in memory, a run of this process holds no more than one item."""
 _UNREAD = ("raw_message", "reasoning")
 """Fields of an output that no strategy uses. They may have many MB without a token."""
@@ -67,36 +67,36 @@ class _Source(NamedTuple):
     """See :class:`Job`; None if the item is too long."""
     size: int
     """The bytes that were read."""
-    held: int = 0
+    bytes_in_memory: int = 0
     """The bytes that the material takes."""
 
 
-class HeldBytes:
-    """The bytes of the items that are in memory, by the worker of a run that holds them."""
+class BytesInMemory:
+    """The bytes of the items that are in memory, by the worker of a run that has them."""
 
     def __init__(self) -> None:
-        self._held = dict[UUID, int]()
+        self._bytes = dict[UUID, int]()
         self._lock = threading.Lock()
 
     def room(self, owner: UUID, jobs: Iterable[Job]) -> int | None:
-        """The number of bytes that this worker may read now. 0: one item, as it holds none. None: no item.
+        """The number of bytes that this worker may read now. 0: one item, as it has none. None: no item.
 
         Args:
-            jobs: what it holds.
+            jobs: what it has in memory.
         """
-        held = sum(job.size for job in jobs)
+        own = sum(job.size for job in jobs)
         with self._lock:
-            self._held[owner] = held
-            room = min(MAX_BYTES - held, MAX_HELD_BYTES - sum(self._held.values()))
-        return room if room > 0 else None if held else 0
+            self._bytes[owner] = own
+            room = min(MAX_BYTES - own, MAX_BYTES_OF_ALL_RUNS - sum(self._bytes.values()))
+        return room if room > 0 else None if own else 0
 
     def forget(self, owner: UUID) -> None:
         with self._lock:
-            self._held.pop(owner, None)
+            self._bytes.pop(owner, None)
 
 
-HELD = HeldBytes()
-"""What the runs of this process hold."""
+BYTES_IN_MEMORY = BytesInMemory()
+"""What the runs of this process have in memory."""
 
 
 def read_jobs(run: CompressionRun, items: Sequence[CompressionItem], room: int | None = None) -> ReadItems:
@@ -115,7 +115,7 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem], room: int |
         if source.material is None:
             too_long.append(item)
             break  # what is left of it is not read
-        jobs.append(Job(item, source.material, source.held))
+        jobs.append(Job(item, source.material, source.bytes_in_memory))
         size += source.size
         if size > room:
             break

@@ -25,7 +25,7 @@ from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import database_now
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.jobs import (
-    HELD,
+    BYTES_IN_MEMORY,
     TOO_LONG,
     Job,
     fail_more_waiting,
@@ -110,7 +110,7 @@ class _RunWorker:
         self._max_running = settings.PLAYHEAD_CONCURRENCY if calls_model else 1
         self._items_per_thread = 1 if calls_model else ITEMS_WITHOUT_MODEL
         self._owner: UUID = uuid7()
-        self._held: dict[int, float] = {}
+        self._claim_ends: dict[int, float] = {}
         """The items that this worker has claimed, with the times until which no other can; see
         :func:`_elapsed`."""
         self._claimed: deque[Job] = deque()
@@ -148,7 +148,7 @@ class _RunWorker:
                     return
         finally:
             ACTIVE_RUNS.forget(self._run.pk)
-            HELD.forget(self._owner)
+            BYTES_IN_MEMORY.forget(self._owner)
             release(self._owner)
 
     def _start_jobs(self) -> None:
@@ -199,13 +199,13 @@ class _RunWorker:
         target = self._max_running * self._items_per_thread
         is_working = self._running or self._paused
         few_left = len(self._claimed) <= target / 2 and not (self._all_claimed and is_working)
-        room = HELD.room(self._owner, self._held_jobs())
+        room = BYTES_IN_MEMORY.room(self._owner, self._jobs_in_memory())
         if few_left and room is not None and not self._error and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = self._reach(lambda: self._claim(missing))
             read = self._reach(lambda: read_jobs(self._run, items, room))
             self._claimed += read.jobs
-            HELD.room(self._owner, self._held_jobs())  # at once, because other runs read now
+            BYTES_IN_MEMORY.room(self._owner, self._jobs_in_memory())  # at once, because other runs read now
             self._results += [ItemResult(item.pk, error=TOO_LONG) for item in read.too_long]
             if read.unread:
                 release(self._owner, [item.pk for item in read.unread])
@@ -218,26 +218,26 @@ class _RunWorker:
     def _claim(self, limit: int) -> list[CompressionItem]:
         until = _elapsed() + settings.PLAYHEAD_CLAIM_SECONDS
         items = claim(self._run.pk, self._owner, limit)
-        self._held |= dict.fromkeys([item.pk for item in items], until)
+        self._claim_ends |= dict.fromkeys([item.pk for item in items], until)
         return items
 
     def _renew_if_due(self) -> None:
         """Renews the claims, and forgets the items that other workers have claimed meanwhile."""
         if _elapsed() >= self._next_renewal:
             self._reach(self._renew)
-            self._claimed = deque(job for job in self._claimed if job.item.pk in self._held)
+            self._claimed = deque(job for job in self._claimed if job.item.pk in self._claim_ends)
 
     def _renew(self) -> None:
         started = _elapsed()
-        self._held = dict.fromkeys(renew(self._owner), started + settings.PLAYHEAD_CLAIM_SECONDS)
+        self._claim_ends = dict.fromkeys(renew(self._owner), started + settings.PLAYHEAD_CLAIM_SECONDS)
         self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
 
     def _may_call(self, job: Job) -> bool:
         """Whether the item may have another model call: the run has not ended, and no other worker can have
         claimed the item, for example while this process was stopped."""
-        return not self._ended and _elapsed() < self._held.get(job.item.pk, 0)
+        return not self._ended and _elapsed() < self._claim_ends.get(job.item.pk, 0)
 
-    def _held_jobs(self) -> Iterator[Job]:
+    def _jobs_in_memory(self) -> Iterator[Job]:
         return chain(self._claimed, chain.from_iterable(self._running.values()))
 
     def _reach(self, access: Callable[[], T]) -> T:
@@ -265,8 +265,8 @@ class _RunWorker:
         for future in wait(self._running, pause, FIRST_COMPLETED).done:
             jobs, results = self._running.pop(future), future.result()
             self._results += results
-            made = {result.item for result in results if not result.unmade}
-            left = [job for job in jobs if job.item.pk not in made and job.item.pk in self._held]
+            made = {result.item for result in results if not result.interrupted}
+            left = [job for job in jobs if job.item.pk not in made and job.item.pk in self._claim_ends]
             self._claimed.extendleft(reversed(left))
         self._ended = not self._reach(lambda: ACTIVE_RUNS.contains(self._run.pk))
         if self._ended or self._should_stop():

@@ -71,7 +71,7 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
         run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
         items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
         claimed = ((item, by_item[item.pk]) for item in items.order_by("number"))
-        done = [(item, result) for item, result in claimed if not result.unmade]
+        done = [(item, result) for item, result in claimed if not result.interrupted]
         head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
         for item, result in done:
             item.claim = item.claimed_until = None

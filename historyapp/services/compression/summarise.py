@@ -94,7 +94,7 @@ class ItemResult:
     """Whether every other item would fail for the same reason, such as a missing key or a reached cap."""
     unreachable: bool = False
     """Whether the provider did not respond. If it has not responded for any item of the run, the run ends."""
-    unmade: bool = False
+    interrupted: bool = False
     """Whether the claim or the run ended after some model calls of the item. Only their usage is stored."""
 
 
@@ -173,7 +173,7 @@ class Summariser:
         except ClaimEnded:
             if model is None or not model.usage.calls:
                 raise
-            result = ItemResult(item.pk, unmade=True)
+            result = ItemResult(item.pk, interrupted=True)
         except SummaryTookTooLong as error:
             log.warning(
                 "Item %s (%s) of the run %s: %s", item.number, _step_range(item), item.run_id, error.detail

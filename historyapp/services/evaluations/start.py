@@ -13,7 +13,7 @@ from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNIN
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.append import hold_sessions
 from historyapp.services.evaluations.results import compute_results, end_evaluation
-from historyapp.services.short_transactions import part
+from historyapp.services.short_transactions import short_transaction
 from historyapp.services.transactions import writing
 
 DEFAULT_BUDGETS = (2000, 8000)
@@ -136,5 +136,5 @@ def prune_evaluations() -> None:
         created_at__lt=database_now() - KEPT_FOR
     )
     for id in list(old.values_list("pk", flat=True)):
-        with part():
+        with short_transaction():
             Evaluation.objects.filter(pk=id).delete()

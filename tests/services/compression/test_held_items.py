@@ -12,7 +12,7 @@ from historyapp.models import CompressionItem, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression import jobs
 from historyapp.services.compression import run as compression_run
-from historyapp.services.compression.jobs import HELD, HeldBytes, Job, ReadItems, read_jobs
+from historyapp.services.compression.jobs import BYTES_IN_MEMORY, BytesInMemory, Job, ReadItems, read_jobs
 from historyapp.services.compression.planning import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
@@ -74,13 +74,13 @@ def test_a_run_holds_few_long_items_while_its_model_is_called(
     assert (run.state, run.done) == ("succeeded", 10)
     # Three items reach the limit, the next one is read before it, and one result may not be stored yet.
     assert 1 <= max(held) <= 6
-    assert HELD.room(uuid4(), ()) == jobs.MAX_BYTES, "the run has ended and holds nothing"
+    assert BYTES_IN_MEMORY.room(uuid4(), ()) == jobs.MAX_BYTES, "the run has ended and holds nothing"
 
 
 def test_runs_together_hold_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "MAX_BYTES", 100)
-    monkeypatch.setattr(jobs, "MAX_HELD_BYTES", 250)
-    held, first, second, third = HeldBytes(), uuid4(), uuid4(), uuid4()
+    monkeypatch.setattr(jobs, "MAX_BYTES_OF_ALL_RUNS", 250)
+    held, first, second, third = BytesInMemory(), uuid4(), uuid4(), uuid4()
 
     def job(size: int) -> Job:
         return Job(CompressionItem(), [], size)
