@@ -165,6 +165,6 @@ def _load_rules(code: str) -> tuple[SpacyLanguage, str]:
     try:
         pipeline = spacy.blank(code)
     except (ImportError, ValueError):  # spaCy does not know the language, or lacks a package for it
-        code, pipeline = "en", spacy.blank("en")
+        return _load_rules("en")
     pipeline.add_pipe("sentencizer")
     return SpacyLanguage(pipeline, has_names=False), code
