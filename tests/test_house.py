@@ -226,6 +226,7 @@ def test_the_parent_process_loads_without_django() -> None:
     assert loaded & {"django", "ninja", "celery", "httpx", "pydantic"} == set()
 
 
+@cache
 def variables() -> set[str]:
     """Every environment variable that the product reads: ``env.text("NAME")``, ``os.environ["NAME"]`` …"""
     text = "\n".join(path.read_text() for path in files("historyapp", "dashboard", suffixes=(".py",)))
