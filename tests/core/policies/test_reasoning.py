@@ -125,11 +125,10 @@ def answers_of(run: Run, format: str) -> list[int]:
 
 @BOTH
 @pytest.mark.parametrize("policy", ["live", "budgeted"])
-@pytest.mark.parametrize("is_served", [True, False])
-@settings(max_examples=examples(100, part=10))
-@given(turns=st.lists(ANSWERS, max_size=4))
+@settings(max_examples=examples(200, part=20))
+@given(turns=st.lists(ANSWERS, max_size=4), is_served=st.booleans())
 def test_a_history_in_full_keeps_all_reasoning(
-    policy: str, format: str, is_served: bool, turns: list[list[tuple[int, int, int]]]
+    policy: str, format: str, turns: list[list[tuple[int, int, int]]], is_served: bool
 ) -> None:
     run = Run()
     for turn in turns:
