@@ -1,8 +1,13 @@
 """Blocks that were read before are found in the same order as by reading them one after the other."""
 
+from collections.abc import Iterator
+from unittest.mock import patch
+from uuid import UUID
+
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.searchable import lowered
 from historyapp.models import Project, Session, TextBlock, block_cache, text_blocks
@@ -18,21 +23,31 @@ pytestmark = pytest.mark.django_db
 STEPS, BLOCK = 120, 8
 
 
+@pytest.fixture(scope="module")
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[UUID]:
+    """Thirty blocks. Each test undoes its changes."""
+    drafts = [one for n in range(STEPS) for one in (act(), ok(outputs="seven" if n % 7 == 0 else "none"))]
+    with (
+        django_db_blocker.unblock(),
+        transaction.atomic(),
+        patch.object(text_blocks, "BLOCK_ENTRIES", BLOCK),
+    ):
+        project = Project.objects.create(name="Alice's")
+        session = create_session(project)
+        append(project, session.pk, drafts)
+        assert index_text(session.pk)
+        assert TextBlock.objects.count() == 2 * STEPS // BLOCK
+        yield session.pk
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Thirty blocks; the queries read only a few of them at once."""
-    monkeypatch.setattr(text_blocks, "BLOCK_ENTRIES", BLOCK)
+def session(recorded: UUID, db: None, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """The queries read only a few of its blocks at once."""
     for name in ("_NEAR", "_IN_ONE_DIRECTION", "_FURTHER"):
         monkeypatch.setattr(block_cache, name, 3)
     monkeypatch.setattr(block_cache, "_TEXTS_AT_ONCE", (2, 4))
-    project = Project.objects.create(name="Alice's")
-    session = create_session(project)
-    drafts = [one for n in range(STEPS) for one in (act(), ok(outputs="seven" if n % 7 == 0 else "none"))]
-    append(project, session.pk, drafts)
-    session.refresh_from_db()
-    assert index_text(session.pk)
-    assert TextBlock.objects.count() == 2 * STEPS // BLOCK
-    return session
+    return Session.objects.get(pk=recorded)
 
 
 @pytest.mark.parametrize("around", [None, 0, 1, 8, 9, 100, 233, 240])

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
 from historyapp.models import Project, Session, TextBlock, step_texts
@@ -29,10 +31,12 @@ def project() -> Project:
     return Project.objects.create(name="Alice's")
 
 
-@pytest.fixture(params=["scanned", "indexed", "in parts"])
-def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Each seventh step edits ``src/app.py``, each step before it mentions the file, every fifth fails."""
-    session = create_session(project)
+@pytest.fixture(scope="module")
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[UUID]:
+    """Each seventh step edits ``src/app.py``, each step before it mentions the file, every fifth fails.
+
+    Each test undoes its changes.
+    """
     drafts: list[EntryDraft] = []
     for number in range(1, COUNT + 1):
         if number % 50 == 0:
@@ -44,14 +48,24 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
         else:
             drafts.append(act("read", path=f"other_{number}.txt"))
         drafts.append(ok(outputs="even" if number % 2 == 0 else "odd"))
-    append(project, session.pk, drafts)
-    session.refresh_from_db()
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="Alice's")
+        session = create_session(project)
+        append(project, session.pk, drafts)
+        yield session.pk
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(params=["scanned", "indexed", "in parts"])
+def long(
+    request: pytest.FixtureRequest, recorded: UUID, db: None, monkeypatch: pytest.MonkeyPatch
+) -> Session:
     if request.param == "indexed":
-        assert index_text(session.pk)
+        assert index_text(recorded)
     if request.param == "in parts":
         monkeypatch.setattr(step_texts, "MAX_HITS", 15)
         monkeypatch.setattr(step_texts, "MAX_BACKWARDS", 15)
-    return session
+    return Session.objects.get(pk=recorded)
 
 
 def matching_steps(session: Session, step_filter: StepFilter, within: range, limit: int = 25) -> list[int]:

@@ -1,11 +1,14 @@
 """Which signed and encrypted reasoning a served context sends again, and how the manifest reports it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.entries import (
     DebugLog,
@@ -15,11 +18,12 @@ from historyapp.core.entries import (
     SystemInstruction,
     ToolCall,
 )
-from historyapp.models import Session, Snapshot
+from historyapp.models import Project, Session, Snapshot
 from historyapp.models.snapshot_histories import TrackedHistory
 from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext, build, resolve_options
 from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import (
     ServedContext,
     rebuild_request,
@@ -35,13 +39,21 @@ GPT = RequestedContext(policy="live", format="openai_responses", model="gpt-5", 
 CHANGED = "what precedes it has changed since the model wrote it"
 
 
+@pytest.fixture(scope="module")
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[UUID]:
+    """A run of three steps, whose requests were served. Each test undoes its changes."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        session = create_session(Project.objects.create(name="Alice's"), names={"title": "a run"})
+        record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
+        for number in (1, 2, 3):
+            act(session, CLAUDE, number)
+        yield session.pk
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def claude(session: Session) -> Session:
-    """A run of three steps, whose requests were served."""
-    record(session, draft(SystemInstruction(text="You repair.")), ask("go"))
-    for number in (1, 2, 3):
-        act(session, CLAUDE, number)
-    return session
+def claude(recorded: UUID, db: None) -> Session:
+    return Session.objects.get(pk=recorded)
 
 
 def record(session: Session, *drafts: EntryDraft) -> None:
