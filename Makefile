@@ -52,7 +52,7 @@ test-all: .venv/dev.stamp lint  ## every variant and example, and all that may r
 
 test-sqlite: .venv/dev.stamp
 	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) --processes 3 2 $(WAITING) $(OTHERS) $(SHORT) $(SLEEPING) $(SELECTED)
+	$(PYTEST) --processes 3 2 --together tests/browser $(WAITING) $(OTHERS) $(SHORT) $(SLEEPING) $(SELECTED)
 
 test-postgres: .venv/dev.stamp
 	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),--without-repeats -m "not slow and not thorough")

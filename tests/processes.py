@@ -6,6 +6,8 @@ all tests again, which took a fifteenth of the processor time of a whole run.
 A process runs one file after another. The first number is how many processes take files from the start of
 the list, the second is how many take files from its end. If the command line names tests that wait first and
 tests that compute last, both kinds run side by side until all are done; the former have priority.
+
+``--together tests/browser`` gives all files of a folder to the process that takes the first or last of them.
 """
 
 import multiprocessing
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +38,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         metavar=("FROM_START", "FROM_END"),
         help="how many processes take files from the start of the list, and how many from its end",
+    )
+    parser.addoption(
+        "--together",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="one process runs all files of this folder: they share something that takes long to start",
     )
 
 
@@ -60,7 +70,10 @@ class _Pool:
 
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
-        self._files = [list(items) for _, items in groupby(session.items, key=lambda item: item.path)]
+        together = {session.config.rootpath / folder for folder in session.config.getoption("together")}
+        groups = groupby(session.items, key=lambda item: _taken_with(item.path, together))
+        self._files = [list(items) for _, items in groups]
+        """The tests that a process takes at a time: those of a file, or of a folder of ``--together``."""
         self._untaken = deque(range(len(self._files)))
         self._workers: dict[Connection, _Worker] = {}
 
@@ -165,6 +178,11 @@ class _Reporter:
     ) -> None:
         warning = {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location}
         self._pool.send(("warning", warning))
+
+
+def _taken_with(file: Path, together: set[Path]) -> Path:
+    """The folder whose files one process runs, if the file is in one, or else the file."""
+    return next((folder for folder in file.parents if folder in together), file)
 
 
 def _run_files(

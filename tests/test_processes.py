@@ -79,6 +79,19 @@ def test_files_are_taken_from_the_start_or_the_end(tmp_path: Path, numbers: tupl
     assert order == (["a", "b", "c"] if numbers == ("1", "0") else ["c", "b", "a"])
 
 
+def test_one_process_runs_all_files_of_a_folder_that_share_something(tmp_path: Path) -> None:
+    written, shared = tmp_path / "written", tmp_path / "shared"
+    shared.mkdir()
+    for file in "abc":
+        slow = (
+            WRITES.format(name=str(written), file=file) + "def test_waits(): __import__('time').sleep(0.3)\n"
+        )
+        (shared / f"test_{file}.py").write_text(slow)
+    assert run(tmp_path, "--processes", "1", "1", "--together", "shared", str(shared)).returncode == 0
+    processes = [line.split()[1] for line in written.read_text().splitlines()]
+    assert processes == [processes[0]] * 3
+
+
 STOPPED = """
 import pytest, time
 @pytest.fixture(scope="module", autouse=True)
