@@ -22,7 +22,7 @@ from playwright.sync_api import (
 
 from historyapp.models import Project
 from tests.browser.chromium import FLAGS, find
-from tests.browser.visits import PATIENCE, VIEWPORT, sign_in
+from tests.browser.visits import PATIENCE, TRANSPARENT, VIEWPORT, sign_in
 
 # playwright's synchronous API keeps an event loop in this thread, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -72,6 +72,7 @@ def _profile(browser: Browser, _server: str) -> Iterator[BrowserContext]:
     """One profile for all tests: a new one loads and compiles each script and style again."""
     with browser.new_context(base_url=_server, viewport=VIEWPORT) as context:
         context.set_default_timeout(PATIENCE)
+        context.add_init_script(TRANSPARENT)
         yield context
 
 

@@ -3,12 +3,11 @@
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, Request, expect
 
 from historyapp.models import Session
-from tests.browser.visits import record_session, sign_in
+from tests.browser.visits import AXE, record_session, sign_in
 
 Scheme = Literal["light", "dark"]
 
@@ -39,7 +38,8 @@ def look(page: Page, scheme: Scheme, address: str) -> None:
 
 
 def barriers(page: Page, scheme: Scheme) -> list[tuple[str, list[str]]]:
-    violations = Axe().run(page, options={**OPTIONS, **RULES[scheme]}).response["violations"]
+    page.evaluate(AXE)
+    violations = page.evaluate("options => axe.run(options)", {**OPTIONS, **RULES[scheme]})["violations"]
     return [(barrier["id"], [node["html"][:200] for node in barrier["nodes"]]) for barrier in violations]
 
 

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from django.utils import timezone
 from playwright.sync_api import ConsoleMessage, Page, Request
 
@@ -26,7 +25,7 @@ from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.services.summaries import SummaryText, add_summary
 from historyapp.services.webhooks.endpoints import create_webhook, send_test
 from tests.api.compressing import carry_out
-from tests.browser.visits import page_of, record_session, run_in_each_page
+from tests.browser.visits import AXE, page_of, record_session, run_in_each_page
 from tests.examples import thorough
 from tests.services.evaluations.lookups import record_lookups
 
@@ -48,7 +47,7 @@ LOOK = """async ([parts, options]) => {
 }"""
 """What breaks a rule. One question for all rules: each costs more than most answers."""
 START = (
-    AXE_SCRIPT
+    AXE
     + """
 Object.defineProperty(document, "hidden", { value: true });
 for (const name of ["htmx:beforeRequest", "htmx:beforeSwap"])

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 from historyapp.evaluators import work_on_evaluations
@@ -11,7 +10,7 @@ from historyapp.models import Project, Session
 from historyapp.services.evaluations.start import EvaluationRequest, start_evaluation
 from historyapp.services.rewinds import fork
 from tests.browser.test_every_page import OPTIONS
-from tests.browser.visits import page_of, panel, record_session, run_in_each_page
+from tests.browser.visits import AXE, page_of, panel, record_session, run_in_each_page
 from tests.examples import thorough
 from tests.services.evaluations.lookups import record_lookups
 
@@ -21,7 +20,7 @@ VIOLATIONS = """async ([parts, options]) => (await axe.run(parts, options)).viol
 
 @pytest.fixture
 def with_axe(page: Page) -> Iterator[Page]:
-    with run_in_each_page(page, AXE_SCRIPT):
+    with run_in_each_page(page, AXE):
         yield page
 
 

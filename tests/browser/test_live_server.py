@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Page
 
+from tests.browser.visits import AXE
+
 
 def test_the_server_answers_with_its_security_headers(page: Page) -> None:
     response = page.goto("/healthz")
@@ -18,3 +20,11 @@ def test_static_files_come_compressed_and_cached_for_ever(page: Page) -> None:
     assert "immutable" in response.headers["cache-control"]
     assert response.headers["content-encoding"] == "gzip"
     assert "htmx" in response.text()
+
+
+def test_axe_measures_the_contrast_of_texts(page: Page) -> None:
+    page.goto("/healthz")
+    page.evaluate(AXE)
+    page.locator("pre").evaluate("text => text.style.color = 'silver'")
+    found = page.evaluate("axe.run({ runOnly: ['color-contrast'] })")
+    assert [violation["id"] for violation in found["violations"]] == ["color-contrast"]

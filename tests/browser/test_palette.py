@@ -4,11 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Locator, Page, expect
 
 from historyapp.models import Project, Session
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import AXE, page_of, record_session, sign_in
 
 HOSTILE = '<img src=x onerror="document.title=1"> "quoted" totals'
 
@@ -115,7 +114,7 @@ def test_arrows_select_in_a_circle_axe_finds_no_barrier_and_enter_ignores_outdat
 ) -> None:
     record_session(project, 1)
     page.goto("/")
-    page.evaluate(AXE_SCRIPT)
+    page.evaluate(AXE)
     dialog = palette(page)
     assert _barriers(page) == []
     field, options = dialog.get_by_role("combobox"), dialog.get_by_role("option")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
@@ -23,6 +24,31 @@ BETWEEN_STEPS = timedelta(milliseconds=10)
 """Between the times of two steps. By the clock, a pause of the machine would put bars at one place."""
 PRESS = 400
 """Milliseconds that a person holds a mouse button down. The element under it must not be replaced then."""
+TRANSPARENT = """
+{
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync("html { opacity: 0 !important }");
+    document.adoptedStyleSheets = [sheet];
+}
+"""
+"""Chromium does not paint a transparent page, but styles it and lays it out. No test looks at pixels."""
+AXE = (
+    AXE_SCRIPT
+    + """
+{
+    const { run } = axe;
+    axe.run = async (...options) => {
+        const sheets = document.adoptedStyleSheets;
+        document.adoptedStyleSheets = [];
+        const results = await run(...options);
+        document.adoptedStyleSheets = sheets;
+        return results;
+    };
+    undefined; // Playwright would call a function
+}
+"""
+)
+"""axe-core, which sees a page as people do. It ignores the contrast of transparent texts."""
 
 
 def sign_in(context: BrowserContext, address: str) -> Project:
