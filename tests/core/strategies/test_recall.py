@@ -12,7 +12,7 @@ TOKENS = 100
 
 
 @needs("corpus")
-@pytest.mark.parametrize("every", [5, thorough(1)])
+@pytest.mark.parametrize("every", [8, thorough(1)])
 def test_extracts_recall_15_points_more_than_the_beginning_of_each_step(every: int) -> None:
     recorded = load(SHARED / "corpus", every=every)
     sessions = [session for session in recorded if len(session.episodes) >= FIRST_STEP]
