@@ -141,6 +141,9 @@ def test_the_patterns_of_every_module_are_found() -> None:
         (r"(a|aa)+$", "match"),
     ],
 )
-def test_the_attacks_find_patterns_that_are_not_linear(pattern: str, way: str) -> None:
+def test_the_attacks_find_patterns_that_are_not_linear(
+    pattern: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.test_linear_patterns.LIMIT", 4 * SIGNIFICANT)  # to break off sooner
     compiled = re.compile(pattern, re.DOTALL | re.MULTILINE)
     assert first_problem(Use("here", compiled, way), FEW)
