@@ -16,7 +16,7 @@ from historyapp.services.snapshots import packed_excerpts
 from historyapp.services.statements import store_excerpts
 from tests.services.drafts import draft
 
-STEPS = 250
+STEPS = 150
 
 
 def used_bytes() -> int:
