@@ -117,7 +117,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _load_for_all_processes() -> None:
     """Loads what costs each process up to a second, before they fork."""
     import anthropic  # noqa: F401
-    import openai  # noqa: F401
+    import markdown_it  # noqa: F401
+    import openai.resources.chat
+    import openai.resources.responses  # noqa: F401
+    import redis  # noqa: F401
     from django.template.loader import get_template
     from hypothesis.strategies import text
 
