@@ -6,10 +6,11 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from hypothesis import settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from historyapp import wsgi  # noqa: F401  # it sets a limit when it is imported
 from historyapp.core import language
 from historyapp.models import changes
 from historyapp.services import long_transactions
@@ -87,7 +88,10 @@ def _tables_are_emptied_fast() -> Iterator[None]:
     def sql_flush(operations: Any, style: Any, tables: list[str], **options: Any) -> list[str]:
         tables = [table for table in tables if table not in MADE_BY_MIGRATIONS]
         if connection.vendor == "sqlite":
-            return usual(operations, style, tables, **options)
+            # The triggers of the log let a pass of retention delete entries.
+            begin = "INSERT INTO historyapp_retentionpass (opened_at) VALUES (CURRENT_TIMESTAMP)"
+            tables = sorted(tables, key="historyapp_retentionpass".__eq__)
+            return [begin, *usual(operations, style, tables, **options)]
         # TRUNCATE makes new files, also for empty tables. The role disables the trigger of the log.
         deletions = [f"DELETE FROM {operations.quote_name(table)}" for table in tables]
         # One message: an answer to each of 60 statements takes as long as all deletions.
@@ -116,26 +120,9 @@ def _static_files_are_read_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _the_log_can_be_emptied_after_a_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Deletes entries after a test with real transactions, because the trigger refuses its clean-up."""
-    marker = request.node.get_closest_marker("django_db")
-    real = {"transactional_db", "live_server"} & set(request.fixturenames)
-    if not real and not (marker and marker.kwargs.get("transaction")):
-        yield
-        return
-    request.getfixturevalue("transactional_db")
-    yield
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("INSERT INTO historyapp_retentionpass (opened_at) VALUES (CURRENT_TIMESTAMP)")
-        cursor.execute("DELETE FROM historyapp_entry")
-        cursor.execute("DELETE FROM historyapp_retentionpass")
-
-
-@pytest.fixture(autouse=True)
-def _transactions_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Importing ``historyapp.wsgi`` sets one, which a test on a busy machine could reach."""
-    monkeypatch.setattr(long_transactions._Process, "seconds", None)
+def pytest_runtest_setup() -> None:
+    """A test on a busy machine could reach the limit that ``historyapp.wsgi`` and tests of workers set."""
+    long_transactions._Process.seconds = None
 
 
 @pytest.fixture(scope="module")

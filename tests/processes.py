@@ -12,12 +12,15 @@ tests that compute last, both kinds run side by side until all are done; the for
 
 import multiprocessing
 import os
+import pickle
 import signal
+import time
 import warnings
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from mmap import mmap
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
@@ -28,6 +31,9 @@ from _pytest.capture import CaptureManager
 
 STOP_SECONDS = 20
 """What fixtures may take to end when the tests are stopped early."""
+_SEND_SECONDS = 0.5
+"""How long reports of passed tests wait for others: each message interrupts a core."""
+_SHARED_BYTES, _LONGEST_ID = 2**20, 4000
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -61,8 +67,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 class _Worker:
     process: ForkProcess
     takes_first: bool
-    test: str = ""
-    """The node id of the newest test that it started."""
+    unsent: "_Unsent"
 
 
 class _Pool:
@@ -106,12 +111,16 @@ class _Pool:
     def _fork(self, name: str, *, takes_first: bool) -> None:
         ours, theirs = _FORK.Pipe()
         unneeded = [ours, *self._workers]
-        process = _FORK.Process(target=_run_files, args=(self._session, self._files, name, theirs, unneeded))
+        unsent = _Unsent()
+        reporter = _Reporter(self._session.config, theirs, unsent)
+        process = _FORK.Process(
+            target=_run_files, args=(self._session, self._files, name, reporter, unneeded)
+        )
         process.start()
         if not takes_first:
             os.setpriority(os.PRIO_PROCESS, process.pid or 0, 5)
         theirs.close()
-        self._workers[ours] = _Worker(process, takes_first)
+        self._workers[ours] = _Worker(process, takes_first, unsent)
 
     def _receive(self, connection: Connection) -> None:
         """Gives a worker the file that it asks for, or passes on what it reports."""
@@ -125,23 +134,27 @@ class _Pool:
             case "next":
                 take = self._untaken.popleft if worker.takes_first else self._untaken.pop
                 connection.send(take() if self._untaken else None)
-            case "start":
-                worker.test = value
             case "reports":
-                for data in value:
-                    report = hook.pytest_report_from_serializable(config=self._session.config, data=data)
-                    hook.pytest_runtest_logreport(report=report)
+                self._report(value)
             case "warning":
                 hook.pytest_warning_recorded.call_historic(kwargs=value)
+
+    def _report(self, reports: Iterable[Any]) -> None:
+        config = self._session.config
+        for data in reports:
+            report = config.hook.pytest_report_from_serializable(config=config, data=data)
+            config.hook.pytest_runtest_logreport(report=report)
 
     def _remove_worker(self, connection: Connection) -> None:
         """Removes a worker that has ended. If it crashed, its newest test has failed."""
         worker = self._workers.pop(connection)
         worker.process.join()
         if worker.process.exitcode:
+            test, reports = worker.unsent.read()
+            self._report(reports)
             crash = pytest.TestReport(
-                nodeid=worker.test,
-                location=(worker.test.partition("::")[0], None, worker.test),
+                nodeid=test,
+                location=(test.partition("::")[0], None, test),
                 keywords={},
                 outcome="failed",
                 longrepr=f"The process ended with exit code {worker.process.exitcode} during this test.",
@@ -150,24 +163,72 @@ class _Pool:
             self._session.config.hook.pytest_runtest_logreport(report=crash)
 
 
+class _Unsent:
+    """What a worker has not sent yet, in memory that its pool can read if it crashes.
+
+    This is the node id of the newest test that it started, and reports of passed tests.
+    """
+
+    def __init__(self) -> None:
+        self._memory = mmap(-1, _SHARED_BYTES)
+        self.clear()
+
+    def start(self, test: str) -> None:
+        self._memory[:_LONGEST_ID] = test.encode()[:_LONGEST_ID].ljust(_LONGEST_ID, b"\0")
+
+    def add(self, report: Any) -> bool:
+        """Returns whether there is space for it."""
+        data = pickle.dumps(report)
+        if self._memory.tell() + len(data) >= _SHARED_BYTES:
+            return False
+        self._memory.write(data + b"\0")  # no pickled object begins with zero
+        self._memory.seek(-1, os.SEEK_CUR)
+        return True
+
+    def clear(self) -> None:
+        self._memory.seek(_LONGEST_ID)
+        self._memory[_LONGEST_ID] = 0
+
+    def read(self) -> tuple[str, list[Any]]:
+        """Returns the node id and the reports."""
+        self._memory.seek(_LONGEST_ID)
+        reports = list[Any]()
+        while self._memory[self._memory.tell()]:
+            reports.append(pickle.load(self._memory))
+        return self._memory[:_LONGEST_ID].rstrip(b"\0").decode(errors="replace"), reports
+
+
 class _Reporter:
     """A plugin of a worker: it sends what the terminal and the plugins of the collecting process show."""
 
-    def __init__(self, config: pytest.Config, pool: Connection) -> None:
+    def __init__(self, config: pytest.Config, pool: Connection, unsent: _Unsent) -> None:
         self._config = config
         self._pool = pool
+        self._unsent = unsent
         self._reports: list[Any] = []
-        """Those of the test that runs: they are sent together, because each message interrupts a core."""
+        self._sent = time.monotonic()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._pool.send(("start", nodeid))
+        self._unsent.start(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self._reports.append(data)
-        if report.when == "teardown":
-            self._pool.send(("reports", self._reports))
-            self._reports = []
+        waited = time.monotonic() - self._sent
+        if not report.passed or not self._unsent.add(data) or waited > _SEND_SECONDS:
+            self.send_reports()
+
+    def send_reports(self) -> None:
+        self._pool.send(("reports", self._reports))
+        self._unsent.clear()
+        self._reports, self._sent = [], time.monotonic()
+
+    def next_file(self) -> int | None:
+        """Asks for the number of a file that no worker has taken; None if all are taken."""
+        self.send_reports()
+        self._pool.send(("next", None))
+        number: int | None = self._pool.recv()
+        return number
 
     def pytest_warning_recorded(
         self,
@@ -189,24 +250,25 @@ def _run_files(
     session: pytest.Session,
     files: list[list[pytest.Item]],
     name: str,
-    pool: Connection,
+    reporter: _Reporter,
     unneeded: Iterable[Connection],
 ) -> None:
     """Runs files that the pool gives, until it gives no more."""
     for connection in unneeded:
         connection.close()
-    _become_a_worker(session.config, name, pool)
+    _become_a_worker(session.config, name, reporter)
     # A shell lets the processes that it starts in the background ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run = session.config.hook.pytest_runtest_protocol
-    items = _next_file(files, pool)
+    number = reporter.next_file()
     try:
-        while items:
-            for item, following in pairwise(items):
+        while number is not None:
+            for item, following in pairwise(files[number]):
                 run(item=item, nextitem=following)
             # What a file's last test tears down depends on the test after it.
-            last, items = items[-1], _next_file(files, pool)
-            run(item=last, nextitem=items[0] if items else None)
+            last, number = files[number][-1], reporter.next_file()
+            run(item=last, nextitem=None if number is None else files[number][0])
+        reporter.send_reports()
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         vars(session)["_setupstate"].teardown_exact(None)  # ends what fixtures have started
@@ -218,18 +280,11 @@ def _run_files(
 _run_files.__code__ = _run_files.__code__.replace(co_stacksize=70_000)
 
 
-def _next_file(files: list[list[pytest.Item]], pool: Connection) -> list[pytest.Item]:
-    """The tests of a file that no worker has taken; none if all are taken."""
-    pool.send(("next", None))
-    number = pool.recv()
-    return [] if number is None else files[number]
-
-
-def _become_a_worker(config: pytest.Config, name: str, pool: Connection) -> None:
+def _become_a_worker(config: pytest.Config, name: str, reporter: _Reporter) -> None:
     """Gives a forked process its own reporter, captured output, temporary folder and database."""
     vars(config)["workerinput"] = {"workerid": name}  # pytest-django adds it to the database's name
     config.pluginmanager.unregister(name="terminalreporter")
-    config.pluginmanager.register(_Reporter(config, pool))
+    config.pluginmanager.register(reporter)
     capture = config.pluginmanager.get_plugin("capturemanager")
     assert isinstance(capture, CaptureManager)
     capture.stop_global_capturing()  # all workers would write into one file
