@@ -1,4 +1,4 @@
-"""Runs pip, which then looks only at files that a lock lists: ``python requirements/pip_of_lock.py LOCK install ...``.
+"""Runs pip, which then looks only at the files that a lock lists: ``pip_of_lock.py LOCK install ...``.
 
 An index names the files of all versions of a package. To parse their addresses took a third of pip's time.
 """
