@@ -17,7 +17,7 @@ from historyapp.services import long_transactions
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
 from tests.installation import light_processes, migrated
-from tests.older_tables import keep_template, kept, run_on_server
+from tests.older_tables import deconstruct_fields_once, keep_template, kept, run_on_server
 
 MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "historyapp_release")
 
@@ -62,6 +62,7 @@ def until_set_up(templates: dict[str, str]) -> pytest.MonkeyPatch:
     patch = pytest.MonkeyPatch()
     # A text of all rows, which no test needs.
     patch.setattr(type(connection.creation), "serialize_db_to_string", lambda _: "")
+    deconstruct_fields_once(patch)
     if connection.vendor == "sqlite":  # it would make tables, which are copied
         patch.setattr("django.core.management.call_command", lambda *_, **__: None)
     return patch
