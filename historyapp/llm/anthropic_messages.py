@@ -102,7 +102,8 @@ class MessagesStreamReader:
             case "signature_delta":
                 block["signature"] = delta["signature"]
             case "citations_delta":
-                block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+                block["citations"] = block.get("citations") or []
+                block["citations"].append(delta["citation"])
             case "input_json_delta":
                 self._parts[index].append(delta["partial_json"])
                 if index in self._tool_calls and delta["partial_json"]:

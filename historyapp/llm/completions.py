@@ -1,7 +1,8 @@
 """Combines a streamed response into one ``model_output``."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from historyapp.core.content import arguments_of
 from historyapp.core.entries import ModelOutput, ToolCall
@@ -34,6 +35,26 @@ class Completion:
         return self.usage.usage if self.usage else Usage()
 
 
+@dataclass(slots=True)
+class _ToolCallParts:
+    """Only the first id and name are used: some servers repeat them in every delta."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def add(self, delta: ToolCallDelta) -> None:
+        self.id = self.id or delta.id or ""
+        self.name = self.name or delta.name or ""
+        self.arguments.append(delta.arguments)
+
+    def tool_call(self, default_id: str) -> ToolCall:
+        """A few servers send no id, and a tool call without an id could have no result."""
+        return ToolCall(
+            id=self.id or default_id, name=self.name, arguments=arguments_of("".join(self.arguments))
+        )
+
+
 class CompletionBuilder:
     """Combines deltas. A :class:`RestartedDelta` drops the earlier deltas."""
 
@@ -42,8 +63,9 @@ class CompletionBuilder:
 
     def _reset(self) -> None:
         self._texts: list[str] = []
-        self._thoughts: list[ThoughtDelta] = []
-        self._tool_calls: dict[int, list[ToolCallDelta]] = {}
+        self._thoughts: list[str] = []
+        self._blocks: list[dict[str, Any]] = []
+        self._tool_calls: dict[int, _ToolCallParts] = {}
         self._started: StartedDelta | None = None
         self._usage: UsageDelta | None = None
         self._finished: FinishedDelta | None = None
@@ -52,10 +74,12 @@ class CompletionBuilder:
         match delta:
             case TextDelta(text=text):
                 self._texts.append(text)
-            case ThoughtDelta():
-                self._thoughts.append(delta)
+            case ThoughtDelta(text=text, block=block):
+                self._thoughts.append(text)
+                if block is not None:
+                    self._blocks.append(block)
             case ToolCallDelta(index=index):
-                self._tool_calls.setdefault(index, []).append(delta)
+                self._tool_calls.setdefault(index, _ToolCallParts()).add(delta)
             case StartedDelta():
                 self._started = delta
             case UsageDelta():
@@ -75,23 +99,16 @@ class CompletionBuilder:
         if started is None or finished is None:
             raise ValueError("The response is not complete.")
         output = ModelOutput(
-            thoughts="".join(delta.text for delta in self._thoughts) or None,
+            thoughts="".join(self._thoughts) or None,
             text="".join(self._texts),
-            tool_calls=tuple(self._tool_call(index, started.id) for index in sorted(self._tool_calls)),
-            reasoning=[delta.block for delta in self._thoughts if delta.block is not None],
+            tool_calls=tuple(
+                parts.tool_call(f"call_{started.id}_{index}")
+                for index, parts in sorted(self._tool_calls.items())
+            ),
+            reasoning=self._blocks,
             raw_message=finished.message,
         )
         return Completion(output, started, finished, self._usage)
-
-    def _tool_call(self, index: int, response_id: str) -> ToolCall:
-        deltas = self._tool_calls[index]
-        # Only the first id and name are used: some servers repeat them in every delta. A few servers send no
-        # id, and a tool call without an id could have no result.
-        id = next((delta.id for delta in deltas if delta.id), f"call_{response_id}_{index}")
-        name = next((delta.name for delta in deltas if delta.name), "")
-        return ToolCall(
-            id=id, name=name, arguments=arguments_of("".join(delta.arguments for delta in deltas))
-        )
 
 
 def collect(deltas: Iterable[ModelOutputDelta]) -> Completion:

@@ -2,11 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from historyapp.core.entries import StoredModel
+from historyapp.core.json import is_larger
 from historyapp.core.text import Text
 from historyapp.core.usage import Usage
+
+MAX_USAGE = 10_000
+"""The maximum size of a usage object. Providers may repeat it in each event."""
 
 FinishReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "other"]
 
@@ -54,6 +58,13 @@ class UsageDelta(StoredModel):
     usage: Usage
     raw: dict[Text, Any]
     """The provider's usage object, unchanged."""
+
+    @field_validator("raw")
+    @classmethod
+    def _limit_size(cls, raw: dict[str, Any]) -> dict[str, Any]:
+        if is_larger(raw, MAX_USAGE):
+            raise ValueError(f"The usage has more than {MAX_USAGE:,} characters.")
+        return raw
 
 
 class FinishedDelta(StoredModel):

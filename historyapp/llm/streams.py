@@ -7,7 +7,7 @@ without data the reader gets None, and can check whether its own client has disc
 from collections.abc import Callable, Generator
 from contextlib import closing
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,6 +16,10 @@ PAUSE = 5.0
 """Seconds without data after which the reader gets None."""
 JOIN_SECONDS = 5.0
 """Seconds to wait for the thread to end. It ends when its connection is closed, or earlier."""
+MAX_WAITING = 1000
+"""Items that wait for the reader. The thread stops reading while there are more, so that a fast provider
+cannot fill the memory.
+"""
 
 _END = object()
 
@@ -31,11 +35,13 @@ def read_in_thread(
     """
     items = SimpleQueue[Any]()
     stopped = Event()
+    places = Semaphore(MAX_WAITING)
 
     def read() -> None:
         try:
             with closing(stream):
                 for item in stream:
+                    places.acquire()
                     if stopped.is_set():
                         return
                     items.put(item)
@@ -56,9 +62,11 @@ def read_in_thread(
                 return
             if isinstance(item, BaseException):
                 raise item
+            places.release()
             yield item
     finally:
         stopped.set()
+        places.release()
         if thread.is_alive():
             abort()
         thread.join(JOIN_SECONDS)

@@ -5,6 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
+from historyapp.llm import streams
 from historyapp.llm.streams import read_in_thread
 
 
@@ -53,5 +54,27 @@ def test_closing_aborts_and_closes_the_stream() -> None:
 
     heard = read_in_thread(numbers(), hung_up.set)
     assert next(heard) == 1
+    heard.close()
+    assert closed.is_set()
+
+
+def test_a_stream_is_not_read_faster_than_its_reader_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MAX_WAITING", 3)
+    produced, closed, over = list[int](), threading.Event(), threading.Event()
+
+    def numbers() -> Generator[int]:
+        try:
+            for number in range(9):
+                produced.append(number)
+                if len(produced) > 5:
+                    over.set()
+                yield number
+        finally:
+            closed.set()
+
+    heard = read_in_thread(numbers(), lambda: None)
+    assert next(heard) == 0
+    assert not over.wait(0.05)
+    assert [next(heard) for _ in range(5)] == [1, 2, 3, 4, 5]
     heard.close()
     assert closed.is_set()
