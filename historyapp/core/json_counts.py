@@ -22,13 +22,26 @@ def holds_more_containers(text: str, limit: int) -> bool:
     return _holds_more(_without_escapes(text), limit, "[{")
 
 
+def count_containers(text: str, limit: int) -> int:
+    """The number of lists and objects of a JSON text. Counting ends after more than ``limit``.
+
+    Brackets in strings count while they are so few that no scan is needed.
+    """
+    brackets = text.count("[") + text.count("{")
+    return brackets if brackets <= 100 else _count(_without_escapes(text), limit, "[{")
+
+
 def _without_escapes(text: str) -> str:
     """The text without escaped quotes. Each remaining quote begins or ends a string."""
     return text.replace("\\\\", "").replace('\\"', "")
 
 
 def _holds_more(bare: str, limit: int, marks: str) -> bool:
-    """Whether the text has more than ``limit`` of the marks outside of strings."""
+    return _count(bare, limit, marks) > limit
+
+
+def _count(bare: str, limit: int, marks: str) -> int:
+    """The number of the marks outside of strings. Counting ends after more than ``limit``."""
     count = end = 0
     while count <= limit:
         start = bare.find('"', end)
@@ -37,4 +50,4 @@ def _holds_more(bare: str, limit: int, marks: str) -> bool:
         if start < 0:
             break
         end = bare.find('"', start + 1) + 1 or len(bare)
-    return count > limit
+    return count

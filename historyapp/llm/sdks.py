@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from historyapp.core.errors import Invalid
+from historyapp.llm.network import http_client
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -66,7 +67,8 @@ def _shared_sdk(package: str, client: str, key: str, url: str) -> Sdk:
 def _create_sdk(package: str, client: str, key: str, url: str) -> Sdk:
     with _without_collector():
         module = import_module(package)
-    return Sdk(module, getattr(module, client)(api_key=key, base_url=url, max_retries=0), key)
+    options = {"api_key": key, "base_url": url, "max_retries": 0, "http_client": http_client(module)}
+    return Sdk(module, getattr(module, client)(**options), key)
 
 
 @contextmanager

@@ -1,28 +1,38 @@
 """Sends HTTP requests to a provider through its SDK, and reads the JSON events of the response."""
 
+import json
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds
+from historyapp.core.json import MAX_CONTAINERS, MAX_RECORD_DEPTH, MAX_VALUES, depth_exceeds
+from historyapp.core.json_counts import count_containers, holds_more_values
+from historyapp.core.json_parts import without_collections
 from historyapp.llm.errors import (
     ModelCallError,
     ProviderUnreachable,
+    RequestRefused,
     ResponseBroken,
     TimedOut,
     error_from,
     without_keys,
 )
+from historyapp.llm.network import MAX_BODY, limited_by
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.sdks import Sdk
+from historyapp.llm.server_sent_events import MAX_EVENT, EventTooLong, read_events
 
 if TYPE_CHECKING:
     import httpx2
 
 MAX_RESPONSE = 64 * 1024 * 1024
-"""The maximum size of one streamed response, in bytes."""
+"""The maximum size of one response, in bytes from the network."""
+MAX_EVENTS = 200_000
+"""The maximum number of events in one response. A model writes at most 128,000 tokens."""
+MAX_RESPONSE_CONTAINERS = 1_000_000
+"""Lists and objects in one response. Each event of a text has two to four."""
 
 Event = dict[str, Any]
 
@@ -48,6 +58,18 @@ class Connection:
         self._provider = provider
         self._deadline = deadline
         self._response: httpx2.Response | None = None
+        self._received = self._events = self._containers = 0
+
+    def remaining(self) -> float:
+        return self._deadline.remaining()
+
+    def count(self, received: int) -> None:
+        self._received += received
+        if self._received > MAX_RESPONSE:
+            raise self._too_much(f"{MAX_RESPONSE} bytes")
+
+    def begin_response(self, response: "httpx2.Response") -> None:
+        self._response = response
 
     def post(self, path: str, body: Mapping[str, Any]) -> Event:
         """Sends a POST and returns the JSON object of the response.
@@ -55,9 +77,13 @@ class Connection:
         Raises:
             ModelCallError: if the response is an error or not a JSON object.
         """
-        with self._failures():
-            response = self._sdk.client.post(path, cast_to=object, body=body, options=self._options())
-        return self._event(response)
+        with self._sent(path, body) as response:
+            content = bytearray()
+            for part in self._parts(response):
+                content += part
+                if len(content) > MAX_BODY:
+                    raise self._too_much(f"{MAX_BODY} bytes")
+            return self._checked(json.loads(content))
 
     def events(self, path: str, body: Mapping[str, Any]) -> Generator[Event]:
         """Yields the events of a streamed response, unchanged. Closing the generator closes the connection.
@@ -66,20 +92,13 @@ class Connection:
             ModelCallError: if there is no response, or the stream breaks. A stream can also end early without
                 an error, so the caller must check that the response is complete.
         """
-        stream_class = self._sdk.module.Stream[object]
-        with self._failures():
-            stream = self._sdk.client.post(
-                path, cast_to=object, body=body, options=self._options(), stream=True, stream_cls=stream_class
-            )
-        with closing(stream), self._failures():
-            self._response = stream.response
-            try:
-                self._expect_events(stream.response)
-                stream.response.stream = self._bounded(stream.response.stream)
-                for event in stream:
-                    yield self._event(event)
-            finally:
-                self._response = None
+        with self._sent(path, body) as response:
+            self._expect_events(response)
+            for name, data in read_events(self._parts(response)):
+                if data.startswith("[DONE]"):
+                    break
+                if name != "ping":
+                    yield self._event(name, data, response)
 
     def abort(self) -> None:
         """Closes the response. A thread that waits for it gets an error."""
@@ -97,43 +116,83 @@ class Connection:
         read = min(limits.read, seconds)
         return {"timeout": Timeout(read, connect=min(limits.connect, seconds)), "max_retries": 0}
 
-    def _event(self, event: Any) -> Event:
+    @contextmanager
+    def _sent(self, path: str, body: Mapping[str, Any]) -> Iterator["httpx2.Response"]:
+        """Sends the request. The response is not read yet, and is closed at the end."""
+        stream_class = self._sdk.module.Stream[object]
+        with self._failures():
+            try:
+                with limited_by(self):
+                    stream = self._sdk.client.post(
+                        path, cast_to=object, body=body, options=self._options(), stream=True,
+                        stream_cls=stream_class,
+                    )  # fmt: skip
+                with closing(stream.response) as response:
+                    self._expect_uncompressed(response)
+                    yield response
+            finally:
+                self._response = None
+
+    def _parts(self, response: "httpx2.Response") -> Iterator[bytes]:
+        parts = response.iter_bytes()
+        while True:
+            with limited_by(self):
+                part = next(parts, None)
+            if part is None:
+                return
+            if self._deadline.remaining() <= 0:
+                raise self._too_late()
+            yield part
+
+    def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
+        self._count_event(data)
+        try:
+            event = without_collections(json.loads, data)
+        except ValueError:
+            if name != "error":
+                raise
+            event = data
+        if name == "error" or (isinstance(event, dict) and event.get("error")):
+            raise error_from(event, provider=self._provider, headers=response.headers, secret=self._sdk.key)
+        return self._checked(event)
+
+    def _count_event(self, data: str) -> None:
+        """Refuses what would take much memory. Parsing an event stops all other threads."""
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise self._too_much(f"{MAX_EVENTS:,} events")
+        if holds_more_values(data, MAX_VALUES):
+            raise self._too_much(f"{MAX_VALUES:,} values in one event")
+        containers = count_containers(data, MAX_CONTAINERS)
+        self._containers += containers
+        if containers > MAX_CONTAINERS:
+            raise self._too_much(f"{MAX_CONTAINERS:,} lists and objects in one event")
+        if self._containers > MAX_RESPONSE_CONTAINERS:
+            raise self._too_much(f"{MAX_RESPONSE_CONTAINERS:,} lists and objects")
+
+    def _checked(self, event: Any) -> Event:
         if not isinstance(event, dict):
             raise self._response_broken("sent something that is not a JSON object", retryable=True)
         if depth_exceeds(event, MAX_RECORD_DEPTH):
-            raise self._response_broken("sent JSON that is nested too deeply", retryable=False)
+            raise self._response_broken("sent JSON that is nested too deeply")
         return event
+
+    def _expect_uncompressed(self, response: "httpx2.Response") -> None:
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding.lower() != "identity":
+            raise self._response_broken(
+                f"sent a compressed response ({encoding[:100]!r}), which Playhead does not read. "
+                f"Turn compression off in the server or proxy of {self._variable()}"
+            )
 
     def _expect_events(self, response: "httpx2.Response") -> None:
         media_type = response.headers.get("content-type", "")
         if "text/event-stream" in media_type.lower():
             return
-        first_bytes = next(response.iter_bytes(2048), b"")
+        first_bytes = next(self._parts(response), b"")[:2048]
         message = without_keys(first_bytes.decode("utf-8", "replace"), self._sdk.key)
         sent = repr(media_type[:100]) if media_type else "a response without a content type"
         raise self._response_broken(f"sent {sent} instead of an event stream", message)
-
-    def _bounded(self, stream: Any) -> Any:
-        """Limits the size and the time of a response. Pings do not extend the time."""
-        from httpx2 import SyncByteStream
-
-        deadline, too_late, broken = self._deadline, self._too_late, self._response_broken
-
-        class Bounded(SyncByteStream):
-            def __iter__(self) -> Iterator[bytes]:
-                total = 0
-                for part in stream:
-                    total += len(part)
-                    if deadline.remaining() <= 0:
-                        raise too_late()
-                    if total > MAX_RESPONSE:
-                        raise broken(f"sent more than {MAX_RESPONSE} bytes", retryable=False)
-                    yield part
-
-            def close(self) -> None:
-                stream.close()
-
-        return Bounded()
 
     def _response_broken(self, fault: str, message: str = "", *, retryable: bool = False) -> ResponseBroken:
         return ResponseBroken(
@@ -141,6 +200,24 @@ class Connection:
             provider=self._provider,
             provider_message=message,
             retryable=retryable,
+        )
+
+    def _too_much(self, limit: str) -> ResponseBroken:
+        return self._response_broken(
+            f"sent more than {limit}, which Playhead does not read. Request a shorter response "
+            f"(`max_output_tokens`), or check the server of {self._variable()}"
+        )
+
+    def _variable(self) -> str:
+        return f"{self._provider.upper()}_BASE_URL"
+
+    def _redirected(self, status: int) -> RequestRefused:
+        provider = self._provider
+        return RequestRefused(
+            f"{provider} redirects the request ({status}), and Playhead follows no redirects. "
+            f"Set {self._variable()} to the final address.",
+            provider=provider,
+            status=status,
         )
 
     def _too_late(self) -> TimedOut:
@@ -156,9 +233,13 @@ class Connection:
             yield
         except ModelCallError:
             raise
+        except EventTooLong:
+            raise self._too_much(f"{MAX_EVENT} bytes in one event") from None
         except (ValueError, RecursionError):
             raise self._response_broken("sent something that is not JSON", retryable=True) from None
         except Exception as error:
+            if isinstance(error.__cause__, ModelCallError):
+                raise error.__cause__ from None
             failure = self._translate(error)
             if failure is None:
                 raise
@@ -183,6 +264,8 @@ class Connection:
                     provider=provider,
                     retryable=True,
                 )
+            case sdk.APIStatusError() if 300 <= error.status_code < 400:
+                return self._redirected(error.status_code)
             case sdk.APIStatusError():
                 status = None if error.status_code < 300 else error.status_code
                 body = error.body if error.body is not None else error.message

@@ -36,6 +36,7 @@ def test_calls_that_begin_together_create_one_client(monkeypatch: pytest.MonkeyP
         return object()
 
     monkeypatch.setattr(sdks, "import_module", lambda package: SimpleNamespace(OpenAI=make_client))
+    monkeypatch.setattr(sdks, "http_client", lambda module: None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-together")
     with ThreadPoolExecutor(4) as threads:
         clients = {id(sdk.client) for sdk in threads.map(lambda _: openai_sdk(), range(4))}
@@ -54,6 +55,7 @@ def test_the_garbage_collector_pauses_while_an_sdk_is_imported(
         return SimpleNamespace(Anthropic=lambda **options: object())
 
     monkeypatch.setattr(sdks, "import_module", import_module)
+    monkeypatch.setattr(sdks, "http_client", lambda module: None)
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"sk-collector-{was_enabled}")
     try:
         (gc.enable if was_enabled else gc.disable)()

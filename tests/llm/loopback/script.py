@@ -63,6 +63,7 @@ class Raw:
     body: bytes
     content_type: str = "text/event-stream"
     status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

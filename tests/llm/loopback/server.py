@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         dialect = DIALECTS.get(request.path)
         rules, error = RULES.get(request.path, (lambda _: None, wire.openai_error))
         refusal = self._refusal(request) or _refused(rules, request.body)
-        if refusal is None and dialect is None:
+        if refusal is None and dialect is None and not self.owner.steps:
             kind = {"object": "response.input_tokens"} if "responses" in request.path else {}
             self._json(200, {**kind, "input_tokens": tokens(request.body)})
             return
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(step, Refusal):
             self._json(step.status, error(step), dict(step.headers))
         elif isinstance(step, Raw):
-            self._bytes(step.status, step.body, step.content_type)
+            self._bytes(step.status, step.body, step.content_type, dict(step.headers))
         elif dialect:
             self._play(request, dialect, step)
 

@@ -1,0 +1,127 @@
+"""The HTTP client of the SDKs: what a provider's server can make this server read, and for how long.
+
+An SDK reads the whole body of an error, and httpx checks its time limit only between two reads, so a server
+could send for ever. Here each read and write ends at the deadline of its model call, and counts towards the
+size of its response. Redirects are not followed: they would send the request to another server.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_BODY = 64 * 1024
+"""The maximum size of an error and of a count of tokens, in bytes. Longer errors are cut off."""
+_PIECE = 64 * 1024
+"""Bytes that are written at once, so that a slow reader cannot extend the deadline."""
+
+
+class ProviderExchange(Protocol):
+    """A request and its response."""
+
+    def remaining(self) -> float:
+        """Seconds until the deadline."""
+        ...
+
+    def count(self, received: int) -> None:
+        """Counts bytes from the network. Raises an error if they are too many."""
+        ...
+
+    def begin_response(self, response: "httpx2.Response") -> None:
+        """Called after the headers of the response."""
+        ...
+
+
+_current: ContextVar[ProviderExchange] = ContextVar("exchange")
+
+
+@contextmanager
+def limited_by(exchange: ProviderExchange) -> Iterator[None]:
+    """Applies an exchange's limits to what this thread reads and writes."""
+    token = _current.set(exchange)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def http_client(sdk: ModuleType) -> Any:
+    """The SDK's own HTTP client, with these limits."""
+    client = sdk.DefaultHttpxClient(
+        follow_redirects=False,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [_begin_response]},
+    )
+    # httpx has no parameter for the network backend of its connection pools.
+    for transport in (client._transport, *client._mounts.values()):
+        if transport is not None:
+            transport._pool._network_backend = _LimitedNetwork(transport._pool._network_backend)
+    return client
+
+
+def _begin_response(response: "httpx2.Response") -> None:
+    """Cuts off the body of an error, which the SDK reads completely."""
+    from httpx2 import ByteStream
+
+    _current.get().begin_response(response)
+    if response.is_success:
+        return
+    response.encoding = "utf-8"  # a charset may name a compression
+    body, stream = bytearray(), cast(Any, response.stream)
+    with closing(stream):
+        if response.headers.pop("content-encoding", "identity").lower() == "identity":
+            for part in stream:
+                body += part
+                if len(body) > MAX_BODY:
+                    break
+    response.stream = ByteStream(bytes(body[:MAX_BODY]))
+
+
+class _LimitedNetwork:
+    """A network backend of httpcore whose connections have the limits of their exchange."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def connect_tcp(self, *args: Any, **options: Any) -> "_LimitedStream":
+        return _LimitedStream(self._backend.connect_tcp(*args, **options))
+
+    def connect_unix_socket(self, *args: Any, **options: Any) -> "_LimitedStream":
+        return _LimitedStream(self._backend.connect_unix_socket(*args, **options))
+
+    def sleep(self, seconds: float) -> None:
+        self._backend.sleep(seconds)
+
+
+class _LimitedStream:
+    """A connection. It may serve several exchanges, one after another."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data: bytes = self._stream.read(max_bytes, timeout=_until_deadline(timeout))
+        _current.get().count(len(data))
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _PIECE):
+            self._stream.write(buffer[start : start + _PIECE], timeout=_until_deadline(timeout))
+
+    def start_tls(self, *args: Any, **options: Any) -> "_LimitedStream":
+        return _LimitedStream(self._stream.start_tls(*args, **options))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _until_deadline(timeout: float | None) -> float:
+    remaining = max(0.001, _current.get().remaining())
+    return remaining if timeout is None else min(timeout, remaining)

@@ -1,0 +1,184 @@
+"""A provider's server cannot make this server read without end, fill its memory or call another server."""
+
+import bz2
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from historyapp.llm import server_sent_events, transport
+from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
+from historyapp.llm.model_calls import count_tokens
+from historyapp.llm.network import MAX_BODY
+from historyapp.llm.request import TimeLimits
+from tests.llm.conftest import APIS, Api, Caller
+from tests.llm.loopback import Answer, Loopback, Raw, Refusal
+
+COUNTING = APIS[-1]
+"""An API that counts tokens."""
+
+
+def test_no_more_of_an_error_is_read_than_the_limit(
+    loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.steps.append(Raw(b"no " * 1_000_000, "text/plain", status=400))
+    received = list[int]()
+    count = transport.Connection.count
+
+    def noted(self: transport.Connection, size: int) -> None:
+        received.append(size)
+        count(self, size)
+
+    monkeypatch.setattr(transport.Connection, "count", noted)
+    with pytest.raises(RequestRefused, match="no no no"):
+        caller.deltas(api.request())
+    assert sum(received) < 3 * MAX_BODY
+
+
+def test_an_error_that_is_cut_off_keeps_its_status(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Refusal(503, "x" * 2 * MAX_BODY, headers={"x-should-retry": "false"}))
+    with pytest.raises(ProviderFailed) as caught:
+        caller.deltas(api.request())
+    assert caught.value.provider_status == 503
+
+
+def test_a_compressed_error_keeps_its_status_without_its_text(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    body = gzip.compress(b"secret " * 100)
+    loopback.steps.append(Raw(body, "text/plain", status=403, headers={"content-encoding": "gzip"}))
+    with pytest.raises(KeyRefused) as caught:
+        caller.deltas(api.request())
+    assert "secret" not in str(caught.value)
+    assert loopback.requests[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_charset_does_not_decompress_an_error(loopback: Loopback, api: Api, caller: Caller) -> None:
+    body = bz2.compress(b"large " * 1000)
+    loopback.steps.append(Raw(body, "text/plain; charset=bz2_codec", status=400))
+    with pytest.raises(RequestRefused):
+        caller.deltas(api.request())
+
+
+def test_a_compressed_stream_is_refused(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Raw(gzip.compress(b"data: {}\n\n"), headers={"content-encoding": "gzip"}))
+    with pytest.raises(ResponseBroken, match=r"compressed response.*Turn compression off"):
+        caller.deltas(api.request())
+
+
+def test_a_redirect_is_not_followed(loopback: Loopback, api: Api, caller: Caller) -> None:
+    elsewhere = f"{loopback.url}/internal"
+    loopback.steps.append(Raw(b"", status=307, headers={"location": elsewhere}))
+    with pytest.raises(
+        RequestRefused, match=r"redirects the request \(307\).*_BASE_URL to the final address"
+    ):
+        caller.deltas(api.request())
+    assert len(loopback.requests) == 1
+
+
+def test_a_count_of_tokens_has_a_maximum_size(loopback: Loopback) -> None:
+    loopback.steps.append(Raw(b" " * MAX_BODY + b'{"input_tokens": 1}', "application/json"))
+    with pytest.raises(ResponseBroken, match=f"more than {MAX_BODY} bytes"):
+        count_tokens(COUNTING.request())
+
+
+@contextmanager
+def trickling(first: bytes, byte: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A provider that sends one byte after another without end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with server.accept()[0] as connection:
+                try:
+                    connection.sendall(first)
+                    while True:
+                        connection.sendall(byte)
+                        time.sleep(0.02)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        yield
+        thread.join()
+
+
+HEAD = b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "byte"),
+    [
+        (HEAD % 200 + b"\r\n", b"1\r\n \r\n"),
+        (HEAD % 400 + b"\r\n", b"1\r\n \r\n"),
+        (HEAD % 200 + b"\r\n1;", b"a"),
+        (HEAD % 200 + b"X: ", b"a"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    ],
+    ids=["body", "error", "chunk", "header", "hints"],
+)
+def test_a_provider_that_sends_slowly_does_not_extend_the_deadline(
+    first: bytes, byte: bytes, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        trickling(first, byte, monkeypatch),
+        pytest.raises(TimedOut, match=r"longer than 0\.2 seconds"),
+    ):
+        count_tokens(COUNTING.request(), limits=TimeLimits(connect=5, read=5, total=0.2))
+
+
+def test_an_event_has_a_maximum_size(
+    loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_sent_events, "MAX_EVENT", 10_000)
+    loopback.steps.append(Raw(b"event: x\n" + b":\n" * 6000))
+    with pytest.raises(ResponseBroken, match="bytes in one event"):
+        caller.deltas(api.request())
+    assert len(loopback.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("MAX_EVENTS", "more than 3 events"),
+        ("MAX_CONTAINERS", "more than 3 lists and objects in one event"),
+        ("MAX_RESPONSE_CONTAINERS", "more than 3 lists and objects, which"),
+        ("MAX_VALUES", "more than 3 values in one event"),
+    ],
+)
+def test_the_values_of_a_response_are_limited(
+    limit: str, message: str, loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, limit, 3)
+    values = b"[],[],[],1" if limit in ("MAX_CONTAINERS", "MAX_VALUES") else b"1"
+    event = b'event: x\ndata: {"type": "x", "x": [' + values + b"]}\n\n"
+    loopback.steps.append(Raw(event * 9))
+    with pytest.raises(ResponseBroken, match=message):
+        caller.deltas(api.request())
+    assert len(loopback.requests) == 1
+
+
+def test_a_long_event_within_the_limits_is_read(loopback: Loopback, api: Api, caller: Caller) -> None:
+    text = "An [image] in {base64} " * 40_000
+    loopback.steps.append(Answer(text=text, sizes=(len(text),)))
+    assert caller.collected(api.request()).output.text == text
+
+
+def test_a_usage_object_that_grows_with_each_event_is_refused(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    usage = {"input_tokens": 1, "prompt_tokens": 1, "completion_tokens": 1, "x": "x" * 10_000}
+    events = {
+        "openai": {"choices": [], "usage": usage},
+        "openai_responses": {"type": "response.completed", "response": {"usage": usage}},
+        "anthropic": {"type": "message_delta", "delta": {}, "usage": usage},
+    }
+    loopback.default = lambda _: Raw(f"event: x\ndata: {json.dumps(events[api.name])}\n\n".encode())
+    with pytest.raises(ResponseBroken, match="does not follow its API"):
+        caller.deltas(api.request(), attempts=1)
