@@ -40,12 +40,9 @@ def open_parts(page: Page) -> None:
     expect(panel(page).locator(".chart a").first).to_be_visible()
 
 
-def choose_what_if(page: Page) -> None:
+def choose_what_if_and_bookmark(page: Page) -> None:
     panel(page).get_by_text("What if", exact=True).click()
     expect(panel(page).locator(".segments-list a").first).to_be_visible()
-
-
-def bookmark(page: Page) -> None:
     page.keyboard.press("b")
     expect(page.locator("#note")).to_contain_text("Bookmarked")
     page.locator("summary", has_text="account and theme").click()
@@ -73,10 +70,10 @@ def wait(page: Page) -> None:
     expect(page.locator(".loading:visible")).to_have_count(0)
 
 
+CHANGED = "aside[aria-label=Context], .masthead, #step, #note, #rows [data-step='3'], .timeline"
 STATES: list[tuple[str, Callable[[Page], None], str]] = [
     ("/sessions/{}?step=3", open_parts, "aside[aria-label=Context], .origins"),
-    ("/sessions/{}?step=3", choose_what_if, "aside[aria-label=Context]"),
-    ("/sessions/{}?step=3", bookmark, "html"),
+    ("/sessions/{}?step=3", choose_what_if_and_bookmark, CHANGED),
     ("/sessions/{}?step=3", continue_from_here, "#dialog"),
     ("/", unfold, "main"),
     ("/search", suggest, "main"),

@@ -5,11 +5,12 @@ from playwright.sync_api import Page, expect
 
 from historyapp.models import Project
 from tests.browser.visits import page_of, record_session, sign_in
+from tests.examples import thorough
 
 PAGES = ["Sessions", "Search", "Figures", "Compressions", "Import"]
 
 
-@pytest.mark.parametrize("width", [360, 768])
+@pytest.mark.parametrize("width", [360, thorough(768)])
 def test_every_page_can_be_reached_on_a_narrow_screen(page: Page, project: Project, width: int) -> None:
     session = record_session(project)
     page.set_viewport_size({"width": width, "height": 740})
