@@ -12,16 +12,23 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from tests.api.agent import Agent
 from tests.api.compressing import carry_out
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 
 LOCAL = {"strategy": "simple_extract"}
 
 
-@pytest.fixture
-def six(run: Agent) -> Agent:
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> Agent:
+    run = owner.begin_run()
     for number in range(1, 7):
         run.step("ls", f"file {number}")
     return run
+
+
+@pytest.fixture
+def six(recorded: Agent, db: None) -> Agent:
+    return recorded
 
 
 def compress(agent: Agent, **fields: Any) -> dict[str, Any]:

@@ -10,19 +10,26 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.models import Snapshot
 from tests.api.agent import Agent, ask, called, returned
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Loopback
 
 TOOL = {"name": "read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
 
 
-@pytest.fixture
-def three(run: Agent) -> Agent:
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> Agent:
+    run = owner.begin_run()
     run.append({"kind": "system_instruction", "text": "You repair code."}, ask("find it"))
     for number in range(3):
         run.append(called(f"call_{number}"))
         run.append(returned(f"call_{number}", "line\n" * 20))
     return run
+
+
+@pytest.fixture
+def three(recorded: Agent, db: None) -> Agent:
+    return recorded
 
 
 def context(run: Agent, **fields: Any) -> Any:

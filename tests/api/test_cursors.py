@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from historyapp.api.cursors import decode_cursor, encode_cursor
 from historyapp.wire.problems import NotValid
 from tests.api.agent import Agent, ask
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
@@ -42,8 +43,9 @@ def test_a_cursor_with_another_name_or_another_type_is_refused(cursor: str) -> N
 LISTS = ["/entries", "/episodes", "/summaries", "/rewinds"]
 
 
-@pytest.fixture
-def long(run: Agent) -> Agent:
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> Agent:
+    run = owner.begin_run()
     for number in range(4):
         run.append(ask())
         run.step()
@@ -51,6 +53,11 @@ def long(run: Agent) -> Agent:
     for _ in range(3):
         run.post("/rewinds")
     return run
+
+
+@pytest.fixture
+def long(recorded: Agent, db: None) -> Agent:
+    return recorded
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -6,15 +6,22 @@ import pytest
 
 from historyapp.models import AuditRecord
 from tests.api.agent import Agent, ask
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 
 
-@pytest.fixture
-def three(run: Agent) -> Agent:
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> Agent:
     """Three finished steps at positions 1 to 6."""
+    run = owner.begin_run()
     for number in range(1, 4):
         run.step("ls", number)
     return run
+
+
+@pytest.fixture
+def three(recorded: Agent, db: None) -> Agent:
+    return recorded
 
 
 def positions(run: Agent) -> list[int]:

@@ -8,6 +8,7 @@ import pytest
 from historyapp.core.dates import UNDATED
 from historyapp.models import Session
 from tests.api.agent import Agent
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 
 RUNS: list[tuple[str, dict[str, Any], str]] = [
@@ -22,10 +23,9 @@ RUNS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.fixture
-def runs(alice: Agent) -> dict[str, str]:
-    """Ids by title. The first has an error; the last is archived."""
-    made = {}
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> dict[str, str]:
+    made, alice = {}, owner.agent
     for title, fields, day in RUNS:
         made[title] = alice.post("/sessions", {"title": title, **fields})["id"]
         run = alice.within(f"/sessions/{made[title]}")
@@ -38,6 +38,12 @@ def runs(alice: Agent) -> dict[str, str]:
     Session.objects.filter(pk=made["b"]).update(likely_failures=2, shown_tokens=70)
     alice.delete(f"/sessions/{made['d']}")
     return made
+
+
+@pytest.fixture
+def runs(recorded: dict[str, str], db: None) -> dict[str, str]:
+    """Ids by title. The first has an error; the last is archived."""
+    return recorded
 
 
 def listed(agent: Agent, query: str) -> str:

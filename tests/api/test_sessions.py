@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from historyapp.models import AuditRecord, Session
 from tests.api.agent import Agent, ask
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
@@ -204,10 +205,9 @@ def test_an_invalid_position_is_refused(run: Agent, as_of: str) -> None:
     assert run.get(f"/summaries?as_of={as_of}").status == 422
 
 
-@pytest.fixture
-def many(alice: Agent) -> dict[str, str]:
-    """Ids of some sessions by title."""
-    made = {}
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> dict[str, str]:
+    made, alice = {}, owner.agent
     for title, agent, tags in [
         ("Fix the parser", "fixer", ["bug", "red"]),
         ("Write the docs", "writer", ["docs"]),
@@ -220,6 +220,12 @@ def many(alice: Agent) -> dict[str, str]:
     failing.fail()
     alice.patch(f"/sessions/{made['Write the docs']}", {"status": "finished"})
     return made
+
+
+@pytest.fixture
+def many(recorded: dict[str, str], db: None) -> dict[str, str]:
+    """Ids of some sessions by title."""
+    return recorded
 
 
 @pytest.mark.parametrize(
