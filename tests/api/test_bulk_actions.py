@@ -20,13 +20,18 @@ from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session
 from tests.api.agent import Agent, ask
 from tests.api.compressing import carry_out
-from tests.api.conftest import key_for
+from tests.api.conftest import Owner, key_for
 from tests.api.test_problems import assert_problem
 
 
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> list[str]:
+    return [str(owner.agent.post("/sessions", {"title": f"run {number}"})["id"]) for number in range(3)]
+
+
 @pytest.fixture
-def sessions(alice: Agent) -> list[str]:
-    return [str(alice.post("/sessions", {"title": f"run {number}"})["id"]) for number in range(3)]
+def sessions(recorded: list[str], db: None) -> list[str]:
+    return recorded
 
 
 def with_steps(alice: Agent, session: str, count: int = 12) -> None:

@@ -7,15 +7,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api.agent import Agent, ask, called, returned
+from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
 
 
-@pytest.fixture
-def five(run: Agent) -> Agent:
+@pytest.fixture(scope="module")
+def recorded(owner: Owner) -> Agent:
+    run = owner.begin_run()
     for number in range(1, 6):
         run.step(f"tool{number}", number)
     return run
+
+
+@pytest.fixture
+def five(recorded: Agent, db: None) -> Agent:
+    return recorded
 
 
 def numbers(run: Agent, query: str) -> list[int]:
