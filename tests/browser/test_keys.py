@@ -223,7 +223,7 @@ def test_without_scripts_a_jump_is_a_link(plain: Page, server: str) -> None:
     step_is(plain, 7)
 
 
-def test_the_keys_of_the_overview_move_between_its_lines_and_open_the_run(
+def test_the_keys_of_the_overview_can_be_switched_off_move_between_lines_and_open_the_run(
     page: Page, session: Session
 ) -> None:
     overview = page_of(session, "/overview")
@@ -231,6 +231,13 @@ def test_the_keys_of_the_overview_move_between_its_lines_and_open_the_run(
     page.keyboard.press("?")
     helps(page)
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).not_to_contain_text("play or pause")
+    switch = page.get_by_label("Use single-key shortcuts on this page")
+    switch.uncheck()
+    close_help(page)
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.closest('.findings')") is None
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    switch.check()
     close_help(page)
     lines = page.locator(".findings > li")
     page.keyboard.press("k")  # there is no previous line yet
@@ -248,12 +255,3 @@ def test_the_keys_of_the_overview_move_between_its_lines_and_open_the_run(
     page.goto(overview)
     page.keyboard.press("/")
     finds(page)
-
-
-def test_the_keys_of_the_overview_can_be_switched_off(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "/overview"))
-    page.get_by_role("button", name="Keyboard shortcuts").click()
-    page.get_by_label("Use single-key shortcuts on this page").uncheck()
-    close_help(page)
-    page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.closest('.findings')") is None
