@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from historyapp.llm.pace import current_rest
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -104,6 +106,7 @@ class _LimitedStream:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        current_rest.get()()
         data: bytes = self._stream.read(max_bytes, timeout=_until_deadline(timeout))
         _current.get().count(len(data))
         return data

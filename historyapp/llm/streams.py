@@ -10,6 +10,8 @@ from queue import Empty, SimpleQueue
 from threading import Event, Semaphore, Thread
 from typing import Any, TypeVar
 
+from historyapp.llm.pace import ReadingPace, current_rest
+
 T = TypeVar("T")
 
 PAUSE = 5.0
@@ -22,6 +24,7 @@ cannot fill the memory.
 """
 
 _END = object()
+_PACE = ReadingPace()
 
 
 def read_in_thread(
@@ -39,8 +42,10 @@ def read_in_thread(
 
     def read() -> None:
         try:
-            with closing(stream):
+            with closing(stream), _PACE.thread() as rest:
+                current_rest.set(rest)
                 for item in stream:
+                    rest()
                     places.acquire()
                     if stopped.is_set():
                         return
@@ -52,18 +57,20 @@ def read_in_thread(
     thread = Thread(target=read, name="playhead-stream", daemon=True)
     thread.start()
     try:
-        while True:
-            try:
-                item = items.get(timeout=PAUSE if pause is None else pause)
-            except Empty:
-                yield None
-                continue
-            if item is _END:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            places.release()
-            yield item
+        with _PACE.thread() as rest:
+            while True:
+                try:
+                    item = items.get(timeout=PAUSE if pause is None else pause)
+                except Empty:
+                    yield None
+                    continue
+                if item is _END:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                places.release()
+                yield item
+                rest()
     finally:
         stopped.set()
         places.release()

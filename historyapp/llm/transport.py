@@ -33,6 +33,8 @@ MAX_EVENTS = 200_000
 """The maximum number of events in one response. A model writes at most 128,000 tokens."""
 MAX_RESPONSE_CONTAINERS = 1_000_000
 """Lists and objects in one response. Each event of a text has two to four."""
+LONG_EVENT = 1 << 18
+"""Characters of an event during whose parsing the garbage collector pauses."""
 
 Event = dict[str, Any]
 
@@ -147,7 +149,7 @@ class Connection:
     def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
         self._count_event(data)
         try:
-            event = without_collections(json.loads, data)
+            event = json.loads(data) if len(data) < LONG_EVENT else without_collections(json.loads, data)
         except ValueError:
             if name != "error":
                 raise

@@ -1,9 +1,11 @@
 """Keys and addresses."""
 
 import gc
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +14,10 @@ import pytest
 
 from historyapp.core.errors import Invalid
 from historyapp.llm import sdks
-from historyapp.llm.sdks import anthropic_sdk, openai_sdk
+from historyapp.llm.errors import TimedOut
+from historyapp.llm.request import TimeLimits
+from historyapp.llm.sdks import Sdk, anthropic_sdk, openai_sdk
+from historyapp.llm.transport import Connection, Deadline
 
 VARIABLES = [("OPENAI", openai_sdk), ("ANTHROPIC", anthropic_sdk)]
 
@@ -115,3 +120,17 @@ def test_a_client_is_made_once_for_each_key(
     assert made[0] is made[1]
     assert made[0].client is not made[2].client
     assert "sk-one" not in repr(made[0])
+
+
+@pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)
+def test_connections_through_a_proxy_have_the_same_limits(
+    vendor: str, sdk: Callable[[], Sdk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv(f"{vendor}_API_KEY", "sk-proxy")
+        monkeypatch.setenv(f"{vendor}_BASE_URL", "http://models.example/v1")
+        connection = Connection(sdk(), vendor, Deadline(TimeLimits(connect=5, read=5, total=0.1)))
+        with pytest.raises(TimedOut, match=r"longer than 0\.1 seconds"):
+            connection.post("/x", {})
