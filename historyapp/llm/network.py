@@ -11,15 +11,15 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from historyapp.llm.pace import current_rest
-
 if TYPE_CHECKING:
     import httpx2
 
 MAX_BODY = 64 * 1024
 """The maximum size of an error and of a count of tokens, in bytes. Longer errors are cut off."""
-_PIECE = 64 * 1024
-"""Bytes that are written at once, so that a slow reader cannot extend the deadline."""
+_READ, _WRITE = 16 * 1024, 64 * 1024
+"""Bytes that are read and written at once: a thread can rest between two reads, and a slow reader cannot
+extend the deadline.
+"""
 
 
 class ProviderExchange(Protocol):
@@ -27,6 +27,11 @@ class ProviderExchange(Protocol):
 
     def remaining(self) -> float:
         """Seconds until the deadline."""
+        ...
+
+    def rest(self) -> None:
+        """Called before each read, because HTTP's own parts take time too: tiny chunks, informational
+        responses."""
         ...
 
     def count(self, received: int) -> None:
@@ -106,14 +111,14 @@ class _LimitedStream:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        current_rest.get()()
-        data: bytes = self._stream.read(max_bytes, timeout=_until_deadline(timeout))
+        _current.get().rest()
+        data: bytes = self._stream.read(min(max_bytes, _READ), timeout=_until_deadline(timeout))
         _current.get().count(len(data))
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):
-            self._stream.write(buffer[start : start + _PIECE], timeout=_until_deadline(timeout))
+        for start in range(0, len(buffer), _WRITE):
+            self._stream.write(buffer[start : start + _WRITE], timeout=_until_deadline(timeout))
 
     def start_tls(self, *args: Any, **options: Any) -> "_LimitedStream":
         return _LimitedStream(self._stream.start_tls(*args, **options))

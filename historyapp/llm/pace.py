@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 REST = 2
@@ -18,12 +17,6 @@ MIN_WORK = 0.001
 """Seconds of work before a rest. A sleep takes 0.1 ms longer than requested."""
 MAX_REST = 0.25
 """Seconds. A rest delays the end of a cancelled model call."""
-
-
-current_rest: ContextVar[Callable[[], None]] = ContextVar("rest", default=lambda: None)
-"""The function of :meth:`ReadingPace.thread` for this thread. Reads from the network call it too: tiny chunks
-and informational responses take time although they hold no event.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +58,7 @@ class ReadingPace:
         finally:
             with self._lock:
                 self._threads -= 1
+
+
+PACE = ReadingPace()
+"""Of all model calls of this process."""

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Semaphore, Thread
 from typing import Any, TypeVar
 
-from historyapp.llm.pace import ReadingPace, current_rest
+from historyapp.llm.pace import PACE
 
 T = TypeVar("T")
 
@@ -24,7 +24,6 @@ cannot fill the memory.
 """
 
 _END = object()
-_PACE = ReadingPace()
 
 
 def read_in_thread(
@@ -42,10 +41,8 @@ def read_in_thread(
 
     def read() -> None:
         try:
-            with closing(stream), _PACE.thread() as rest:
-                current_rest.set(rest)
+            with closing(stream):
                 for item in stream:
-                    rest()
                     places.acquire()
                     if stopped.is_set():
                         return
@@ -57,7 +54,7 @@ def read_in_thread(
     thread = Thread(target=read, name="playhead-stream", daemon=True)
     thread.start()
     try:
-        with _PACE.thread() as rest:
+        with PACE.thread() as rest:
             while True:
                 try:
                     item = items.get(timeout=PAUSE if pause is None else pause)

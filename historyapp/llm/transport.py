@@ -20,6 +20,7 @@ from historyapp.llm.errors import (
     without_keys,
 )
 from historyapp.llm.network import MAX_BODY, limited_by
+from historyapp.llm.pace import PACE
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.server_sent_events import MAX_EVENT, EventTooLong, read_events
@@ -61,9 +62,13 @@ class Connection:
         self._deadline = deadline
         self._response: httpx2.Response | None = None
         self._received = self._events = self._containers = 0
+        self._rest: Callable[[], None] = lambda: None
 
     def remaining(self) -> float:
         return self._deadline.remaining()
+
+    def rest(self) -> None:
+        self._rest()
 
     def count(self, received: int) -> None:
         self._received += received
@@ -122,7 +127,7 @@ class Connection:
     def _sent(self, path: str, body: Mapping[str, Any]) -> Iterator["httpx2.Response"]:
         """Sends the request. The response is not read yet, and is closed at the end."""
         stream_class = self._sdk.module.Stream[object]
-        with self._failures():
+        with PACE.thread() as self._rest, self._failures():
             try:
                 with limited_by(self):
                     stream = self._sdk.client.post(
@@ -145,6 +150,7 @@ class Connection:
             if self._deadline.remaining() <= 0:
                 raise self._too_late()
             yield part
+            self.rest()
 
     def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
         self._count_event(data)

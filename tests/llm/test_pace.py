@@ -1,10 +1,16 @@
 """Threads that read fast responses use at most half of the time together."""
 
-from contextlib import ExitStack
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from historyapp.llm import streams, transport
+from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.pace import MAX_REST, PaceClock, ReadingPace
+from tests.llm.conftest import APIS, Api, Caller
 
 
 class FakeThread:
@@ -59,3 +65,29 @@ def test_the_rest_after_a_long_piece_is_taken_in_parts() -> None:
         for _ in range(20):
             rest()
     assert thread.slept == pytest.approx(2)
+
+
+@pytest.fixture
+def rests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each thread has been offered a rest."""
+    offered = Counter[str]()
+
+    class CountedReadingPace(ReadingPace):
+        @contextmanager
+        def thread(self) -> Iterator[Callable[[], None]]:
+            yield lambda: offered.update([threading.current_thread().name])
+
+    monkeypatch.setattr(streams, "PACE", CountedReadingPace())
+    monkeypatch.setattr(transport, "PACE", CountedReadingPace())
+    return offered
+
+
+def test_both_threads_of_a_model_call_rest(rests: Counter[str], api: Api, caller: Caller) -> None:
+    deltas = caller.deltas(api.request())
+    assert rests["playhead-stream"] >= 2
+    assert rests[threading.current_thread().name] >= len(deltas) - 1
+
+
+def test_a_thread_that_counts_tokens_rests(rests: Counter[str], caller: Caller) -> None:
+    count_tokens(APIS[-1].request())
+    assert rests[threading.current_thread().name] >= 2

@@ -1,13 +1,11 @@
 """Reading a stream in a separate thread: nothing is lost, and pauses are reported."""
 
 import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 
 import pytest
 
 from historyapp.llm import streams
-from historyapp.llm.pace import ReadingPace, current_rest
 from historyapp.llm.streams import read_in_thread
 
 
@@ -80,24 +78,3 @@ def test_a_stream_is_not_read_faster_than_its_reader_takes_it(monkeypatch: pytes
     assert [next(heard) for _ in range(5)] == [1, 2, 3, 4, 5]
     heard.close()
     assert closed.is_set()
-
-
-def test_threads_rest_after_items_and_before_reads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rests = list[str]()
-
-    class CountedReadingPace(ReadingPace):
-        @contextmanager
-        def thread(self) -> Iterator[Callable[[], None]]:
-            yield lambda: rests.append(threading.current_thread().name)
-
-    def numbers() -> Generator[int]:
-        for number in range(3):
-            current_rest.get()()
-            yield number
-
-    monkeypatch.setattr(streams, "_PACE", CountedReadingPace())
-    assert list(read_in_thread(numbers(), never)) == [0, 1, 2]
-    assert rests.count("playhead-stream") == 6
-    assert rests.count(threading.current_thread().name) == 3
