@@ -1,4 +1,6 @@
-"""Counts the values of a JSON text, without reading it."""
+"""Counts the values of JSON, most of them without reading it."""
+
+from typing import Any
 
 
 def holds_more_values(text: str, limit: int) -> bool:
@@ -29,6 +31,17 @@ def count_containers(text: str, limit: int) -> int:
     """
     brackets = text.count("[") + text.count("{")
     return brackets if brackets <= 100 else _count(_without_escapes(text), limit, "[{")
+
+
+def containers_of(value: Any) -> int:
+    """The number of lists and objects of a value that was read from JSON."""
+    count, pending = 0, [value] if isinstance(value, (dict, list)) else []
+    while pending:
+        container = pending.pop()
+        count += 1
+        items = container.values() if isinstance(container, dict) else container
+        pending += [item for item in items if isinstance(item, (dict, list))]
+    return count
 
 
 def _without_escapes(text: str) -> str:

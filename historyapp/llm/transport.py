@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from historyapp.core.json import MAX_CONTAINERS, MAX_RECORD_DEPTH, MAX_VALUES, depth_exceeds
-from historyapp.core.json_counts import count_containers, holds_more_values
+from historyapp.core.json_counts import containers_of, count_containers, holds_more_values
 from historyapp.core.json_parts import without_collections
 from historyapp.llm.errors import (
     ModelCallError,
@@ -34,6 +34,12 @@ MAX_EVENTS = 200_000
 """The maximum number of events in one response. A model writes at most 128,000 tokens."""
 MAX_RESPONSE_CONTAINERS = 1_000_000
 """Lists and objects in one response. Each event of a text has two to four."""
+SMALL_EVENT = 8
+"""Lists and objects in an event of a text, of a tool call or of reasoning."""
+MAX_LARGE_EVENTS = 250_000
+"""Lists and objects in all events that are not small, without probabilities of tokens. Readers keep such
+events until the response ends, and an object takes 200 bytes.
+"""
 LONG_EVENT = 1 << 18
 """Characters of an event during whose parsing the garbage collector pauses."""
 
@@ -61,7 +67,7 @@ class Connection:
         self._provider = provider
         self._deadline = deadline
         self._response: httpx2.Response | None = None
-        self._received = self._events = self._containers = 0
+        self._received = self._events = self._containers = self._large = 0
         self._rest: Callable[[], None] = lambda: None
 
     def remaining(self) -> float:
@@ -152,8 +158,16 @@ class Connection:
             yield part
             self.rest()
 
+    def _count_large(self, containers: int) -> None:
+        self._large += containers
+        if self._large > MAX_LARGE_EVENTS:
+            raise self._too_much(f"{MAX_LARGE_EVENTS:,} lists and objects in large events")
+
     def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
-        self._count_event(data)
+        containers = self._count_event(data)
+        has_probabilities = '"logprobs"' in data
+        if containers > SMALL_EVENT and not has_probabilities:
+            self._count_large(containers)
         try:
             event = json.loads(data) if len(data) < LONG_EVENT else without_collections(json.loads, data)
         except ValueError:
@@ -162,10 +176,15 @@ class Connection:
             event = data
         if name == "error" or (isinstance(event, dict) and event.get("error")):
             raise error_from(event, provider=self._provider, headers=response.headers, secret=self._sdk.key)
+        if containers > SMALL_EVENT and has_probabilities:
+            _drop_probabilities(event)
+            self._count_large(containers_of(event))
         return self._checked(event)
 
-    def _count_event(self, data: str) -> None:
-        """Refuses what would take much memory. Parsing an event stops all other threads."""
+    def _count_event(self, data: str) -> int:
+        """The number of lists and objects of an event. Refuses what would take much memory: parsing an event
+        stops all other threads.
+        """
         self._events += 1
         if self._events > MAX_EVENTS:
             raise self._too_much(f"{MAX_EVENTS:,} events")
@@ -177,6 +196,7 @@ class Connection:
             raise self._too_much(f"{MAX_CONTAINERS:,} lists and objects in one event")
         if self._containers > MAX_RESPONSE_CONTAINERS:
             raise self._too_much(f"{MAX_RESPONSE_CONTAINERS:,} lists and objects")
+        return containers
 
     def _checked(self, event: Any) -> Event:
         if not isinstance(event, dict):
@@ -286,3 +306,11 @@ class Connection:
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self._response_broken("sent an invalid HTTP response", retryable=True)
         return None
+
+
+def _drop_probabilities(event: Any) -> None:
+    """Removes the probabilities of tokens from deltas. No reader uses them."""
+    choices = event.get("choices") if isinstance(event, dict) else None
+    for part in (event, *(choices if isinstance(choices, list) else ())):
+        if isinstance(part, dict):
+            part.pop("logprobs", None)

@@ -182,3 +182,25 @@ def test_a_usage_object_that_grows_with_each_event_is_refused(
     loopback.default = lambda _: Raw(f"event: x\ndata: {json.dumps(events[api.name])}\n\n".encode())
     with pytest.raises(ResponseBroken, match="does not follow its API"):
         caller.deltas(api.request(), attempts=1)
+
+
+def test_the_objects_of_large_events_are_limited_together(
+    loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_LARGE_EVENTS", 50)
+    event = b'event: x\ndata: {"type": "x", "x": [' + b"[]," * 20 + b"1]}\n\n"
+    loopback.steps.append(Raw(event * 3))
+    with pytest.raises(ResponseBroken, match="more than 50 lists and objects in large events"):
+        caller.deltas(api.request())
+
+
+def test_probabilities_of_tokens_do_not_count_as_large(
+    loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_LARGE_EVENTS", 50)
+    token = {"token": "a", "logprob": -0.1, "bytes": [97], "top_logprobs": [{"bytes": [97]}] * 20}
+    choice = {"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [token]}}
+    event = f"data: {json.dumps({'choices': [choice]})}\n\n"
+    last = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+    loopback.steps.append(Raw((event * 10 + last).encode()))
+    assert caller.collected(APIS[0].request()).output.text == "a" * 10
