@@ -5,8 +5,9 @@ could send for ever. Here each read and write ends at the deadline of its model 
 size of its response. Redirects are not followed: they would send the request to another server.
 """
 
+import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -29,17 +30,16 @@ class ProviderExchange(Protocol):
         """Seconds until the deadline."""
         ...
 
-    def rest(self) -> None:
-        """Called before each read, because HTTP's own parts take time too: tiny chunks, informational
-        responses."""
+    def begin_read(self) -> None:
+        """Called before each read. HTTP's own parts take time too: tiny chunks, informational responses."""
+        ...
+
+    def use_connection(self, connection: "LimitedStream") -> None:
+        """Called before each read and write."""
         ...
 
     def count(self, received: int) -> None:
         """Counts bytes from the network. Raises an error if they are too many."""
-        ...
-
-    def begin_response(self, response: "httpx2.Response") -> None:
-        """Called after the headers of the response."""
         ...
 
 
@@ -61,7 +61,7 @@ def http_client(sdk: ModuleType) -> Any:
     client = sdk.DefaultHttpxClient(
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
-        event_hooks={"response": [_begin_response]},
+        event_hooks={"response": [_cut_off_error]},
     )
     # httpx has no parameter for the network backend of its connection pools.
     for transport in (client._transport, *client._mounts.values()):
@@ -70,11 +70,10 @@ def http_client(sdk: ModuleType) -> Any:
     return client
 
 
-def _begin_response(response: "httpx2.Response") -> None:
+def _cut_off_error(response: "httpx2.Response") -> None:
     """Cuts off the body of an error, which the SDK reads completely."""
     from httpx2 import ByteStream
 
-    _current.get().begin_response(response)
     if response.is_success:
         return
     response.encoding = "utf-8"  # a charset may name a compression
@@ -94,37 +93,45 @@ class _LimitedNetwork:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
 
-    def connect_tcp(self, *args: Any, **options: Any) -> "_LimitedStream":
-        return _LimitedStream(self._backend.connect_tcp(*args, **options))
+    def connect_tcp(self, *args: Any, **options: Any) -> "LimitedStream":
+        return LimitedStream(self._backend.connect_tcp(*args, **options))
 
-    def connect_unix_socket(self, *args: Any, **options: Any) -> "_LimitedStream":
-        return _LimitedStream(self._backend.connect_unix_socket(*args, **options))
+    def connect_unix_socket(self, *args: Any, **options: Any) -> "LimitedStream":
+        return LimitedStream(self._backend.connect_unix_socket(*args, **options))
 
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)
 
 
-class _LimitedStream:
+class LimitedStream:
     """A connection. It may serve several exchanges, one after another."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        _current.get().rest()
+        exchange = _current.get()
+        exchange.use_connection(self)
+        exchange.begin_read()
         data: bytes = self._stream.read(min(max_bytes, _READ), timeout=_until_deadline(timeout))
-        _current.get().count(len(data))
+        exchange.count(len(data))
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        _current.get().use_connection(self)
         for start in range(0, len(buffer), _WRITE):
             self._stream.write(buffer[start : start + _WRITE], timeout=_until_deadline(timeout))
 
-    def start_tls(self, *args: Any, **options: Any) -> "_LimitedStream":
-        return _LimitedStream(self._stream.start_tls(*args, **options))
+    def start_tls(self, *args: Any, **options: Any) -> "LimitedStream":
+        return LimitedStream(self._stream.start_tls(*args, **options))
 
     def close(self) -> None:
         self._stream.close()
+
+    def abort(self) -> None:
+        """Ends reads and writes of all threads with an error."""
+        with suppress(OSError):  # closed already
+            socket.socket.shutdown(self.get_extra_info("socket"), socket.SHUT_RDWR)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

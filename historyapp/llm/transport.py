@@ -1,10 +1,9 @@
 """Sends HTTP requests to a provider through its SDK, and reads the JSON events of the response."""
 
 import json
-import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from historyapp.core.json import MAX_CONTAINERS, MAX_RECORD_DEPTH, MAX_VALUES, depth_exceeds
@@ -19,7 +18,7 @@ from historyapp.llm.errors import (
     error_from,
     without_keys,
 )
-from historyapp.llm.network import MAX_BODY, limited_by
+from historyapp.llm.network import MAX_BODY, LimitedStream, limited_by
 from historyapp.llm.pace import PACE
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.sdks import Sdk
@@ -66,23 +65,23 @@ class Connection:
         self._sdk = sdk
         self._provider = provider
         self._deadline = deadline
-        self._response: httpx2.Response | None = None
+        self._connection: LimitedStream | None = None
         self._received = self._events = self._containers = self._large = 0
         self._rest: Callable[[], None] = lambda: None
 
     def remaining(self) -> float:
         return self._deadline.remaining()
 
-    def rest(self) -> None:
+    def begin_read(self) -> None:
         self._rest()
+
+    def use_connection(self, connection: LimitedStream) -> None:
+        self._connection = connection
 
     def count(self, received: int) -> None:
         self._received += received
         if self._received > MAX_RESPONSE:
             raise self._too_much(f"{MAX_RESPONSE} bytes")
-
-    def begin_response(self, response: "httpx2.Response") -> None:
-        self._response = response
 
     def post(self, path: str, body: Mapping[str, Any]) -> Event:
         """Sends a POST and returns the JSON object of the response.
@@ -114,13 +113,9 @@ class Connection:
                     yield self._event(name, data, response)
 
     def abort(self) -> None:
-        """Closes the response. A thread that waits for it gets an error."""
-        response = self._response
-        network = response.extensions.get("network_stream") if response is not None else None
-        connected = network.get_extra_info("socket") if network is not None else None
-        if connected is not None:
-            with suppress(OSError):  # closed already
-                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+        """Ends the connection. A thread that waits for it gets an error."""
+        if (connection := self._connection) is not None:
+            connection.abort()
 
     def _options(self) -> dict[str, Any]:
         from httpx2 import Timeout
@@ -144,7 +139,7 @@ class Connection:
                     self._expect_uncompressed(response)
                     yield response
             finally:
-                self._response = None
+                self._connection = None
 
     def _parts(self, response: "httpx2.Response") -> Iterator[bytes]:
         parts = response.iter_bytes()
@@ -156,7 +151,7 @@ class Connection:
             if self._deadline.remaining() <= 0:
                 raise self._too_late()
             yield part
-            self.rest()
+            self._rest()
 
     def _count_large(self, containers: int) -> None:
         self._large += containers

@@ -1,6 +1,6 @@
 """A loopback that serves both providers, and one way to ask each of the three APIs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -87,7 +87,7 @@ class Caller:
     def deltas(self, request: ModelRequest, **policy: Any) -> list[ModelOutputDelta]:
         return list(self.call(request, **policy))
 
-    def call(self, request: ModelRequest, **policy: Any) -> Iterator[ModelOutputDelta]:
+    def call(self, request: ModelRequest, **policy: Any) -> Generator[ModelOutputDelta]:
         retries = RetryPolicy(sleep=self.waits.append, random=lambda: 0.0, **policy)
         return call_model(request, limits=self.limits, retries=retries)
 

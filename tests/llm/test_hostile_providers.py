@@ -7,11 +7,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
-from historyapp.llm import server_sent_events, transport
+from historyapp.llm import server_sent_events, streams, transport
+from historyapp.llm.deltas import SilentDelta
 from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
 from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.network import MAX_BODY
@@ -204,3 +205,20 @@ def test_probabilities_of_tokens_do_not_count_as_large(
     last = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
     loopback.steps.append(Raw((event * 10 + last).encode()))
     assert caller.collected(APIS[0].request()).output.text == "a" * 10
+
+
+def test_a_call_that_is_cancelled_before_its_response_ends_its_connection(
+    loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "PAUSE", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with closing(caller.call(COUNTING.request())) as deltas:
+            assert isinstance(next(deltas), SilentDelta)
+            connection, _ = silent.accept()
+            received = connection.recv(1)
+            assert received
+        with connection:
+            connection.settimeout(5)
+            while received:
+                received = connection.recv(65536)
