@@ -24,7 +24,7 @@ from historyapp.front.all_pools import KEYS, make_pools
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.bodies import BodyRoom, Receive, length_of, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
-from historyapp.front.environ import Scope, environ_of, headers_of
+from historyapp.front.environ import Scope, check_head, environ_of, headers_of
 from historyapp.front.limits import Clients, KnownClients, Limits, client_of, credential_of
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
@@ -42,7 +42,7 @@ from historyapp.services.changes import on_change
 from historyapp.services.devices import known_device
 from historyapp.services.keys import on_credential
 from historyapp.services.transactions import is_long_request, queued_seconds
-from historyapp.wire.problems import TooManyRequests, Unauthenticated
+from historyapp.wire.problems import HeadTooLarge, TooManyRequests, Unauthenticated
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ PAUSE, MAX_PAUSE = 0.002, 0.05
 CREDENTIAL = "playhead.credential"
 """The key of the request's credential in its WSGI environment."""
 REFUSED_SECONDS = 1.0
-"""A stranger gets 429 after this time. Otherwise hundreds of connections could repeat refused requests as
-fast as the event loop answers.
+"""A stranger gets 429, and anybody 431, after this time. Otherwise hundreds of connections could repeat
+refused requests as fast as the event loop answers.
 """
 REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their paths are not resolved."""
@@ -151,6 +151,7 @@ class Front:
         connections.busy.add(peer)
         is_known = True
         try:
+            check_head(scope)
             length = length_of(headers)
             cookies = headers.get(b"cookie", b"")
             name = pool_name(scope["method"], scope["path"], cookies)
@@ -180,7 +181,7 @@ class Front:
                 with self.clients.streaming(client, network):
                     await self._send_events(stream_start, scope, receive, send)
         except PlayheadError as error:
-            if isinstance(error, TooManyRequests) and not is_known:
+            if isinstance(error, HeadTooLarge) or (isinstance(error, TooManyRequests) and not is_known):
                 await asyncio.sleep(REFUSED_SECONDS)
             head, content = error_response(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - started)

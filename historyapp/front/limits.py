@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from django.conf import settings
-from django.http.cookie import parse_cookie
 
 from historyapp.front.pools import Client
+from historyapp.services.devices import cookie_value
 from historyapp.wire.problems import TooManyRequests
 
 PER_ADDRESS = 4
@@ -229,5 +229,5 @@ def credential_of(client: bytes, path: str, cookies: bytes) -> bytes:
     """
     if not cookies or path.startswith(("/api/", "/s/")):
         return client
-    session = parse_cookie(cookies.decode("latin-1")).get(settings.SESSION_COOKIE_NAME)
+    session = cookie_value(cookies, settings.SESSION_COOKIE_NAME)
     return blake2b(session.encode(), digest_size=16, person=b"session").digest() if session else client

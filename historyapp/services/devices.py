@@ -5,13 +5,14 @@ failed attempts with it count for the cookie. So neither wrong passwords from th
 of another account keep a person out. See OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
 """
 
+import re
 import secrets
 from datetime import timedelta
+from functools import cache
 from typing import NamedTuple
 
 from django.core import signing
 from django.http import HttpResponse
-from django.http.cookie import parse_cookie
 
 from historyapp.services.keys import hash_secret
 
@@ -52,7 +53,21 @@ def remember_device(response: HttpResponse, name: str, *, is_secure: bool) -> No
 
 def known_device(cookies: bytes) -> Device | None:
     """The device in a header ``Cookie``. None without a valid cookie of :func:`remember_device`."""
-    return device_of(parse_cookie(cookies.decode("latin-1")).get(COOKIE, ""))
+    return device_of(cookie_value(cookies, COOKIE))
+
+
+def cookie_value(cookies: bytes, name: str) -> str:
+    """The value of one cookie in a header ``Cookie``, or an empty string.
+
+    The event loop needs it for each request. Django's parser takes 20 ms for 60 KB of semicolons.
+    """
+    values = _cookie_pattern(name).findall(cookies.decode("latin-1"))
+    return values[-1].strip(' \t"') if values else ""  # Django too takes the last one
+
+
+@cache
+def _cookie_pattern(cookie_name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|;)[ \t]*{re.escape(cookie_name)}[ \t]*=([^;]*)")
 
 
 def device_of(cookie: str) -> Device | None:

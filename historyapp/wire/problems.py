@@ -94,6 +94,12 @@ class TooLarge(PlayheadError):
         return self.fields.get("max_body")
 
 
+class HeadTooLarge(PlayheadError):
+    """The path, or the query and the headers, are longer than the server accepts."""
+
+    code = "head-too-large"
+
+
 class NotValid(Invalid):
     """A parameter or a field does not match the OpenAPI document."""
 
@@ -316,6 +322,11 @@ PROBLEM_TYPES = (
         "This key, this address or this project has too many requests at once.",
         "`detail` names the limit. Wait until some of these requests have ended, at least for the number of "
         "seconds in `Retry-After`.",
+    ),
+    ProblemType(
+        HeadTooLarge, 431, "Request head too large", "The path, or the query and the headers, are too long.",
+        "The path may have 4,096 bytes, the query and all headers together 32,768. Shorten what `detail` "
+        "names. In a browser, delete the cookies of this host.",
     ),
     ProblemType(
         ModelCallFailed, 502, "Model call failed",
