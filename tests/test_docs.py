@@ -17,6 +17,7 @@ from django.core.management import call_command, get_commands, load_command_clas
 from dashboard.keys import KEYS, OVERVIEW_KEYS
 from historyapp.api.context_requests import MAX_TOOLS_SIZE
 from historyapp.api.contexts import MAX_STEPS
+from historyapp.api.model_calls import MAX_OPTIONS_SIZE
 from historyapp.api.root import api
 from historyapp.core.entries import BODY, KINDS, ResultStatus
 from historyapp.core.episodes import STATUSES
@@ -26,6 +27,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.json import MAX_CONTAINERS, MAX_DEPTH, MAX_VALUES
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.core.settings import SessionSettings
+from historyapp.front.bodies import MAX_CALL
 from historyapp.services.append import MAX_ID_CHARACTERS, MAX_TOOL_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.terminal.command_line import make_parser
@@ -128,8 +130,10 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
     assert next(figure for what, figure in figures.items() if "IDs of these" in what) == MAX_ID_CHARACTERS
     assert figures["Characters of these tools as compact JSON in ASCII"] == MAX_TOOLS_SIZE
+    assert figures["Characters of the `options` of a model call as compact JSON in ASCII"] == MAX_OPTIONS_SIZE
+    assert figures["Bytes of the body of a model call"] == MAX_CALL
     set_elsewhere = {MAX_TOOL_CALLS, MAX_DEPTH, MAX_VALUES, MAX_STEPS, MAX_METADATA, KEPT_CHARACTERS}
-    set_elsewhere |= {MAX_CONTAINERS, MAX_ID_CHARACTERS, MAX_TOOLS_SIZE}
+    set_elsewhere |= {MAX_CONTAINERS, MAX_ID_CHARACTERS, MAX_TOOLS_SIZE, MAX_CALL}
     assert limits(schema) | set_elsewhere | {32 * 2**20} == set(figures.values())
 
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import ContextBody, ModelName
-from historyapp.api.fields import MAX_POSITIONS, Line, Position, SessionId, integral, money
+from historyapp.api.fields import MAX_POSITIONS, Line, Position, SessionId, integral, json_limit, money
 from historyapp.api.idempotency import fingerprint, handles_own_key
 from historyapp.api.ledger import usage_fields
 from historyapp.api.problems import problem_response, raises
@@ -40,6 +40,12 @@ event: appended
 data: {"position":4,"number":2,"head":4,"snapshot":"%s"}
 
 """ % examples.CONTEXT["snapshot"]  # noqa: UP031 braces are JSON here
+MAX_OPTIONS_SIZE = 1_000_000
+"""Characters of the options as compact JSON in ASCII. They stay in memory until the call ends."""
+Options = Annotated[
+    dict[Text, Any],
+    json_limit(MAX_OPTIONS_SIZE, "have more than {limit} characters as JSON. Send fewer or shorter options"),
+]
 OutputTokens = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(integral)]
 SILENCE = ": the model is silent\n\n"
 """A comment, which clients ignore. A server notices a closed connection only when it sends."""
@@ -62,8 +68,10 @@ class ModelCallIn(ContextBody):
     max_output_tokens: OutputTokens | None = Field(
         default=None, description="Null: as much as the provider allows."
     )
-    options: dict[Text, Any] = Field(
-        default_factory=dict, description="More fields of the provider's request: `temperature` …"
+    options: Options = Field(
+        default_factory=dict,
+        description="More fields of the provider's request: `temperature` … At most "
+        f"{MAX_OPTIONS_SIZE:,} characters as compact JSON in ASCII.",
     )
     expected_position: Position | None = Field(
         default=None, description="The head that you expect; 409 if it has changed."

@@ -20,6 +20,9 @@ IN_MEMORY = 1 << 19
 """
 MAX_FORM = 1 << 20
 """The maximum size of an HTML form. Django parses it into many small objects before it checks the sender."""
+MAX_CALL = 1 << 22
+"""The maximum size of the body of a model call. It stays in memory until the call ends, in several forms: its
+bytes, its values, and the provider's request."""
 FIRST_BYTES = 1 << 13
 """A body gets its file when more than this many bytes have arrived. Creating it takes a millisecond of the
 event loop under load, and hundreds of bodies may stall after their first byte.
@@ -53,6 +56,8 @@ def length_of(headers: dict[bytes, bytes]) -> int:
 
 def max_bytes(path: str, media_type: bytes, limits: Limits) -> int:
     """The maximum size of a request body for this path, in bytes."""
+    if path.startswith("/api/") and path.endswith("/calls"):
+        return min(MAX_CALL, limits.max_body)
     may_be_long = path.startswith("/api/") or path == "/imports"
     is_form = media_type.lower().startswith(b"application/x-www-form-urlencoded")
     return limits.max_body if may_be_long and not is_form else min(MAX_FORM, limits.max_body)
@@ -175,5 +180,6 @@ async def _receive(
 
 
 def _too_large(limit: int, limits: Limits) -> TooLarge:
-    limit_name = "PLAYHEAD_MAX_BODY" if limit == limits.max_body else "the limit of a form"
+    others = {MAX_FORM: "the limit of a form", MAX_CALL: "the limit of a model call"}
+    limit_name = "PLAYHEAD_MAX_BODY" if limit == limits.max_body else others[limit]
     return TooLarge(f"The body is larger than {limit:,} bytes ({limit_name}). Send less.", max_body=limit)

@@ -287,7 +287,8 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         TooLarge, 413, "Body too large", "The body is larger than `PLAYHEAD_MAX_BODY`.",
-        "`max_body` is the limit in bytes. Send less in one request, or ask the operator to raise the limit.",
+        "Forms and model calls have lower limits. `max_body` is the limit in bytes. Send less in one "
+        "request, or ask the operator to raise the limit.",
     ),
     ProblemType(
         UnsupportedMediaType, 415, "Unsupported media type", "The server does not read bodies of this type.",

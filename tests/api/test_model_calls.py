@@ -278,6 +278,7 @@ def test_a_second_concurrent_model_call_is_a_conflict(ready: Agent, loopback: Lo
         ({"model": "gpt-5", "format": "plain"}, 422, "takes the format openai_chat"),
         ({"model": "gpt-5", "policy": "live", "max_tokens": 5}, 422, "too small"),
         ({"model": "gpt-5", "options": {"stream": False}}, 422, "cannot be set through options"),
+        ({"model": "gpt-5", "options": {"user": "é" * 200_000}}, 422, "more than 1,000,000 characters"),
         ({"model": "gpt-5", "max_output_tokens": 0}, 422, "body.max_output_tokens"),
         ({"model": "gpt-5", "expected_position": 1}, 409, "head is 2"),
         ({"model": "gpt-5", "as_of": 1}, 422, "is not a field"),

@@ -12,6 +12,7 @@ from historyapp.front.bodies import (
     ALL_IN_MEMORY,
     FIRST_BYTES,
     IN_MEMORY,
+    MAX_CALL,
     MAX_FORM,
     BodyRoom,
     max_bytes,
@@ -37,9 +38,12 @@ JSON = b"application/json"
         ("/sign-in", FORM, MAX_FORM),
         ("/sign-in", PARTS, MAX_FORM),
         ("/sign-in", b"", MAX_FORM),
+        ("/api/v1/sessions/x/calls", JSON, MAX_CALL),
     ],
 )
-def test_forms_have_a_lower_limit_than_api_bodies(path: str, media_type: bytes, expected: int) -> None:
+def test_forms_and_model_calls_have_lower_limits_than_other_bodies(
+    path: str, media_type: bytes, expected: int
+) -> None:
     assert max_bytes(path, media_type, small_limits(max_body=MAX)) == expected
 
 
