@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, ToolResults, dump_body
 from historyapp.core.errors import Invalid
-from historyapp.core.json import MAX_VALUES, dump_json
-from historyapp.core.json_counts import holds_more_values
+from historyapp.core.json import MAX_CONTAINERS, MAX_VALUES, dump_json
+from historyapp.core.json_counts import holds_more_containers, holds_more_values
+from historyapp.core.json_memory import memory_with_values
 from historyapp.core.results import returned_text
 from historyapp.core.tokens import entry_tokens
 
@@ -31,6 +32,11 @@ class Prepared(NamedTuple):
         """The stored size in bytes."""
         return len(self.body) + len(self.metadata)
 
+    @property
+    def memory(self) -> int:
+        """About the bytes that the entry takes in memory."""
+        return memory_with_values(self.body) + memory_with_values(self.metadata)
+
 
 def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     """A draft, ready to be appended.
@@ -39,15 +45,25 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
         tokens: the tokens of the draft's body; None to count them here.
 
     Raises:
-        Invalid: when the entry holds too many JSON values.
+        Invalid: when the entry holds too many JSON values, or lists and objects.
     """
     body = dump_json(dump_body(draft.body))
     metadata = dump_json(dict(draft.metadata)) if draft.metadata else "{}"
-    is_long = len(body) > MAX_VALUES or len(metadata) > MAX_VALUES  # a shorter text holds fewer values
-    if is_long and (holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES)):
-        raise Invalid(f"An entry contains more than {MAX_VALUES:,} JSON values. Shorten it or split it.")
+    _check_values(body)
+    _check_values(metadata)
     prepared = Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)
     return with_texts(prepared)
+
+
+def _check_values(dumped: str) -> None:
+    if len(dumped) <= MAX_CONTAINERS:  # a shorter text holds fewer values
+        return
+    if holds_more_values(dumped, MAX_VALUES):
+        raise Invalid(f"An entry contains more than {MAX_VALUES:,} JSON values. Shorten it or split it.")
+    if holds_more_containers(dumped, MAX_CONTAINERS):
+        raise Invalid(
+            f"An entry contains more than {MAX_CONTAINERS:,} lists and objects. Shorten it or split it."
+        )
 
 
 def with_texts(prepared: Prepared) -> Prepared:

@@ -7,6 +7,9 @@ from historyapp.services.imports.reports import FileReport
 MAX_SESSIONS = 10_000
 """The maximum number of sessions of one file. Each takes a transaction, and other imports wait meanwhile."""
 
+MAX_WAITING_BYTES = 64 * 2**20
+"""The memory of all operations of a file that wait until their session's batch is full."""
+
 
 def check_number_of_sessions(sessions: int) -> None:
     """Checks the number of sessions that a file has so far.

@@ -27,7 +27,7 @@ from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.audit import was_deleted
 from historyapp.services.compression.start import set_thresholds
-from historyapp.services.imports.limits import check_number_of_sessions, report_left_out
+from historyapp.services.imports.limits import MAX_WAITING_BYTES, check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.shifts import shifted
@@ -62,12 +62,19 @@ class ImportJob:
         """Sessions whose complete transcript was imported, while this file has only a part."""
         self.new: set[str] = set()
         self._tails = Tails()
+        self._waiting_bytes = 0
+        """At least the memory of the operations that wait in all writers."""
 
     def add(self, parsed: ParsedOperation) -> None:
         match parsed.operation:
             case Append() | RewindTo() as operation:
                 if operation.session not in self.ignored:
-                    self._writer(operation.session).add(parsed)
+                    writer = self._writer(operation.session)
+                    before = writer.waiting_bytes
+                    writer.add(parsed)
+                    self._waiting_bytes += max(0, writer.waiting_bytes - before)
+                    if self._waiting_bytes > MAX_WAITING_BYTES:
+                        self._limit_waiting()
             case AddSummary(session=id) | AddNote(session=id):
                 if id in self.writers:
                     self.writers[id].add(parsed)
@@ -81,6 +88,20 @@ class ImportJob:
                 else:
                     check_number_of_sessions(len(self.starts) + 1)
                     self.starts[id] = start
+
+    def _limit_waiting(self) -> None:
+        """Writes the largest batches if all together take too much memory, until half of it is free.
+
+        Otherwise thousands of sessions, each with less than a batch, would wait until the end of the file.
+        """
+        self._waiting_bytes = sum(writer.waiting_bytes for writer in self.writers.values())
+        if self._waiting_bytes <= MAX_WAITING_BYTES:
+            return
+        for writer in sorted(self.writers.values(), key=lambda writer: writer.waiting_bytes, reverse=True):
+            if self._waiting_bytes <= MAX_WAITING_BYTES // 2:
+                break
+            self._waiting_bytes -= writer.waiting_bytes
+            writer.flush_waiting()
 
     def compare(self, operations: Iterable[ParsedOperation]) -> set[str]:
         """The sessions of a file that begin differently from the imported ones. Stores nothing."""

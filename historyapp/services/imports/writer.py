@@ -41,8 +41,8 @@ because other writers wait until its transaction ends."""
 BATCH_SECONDS = 0.3
 REWIND_COST = 40
 """A rewind counts as this many entries, because it takes about as long."""
-BATCH_BYTES = 8 * 1024 * 1024
-"""A batch is written when it reaches this many bytes."""
+BATCH_BYTES, OPERATION_BYTES = 8 * 1024 * 1024, 1500
+"""A batch is written when it takes about this much memory: each operation, with the JSON of its entry."""
 SHORT_STEP_ENTRIES, SHORT_STEP_BYTES = 32, 1 << 16
 """The maximum size of a step, with the entries after it, that a rewind reads within its transaction."""
 
@@ -87,7 +87,7 @@ class SessionWriter:
         """The operation before the first one that differs from the last import; None until an operation
         differs."""
         self._waiting: list[_SourceOperation] = []
-        self._waiting_size, self._waiting_cost, self._max_cost = 0, 0, BATCH_ENTRIES
+        self.waiting_bytes, self._waiting_cost, self._max_cost = 0, 0, BATCH_ENTRIES
         self._summaries, self._summaries_size = list[AddSummary](), 0
         self._stored_summaries = StoredSummaries()
         self._notes: list[AddNote] = []
@@ -169,9 +169,9 @@ class SessionWriter:
 
     def _add_waiting(self, new: "_SourceOperation") -> None:
         self._waiting.append(new)
-        self._waiting_size += new.prepared.size if new.prepared else 0
+        self.waiting_bytes += OPERATION_BYTES + (new.prepared.memory if new.prepared else 0)
         self._waiting_cost += 1 if isinstance(new.operation, Append) else REWIND_COST
-        if self._waiting_cost >= self._max_cost or self._waiting_size >= BATCH_BYTES:
+        if self._waiting_cost >= self._max_cost or self.waiting_bytes >= BATCH_BYTES:
             self.flush()
 
     def _source_operation(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
@@ -291,7 +291,7 @@ class SessionWriter:
             self._max_cost = min(2 * self._max_cost, BATCH_ENTRIES)
         self.source, self._last_equal = source, None
         self._tails.forget()
-        self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
+        self._waiting, self.waiting_bytes, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head
 
     def flush_waiting(self) -> None:

@@ -8,15 +8,17 @@ import pytest
 
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.importers.base import AddSummary, RewindTo, SessionStart, Source
+from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Source
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
-from historyapp.services.imports import limits
+from historyapp.services.imports import limits, sessions
 from historyapp.services.imports.files import import_file, inspect_file
 from historyapp.services.imports.headers import within_limits
+from historyapp.services.imports.sessions import ImportJob
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES
+from tests.services.drafts import act
 from tests.services.scripts import SOURCE, Script, read, texts
 
 CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
@@ -176,3 +178,26 @@ def test_a_file_has_a_limited_number_of_sessions(
     script.operations = script.operations[:6]
     assert import_file(project, source("", "run.jsonl"), format="script").error == ""
     assert Session.objects.count() == 3
+
+
+def test_operations_of_all_sessions_that_wait_have_one_limit(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16 sessions with less than a batch of empty lists each took 1.2 GB."""
+    monkeypatch.setattr(sessions, "MAX_WAITING_BYTES", limit := 100_000)
+    most, limit_waiting = list[int](), ImportJob._limit_waiting
+
+    def note(job: ImportJob) -> None:
+        most.append(sum(writer.waiting_bytes for writer in job.writers.values()))
+        limit_waiting(job)
+        assert job._waiting_bytes == sum(writer.waiting_bytes for writer in job.writers.values())
+        assert job._waiting_bytes <= limit // 2
+        assert job.writers["s"].waiting_bytes  # the smallest batch waits on
+
+    monkeypatch.setattr(ImportJob, "_limit_waiting", note)
+    starts = [SessionStart(name) for name in "abcd"]
+    outputs = [Append(name, act(x=[[]] * 300)) for name in "abcd"]
+    report = read(project, script, *texts("go"), *starts, *outputs)
+    assert (report.error, report.total("added")) == ("", 5)
+    assert len(most) == 1
+    assert limit < most[0] < 2 * limit
