@@ -35,7 +35,7 @@ from historyapp.wire.compressions import (
     RunPage,
     StartedOut,
 )
-from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
+from historyapp.wire.problems import DiskLow, ModelNotAllowed, SpendForbidden
 
 router = Router(tags=["compressions"])
 
@@ -54,7 +54,7 @@ class RunFilter(PageQuery):
 @router.post(
     "/sessions/{session_id}/compressions", response={202: StartedOut}, summary="Compress a session's steps"
 )
-@raises(Conflict, ModelNotAllowed, SpendForbidden)
+@raises(Conflict, DiskLow, ModelNotAllowed, SpendForbidden)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
     """Starts a compression in the background, or joins the active one. `GET` it for its progress."""
     run_request = RunRequest(
@@ -123,7 +123,7 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
     response={202: RunOut},
     summary="Retry a compression",
 )
-@raises(Conflict, ModelNotAllowed, SpendForbidden)
+@raises(Conflict, DiskLow, ModelNotAllowed, SpendForbidden)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """Repeats the items that failed, or resumes a cancelled compression. 409 if nothing is left to do."""
     run = find_run(find_session(request, session_id), run_id)

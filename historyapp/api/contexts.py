@@ -37,10 +37,11 @@ from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Spender
 from historyapp.wire.contexts import ContextOut, MessagesOut, TextOut
-from historyapp.wire.problems import ModelCallFailed, ModelNotAllowed, SpendForbidden
+from historyapp.wire.problems import DiskLow, ModelCallFailed, ModelNotAllowed, SpendForbidden
 
 router = Router(tags=["contexts"])
 
@@ -155,12 +156,14 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 @router.post(
     "/sessions/{session_id}/contexts", response={200: ContextOut, 201: ContextOut}, summary="Build a context"
 )
-@raises(Conflict, ModelCallFailed, ModelNotAllowed, SpendForbidden)
+@raises(Conflict, DiskLow, ModelCallFailed, ModelNotAllowed, SpendForbidden)
 @handles_own_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
     """The context for the next model call. 201: a snapshot of it was recorded. 200 with `record: false`."""
     if stored := earlier_response(request):
         return stored
+    if body.record:
+        check_disk_space("Send `record: false` to get the context without a snapshot.")
     served = serve_context(find_session(request, session_id), body.options_for(body.model, body.as_of))
     counted = None
     if body.count:

@@ -36,6 +36,7 @@ from historyapp.services.rewinds import (
     undo_rewind,
 )
 from historyapp.wire.base import RangeOut, with_example
+from historyapp.wire.problems import DiskLow
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
 from historyapp.wire.sessions import SessionOut
 
@@ -70,7 +71,7 @@ _ONLY_IN_FLIGHT = RewindIn()
 
 
 @router.post("/sessions/{session_id}/rewinds", response={201: RewindOut}, summary="Rewind")
-@raises(Conflict)
+@raises(Conflict, DiskLow)
 def post_rewind(
     request: ApiRequest, session_id: SessionId, target: RewindIn = _ONLY_IN_FLIGHT
 ) -> HttpResponse:
@@ -89,7 +90,7 @@ def post_rewind(
 @router.post(
     "/sessions/{session_id}/rewinds/{position}/undo", response={201: RewindOut}, summary="Undo a rewind"
 )
-@raises(Conflict)
+@raises(Conflict, DiskLow)
 def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition) -> HttpResponse:
     """Appends another rewind, which restores the history as it was before this rewind."""
     result = undo_rewind(request.auth.project, session_id, position, actor=actor(request))
@@ -153,7 +154,7 @@ _WHOLE_HISTORY = ForkIn()
 @router.post(
     "/sessions/{session_id}/forks", response={201: SessionOut}, summary="Fork a session", tags=["forks"]
 )
-@raises(Conflict)
+@raises(Conflict, DiskLow)
 def post_fork(
     request: ApiRequest, session_id: SessionId, point: ForkIn = _WHOLE_HISTORY
 ) -> HttpResponse | LongResponse:

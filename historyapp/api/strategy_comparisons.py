@@ -40,7 +40,7 @@ from historyapp.wire.compressions import (
     StrategyRowsOut,
     TrialOut,
 )
-from historyapp.wire.problems import ModelNotAllowed, NotValid, SpendForbidden
+from historyapp.wire.problems import DiskLow, ModelNotAllowed, NotValid, SpendForbidden
 
 router = Router(tags=["compressions"])
 
@@ -51,7 +51,7 @@ _SIDES = ("a", "b")
 @router.post(
     "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
 )
-@raises(Conflict, ModelNotAllowed, SpendForbidden)
+@raises(Conflict, DiskLow, ModelNotAllowed, SpendForbidden)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, at most 500. Contexts do not use these summaries.
 

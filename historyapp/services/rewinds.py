@@ -23,6 +23,7 @@ from historyapp.services.append import apply_tail, check_open, check_position, l
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.list_columns import set_duration
 from historyapp.services.sessions import check_not_deleted, insert
 from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
@@ -116,7 +117,9 @@ def rewind(
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
         Invalid: when the target does not exist.
+        DiskLow: when the disk is nearly full.
     """
+    check_disk_space()
     for _ in range(_ATTEMPTS):
         session = read_session(project, session_id)
         check_position(session, expected_position)
@@ -142,7 +145,9 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
     Raises:
         NotFound: when the session has no rewind there.
         Conflict: when the rewind was already undone, or the session is archived.
+        DiskLow: when the disk is nearly full.
     """
+    check_disk_space()
     session = read_session(project, session_id)
     tail, strip = tail_and_strip(session, before_rewind(session, position))
     with writing():
@@ -282,7 +287,9 @@ def fork(
         NotFound: when the project has no such session.
         Conflict: when ``fork_id`` is or was that of another session.
         Invalid: when the point does not exist.
+        DiskLow: when the disk is nearly full.
     """
+    check_disk_space()
     parent = read_session(project, session_id)
     position = fork_position(parent, at_step=at_step, at_position=at_position)
     tail, strip = tail_and_strip(parent, parent.lineage(position).cut(position))

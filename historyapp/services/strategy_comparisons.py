@@ -25,6 +25,7 @@ from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.request import RunRequest, resolve_request
 from historyapp.services.compression.start import check_spender, create_run, runs_of
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.transactions import writing
 
@@ -204,7 +205,9 @@ def start_comparison(
         Conflict: when the session is archived, or too many trial runs of the project are running.
         ModelNotAllowed: when the project does not allow a side's model.
         SpendForbidden: when a side calls a provider's model and the spender may not spend.
+        DiskLow: when the disk is nearly full.
     """
+    check_disk_space()
     with writing():
         session = lock_session(project, session_id)
         check_open(session)

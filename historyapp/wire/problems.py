@@ -157,6 +157,12 @@ class DiskFull(StorageFailed):
     code = "disk-full"
 
 
+class DiskLow(PlayheadError):
+    """The disk is nearly full, and the request would store more than it sends."""
+
+    code = "disk-low"
+
+
 class DatabaseCorrupt(StorageFailed):
     code = "database-corrupt"
 
@@ -346,6 +352,12 @@ PROBLEM_TYPES = (
         DiskFull, 503, "Disk full", "The disk of the database is full or refuses writes.",
         "Nothing was written; reading still works. The operator must free space. Send the request again "
         "after the number of seconds in `Retry-After`.",
+    ),
+    ProblemType(
+        DiskLow, 507, "Disk nearly full",
+        "The server's disk has less free space than `PLAYHEAD_DISK_ALARM`, or 10 % of it if that is less.",
+        "Forks, rewinds, recorded contexts and compressions are refused, so that appends still find space. "
+        "The operator must free space. A context with `record: false` stores nothing and is not refused.",
     ),
     ProblemType(
         DatabaseCorrupt, 503, "Database damaged", "The database file is damaged.",

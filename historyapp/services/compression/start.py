@@ -34,6 +34,7 @@ from historyapp.services.compression.request import (
     resolve_accepted,
     resolve_request,
 )
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.prices import price_list
 from historyapp.services.spending import OPERATOR, Spender, check_model
 from historyapp.services.totals import count_ended_run
@@ -77,7 +78,10 @@ def start_run(
         Conflict: when the session is archived, or the run would cost more than was accepted.
         ModelNotAllowed: when the project does not allow the model.
         SpendForbidden: when the run calls a provider's model and the spender may not spend.
+        DiskLow: when the disk is nearly full and the run is not automatic.
     """
+    if not automatic:
+        check_disk_space()
     with writing():
         session = lock_session(project, session_id)
         check_open(session)
@@ -197,8 +201,9 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
     Raises:
         Conflict: when the run has not failed, another run of the session is active, or the session is
         archived. ModelNotAllowed: when the project does not allow the model. SpendForbidden: when the run
-        calls a provider's model and the spender may not spend.
+        calls a provider's model and the spender may not spend. DiskLow: when the disk is nearly full.
     """
+    check_disk_space()
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
         session = Session.objects.select_for_update().get(pk=run.session_id)
