@@ -12,12 +12,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from historyapp.core.dates import UNDATED, known_time
-from historyapp.core.entries import EntryDraft, Rewind
+from historyapp.core.entries import EntryDraft, Rewind, load_body
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
+from historyapp.core.json import load_dumped
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session
@@ -29,6 +30,7 @@ from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.shifts import add_shift, shifted
+from historyapp.services.imports.source_operations import SourceOperation
 from historyapp.services.imports.summaries import AT_ONCE, StoredSummaries, with_positions, write_summaries
 from historyapp.services.imports.tails import Tails
 from historyapp.services.list_columns import set_duration
@@ -51,21 +53,6 @@ class DifferentBeginning(Exception):
     """A session with this id was already imported from a file that begins differently."""
 
 
-class _SourceOperation(NamedTuple):
-    operation: Append | RewindTo
-    number: int
-    """The number of the operation within the session, from 1."""
-    position: int
-    """The position of the entry within the file's session."""
-    digest: str
-    """The digest of this operation and all before it."""
-    earlier_digest: str = ""
-    """The digest that earlier versions compute, if one of them imported the session; otherwise empty."""
-    prepared: Prepared | None = None
-    """The entry of an ``Append``."""
-    tokens_counted: bool = True
-
-
 class SessionWriter:
     """Writes one session of one transcript.
 
@@ -83,10 +70,10 @@ class SessionWriter:
         since."""
         digests = (source.settled_digest, *self._provisional)
         self._by_earlier_version = any(old and not old.startswith(DIGEST_PREFIX) for old in digests)
-        self._last_equal: _SourceOperation | None = None
+        self._last_equal: SourceOperation | None = None
         """The operation before the first one that differs from the last import; None until an operation
         differs."""
-        self._waiting: list[_SourceOperation] = []
+        self._waiting: list[SourceOperation] = []
         self.waiting_bytes, self._waiting_cost, self._max_cost = 0, 0, BATCH_ENTRIES
         self._summaries, self._summaries_size = list[AddSummary](), 0
         self._stored_summaries = StoredSummaries()
@@ -95,7 +82,7 @@ class SessionWriter:
         self._head_before = source.session.head if source.settled else 0
         """The lowest head at which a summary of this import can have been created."""
         position = start.forked_from[1] if start.forked_from else 0
-        self._newest = _SourceOperation(RewindTo(start.session, 0), 0, position, "")
+        self._newest = SourceOperation(RewindTo(start.session, 0), 0, position, "")
         self._newest_settled = self._newest
         """The newest operation that does not change when the file grows."""
 
@@ -128,9 +115,9 @@ class SessionWriter:
         self.counts.add(operation)
         previous, new = self._newest, self._source_operation(parsed, operation)
         provisional = isinstance(operation, Append) and operation.provisional
+        self._newest = new.without_values()
         if not provisional and self._newest_settled is previous:
-            self._newest_settled = new
-        self._newest = new
+            self._newest_settled = self._newest
         digests = new.digest, new.earlier_digest
         if new.number == self._settled and self.source.settled_digest not in digests:
             raise DifferentBeginning(self.start.session)
@@ -167,14 +154,14 @@ class SessionWriter:
                 return True
         return False
 
-    def _add_waiting(self, new: "_SourceOperation") -> None:
+    def _add_waiting(self, new: SourceOperation) -> None:
         self._waiting.append(new)
         self.waiting_bytes += OPERATION_BYTES + (new.prepared.memory if new.prepared else 0)
         self._waiting_cost += 1 if isinstance(new.operation, Append) else REWIND_COST
         if self._waiting_cost >= self._max_cost or self.waiting_bytes >= BATCH_BYTES:
             self.flush()
 
-    def _source_operation(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
+    def _source_operation(self, parsed: ParsedOperation, operation: Append | RewindTo) -> SourceOperation:
         """The operation with its number, digest and entry.
 
         If it has no time, it gets the time of the previous operation. :meth:`_with_times` gives a time to the
@@ -193,7 +180,7 @@ class SessionWriter:
             # Tokens are counted later, if the entry is new.
             prepared = (prepared or prepare(operation.draft, tokens=0))._replace(draft=operation.draft)
         previous = self._newest
-        return _SourceOperation(
+        return SourceOperation(
             operation,
             previous.number + 1,
             previous.position + 1,
@@ -214,10 +201,10 @@ class SessionWriter:
             # The longer file need not contain the provisional operations at the end of the shorter one. Only
             # the last entry is compared.
             last = self._newest_settled if self._newest_settled.number else self._newest
-            if isinstance(last.operation, Append):
+            if last.dumped:
                 position = shifted(self.source, last.position)
                 entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
-                if entry is None or entry.core().body != last.operation.draft.body:
+                if entry is None or entry.core().body != load_body(last.kind, load_dumped(last.dumped)):
                     raise DifferentBeginning(self.start.session)
             return
         if self._waiting or self._newest_settled.number > self.source.settled:
@@ -312,7 +299,7 @@ class SessionWriter:
             if target < self._waiting[0].position:  # see _begin_batch() for others
                 self._tails.read(session, min(shifted(self.source, target), session.head))
 
-    def _with_times(self) -> list["_SourceOperation"]:
+    def _with_times(self) -> list[SourceOperation]:
         """The waiting operations. Those without a time get the first known time, or :data:`UNDATED`.
 
         An append without a time would get the current time, which is not the time of the run.
@@ -361,7 +348,7 @@ def _progress(source: ImportSource) -> tuple[Any, ...]:
     return source.settled, source.settled_digest, source.provisional_digests
 
 
-def _with_time(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
+def _with_time(waiting: SourceOperation, time: datetime) -> SourceOperation:
     operation = waiting.operation
     if isinstance(operation, Append):
         operation = operation._replace(draft=operation.draft._replace(created_at=time))
@@ -372,7 +359,7 @@ def _with_time(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
 
 
 def _cut_off_changed_end(
-    session: Session, source: ImportSource, last_equal: _SourceOperation, tails: Tails
+    session: Session, source: ImportSource, last_equal: SourceOperation, tails: Tails
 ) -> None:
     """Rewinds to the last operation that has not changed. The entries after it become a take."""
     to_position = _last_equal_position(source, last_equal)
@@ -393,7 +380,7 @@ def _target(rewind: Append | RewindTo, position: int) -> int:
     return min(rewind.to_position, position - 1)
 
 
-def _last_equal_position(source: ImportSource, last_equal: _SourceOperation) -> int:
+def _last_equal_position(source: ImportSource, last_equal: SourceOperation) -> int:
     """The position of the last operation that has not changed, in the stored session."""
     is_unsettled = last_equal.number > source.settled
     return shifted(source, last_equal.position) if is_unsettled else source.settled_position

@@ -201,3 +201,21 @@ def test_operations_of_all_sessions_that_wait_have_one_limit(
     assert (report.error, report.total("added")) == ("", 5)
     assert len(most) == 1
     assert limit < most[0] < 2 * limit
+
+
+def test_what_is_written_or_compared_keeps_no_values_in_memory(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest entry of each of 600 sessions stayed until the end of the file: 0.4 GB."""
+    kept, finish = list[object](), ImportJob.finish
+
+    def note(job: ImportJob) -> None:
+        operations = [writer._newest for writer in job.writers.values()]
+        kept.extend((operation.prepared, operation.operation.draft) for operation in operations)
+        finish(job)
+
+    monkeypatch.setattr(ImportJob, "finish", note)
+    file = [Append("s", act(x=[[]])), Append("s", act(x=[[], 1]))]
+    assert read(project, script, *file).total("added") == 2
+    assert read(project, script, *file[:1]).total("added") == 0  # the end of the longer file is compared
+    assert kept == [(None, None)] * 2
