@@ -398,13 +398,3 @@ _BY_CODE = {type.code: type for type in PROBLEM_TYPES}
 def problem_type(error: PlayheadError | type[PlayheadError]) -> ProblemType:
     """The problem type of an error."""
     return _BY_CODE[error.code]
-
-
-def error_class(code: str, status: int) -> type[PlayheadError]:
-    """The exception that a client raises for a problem document, even if the code is unknown."""
-    if code in _BY_CODE:
-        return _BY_CODE[code].error
-    if status in (429, 502, 503, 504):
-        return ServerUnavailable
-    by_status = {type.status: type.error for type in reversed(PROBLEM_TYPES)}
-    return by_status.get(status, Malformed if 400 <= status < 500 else ServerFailed)
