@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from historyapp.services import disk_space
 from historyapp.services.disk_space import check_disk_space
 from historyapp.wire.problems import DiskLow
 from tests.api.agent import Agent
@@ -16,7 +15,7 @@ GB = 1 << 30
 
 def set_free(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 100 * GB) -> None:
     disk = SimpleNamespace(free=free, total=total)
-    monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda _: disk)
+    monkeypatch.setattr("historyapp.services.disk_space.shutil.disk_usage", lambda _: disk)
 
 
 @pytest.mark.parametrize(
