@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-_PART = 8
-"""The profile ``ci`` tries one example in this many, and this many at least."""
+_PART, _LEAST = 12, 8
+"""The profile ``ci`` tries one example in the first number, and the second number at least."""
 _FEW = 3
 """The profile ``few`` tries this many examples."""
 
@@ -27,8 +27,8 @@ def runs_all_examples() -> bool:
     return settings.get_current_profile_name() == "all"
 
 
-def examples(maximum: int, *, minimum: int = _PART, part: int = _PART) -> int:
-    """The number of examples for the loaded profile: all of them, one in ``part``, or the minimum."""
+def examples(maximum: int, *, minimum: int = _LEAST, part: int = _PART) -> int:
+    """The number of examples for the loaded profile: all, or one in ``part`` and the minimum at least."""
     if runs_all_examples():
         return maximum
     if settings.get_current_profile_name() == "few":
