@@ -206,7 +206,7 @@ def test_contexts_are_compared_where_the_runs_diverge(
     assert "before step 4 of A and step 4 of B" in shown
     assert "not found" in shown, "the result of step 3 in A"
     assert "step 3" in shown
-    same = text(fragment(alice, address.replace("4-4", "3-3")))
+    same = text(fragment(alice, address.replace("at=4-4", "at=3-3")))
     assert "Both contexts are the same, byte for byte." in same
     assert alice.get(address)["Location"] == page_of(session.pk, other.pk, "&at=4-4")
 
