@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -113,3 +114,15 @@ def purge_everything(project: Project, sessions: Collection[UUID] | None = None)
         with suppress(PlayheadError):
             change_session(project, id, {"status": Session.Status.ARCHIVED})
     purge(project, ids, timezone.now() + timedelta(days=1))
+
+
+def purge_after(monkeypatch: pytest.MonkeyPatch, module: ModuleType, function: str, session: Session) -> None:
+    """Lets a function of a module purge the session before it returns."""
+    usual = getattr(module, function)
+
+    def purging(*arguments: Any) -> Any:
+        result = usual(*arguments)
+        purge_everything(session.project, [session.pk])
+        return result
+
+    monkeypatch.setattr(module, function, purging)

@@ -1,11 +1,9 @@
 """The index of searches reads few bodies at a time, whatever a step contains."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.utils import timezone
 
 from historyapp.core import search_documents
 from historyapp.core.entries import EntryDraft
@@ -16,11 +14,11 @@ from historyapp.models.search_steps import ReadCount, ReadingStopped, documents,
 from historyapp.models.sql import fetch_all
 from historyapp.services.append import append
 from historyapp.services.projections import rebuild
-from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.search import index as search_index
 from historyapp.services.search.index import catch_up, catch_up_for_search, index_session
-from historyapp.services.sessions import change_session, create_session
+from historyapp.services.sessions import create_session
+from tests.purging import purge_after
 from tests.services.drafts import act, ask, failed, ok
 
 
@@ -147,15 +145,7 @@ def test_nothing_is_stored_if_the_session_is_deleted_after_its_text_was_read(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(session, ask("secret words"), act("ls"))
-    build = search_index._next_batch
-
-    def deleted_meanwhile(*arguments: Any) -> Any:
-        built = build(*arguments)
-        change_session(session.project, session.pk, {"status": "archived"})
-        purge(session.project, [session.pk], timezone.now() + timedelta(days=1))
-        return built
-
-    monkeypatch.setattr(search_index, "_next_batch", deleted_meanwhile)
+    purge_after(monkeypatch, search_index, "_next_batch", session)
     assert not index_session(session.pk)
     assert not SearchStep.objects.exists()
 

@@ -1,7 +1,6 @@
 """Text blocks depend only on the log, not on the process that makes them or on the number of parts."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,6 +14,7 @@ from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session
 from historyapp.services.text_index import index_text
+from tests.purging import purge_after
 from tests.services.drafts import act, ok
 
 
@@ -126,14 +126,6 @@ def test_nothing_is_stored_if_the_session_is_deleted_meanwhile(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(session, 300)
-    build = text_index._next_batch
-
-    def deleted_meanwhile(*arguments: Any) -> Any:
-        built = build(*arguments)
-        change_session(session.project, session.pk, {"status": "archived"})
-        purge(session.project, [session.pk], timezone.now() + timedelta(days=1))
-        return built
-
-    monkeypatch.setattr(text_index, "_next_batch", deleted_meanwhile)
+    purge_after(monkeypatch, text_index, "_next_batch", session)
     assert index_text(session.pk) == 0
     assert TextBlock.objects.count() == 0
