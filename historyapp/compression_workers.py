@@ -1,6 +1,6 @@
 """The threads of a worker process that work on compression runs.
 
-Each takes one run after another, in the order of :mod:`historyapp.services.compression.run_scheduler`.
+Each takes one run after another, in the order of :class:`RunScheduler`.
 Messages and the clock only start threads. So messages for many runs of one project delay neither other
 projects' runs nor other tasks.
 
@@ -10,19 +10,28 @@ have such runs, they delay no run without a model.
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, Window
+from django.db.models.functions import RowNumber
 
 from historyapp.llm.router import LOCAL, PROVIDERS
-from historyapp.models import CompressionRun
-from historyapp.services.compression.run_scheduler import RUNS_AT_ONCE, RunScheduler
-from historyapp.services.compression.start import projects_with_unclaimed_runs
+from historyapp.models import CompressionItem, CompressionRun
+from historyapp.services.compression.start import active_runs, projects_with_unclaimed_runs
 from historyapp.services.connections import limited_connections
+from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 from historyapp.work_threads import WorkThreads, stopping, work_in_slices
 
+RUNS_AT_ONCE = 4
+"""The threads of a process that start summaries. At most this many for runs that call a model, and as many
+for the others."""
+MAX_READ = 500
+"""The maximum number of runs of a project that are read at once. The others follow when these have ended."""
 MAX_LOCAL_THREADS = 8
 """The threads for runs without a model, with those whose runs only end their last summary."""
 MAX_MODEL_THREADS = min(RUNS_AT_ONCE + 2 * settings.PLAYHEAD_CONCURRENCY * len(PROVIDERS), 64)
@@ -32,6 +41,39 @@ SLICE_SECONDS = 20.0
 """Seconds after which a thread yields to waiting runs. Otherwise long runs would delay all other runs."""
 SHORT_SLICE_SECONDS = 2.0
 """The same for a project with several threads, while a run of a project without a thread waits."""
+
+
+class RunScheduler(FairScheduler):
+    """Divides the threads for compression runs among projects.
+
+    A run that must yield first waits for its running model calls, up to two minutes. Meanwhile, a project
+    without a thread gets another one.
+
+    Args:
+        calls_model: whether it chooses among the runs that call a provider's model, or among the others.
+    """
+
+    shared_threads = RUNS_AT_ONCE
+
+    def __init__(self, *, calls_model: bool = False) -> None:
+        super().__init__()
+        self.calls_model = calls_model
+
+    def active(self) -> list[ActiveWork]:
+        """The oldest :data:`MAX_READ` active runs of each project, the oldest first."""
+        numbered = active_runs(calls_model=self.calls_model).annotate(
+            number=Window(RowNumber(), partition_by="project_id", order_by="id")
+        )
+        runs = numbered.filter(number__lte=MAX_READ).order_by("id")
+        return [ActiveWork(*row) for row in runs.values_list("pk", "project_id", "created_at")]
+
+    def with_work(self, active: Sequence[ActiveWork], now: datetime) -> list[ActiveWork]:
+        """Those runs that no worker has begun or plans, or that have items for one more worker."""
+        items = CompressionItem.objects.filter(run=OuterRef("pk"))
+        has_work = ~Exists(items.in_progress(now)) | Exists(items.claimable(now).order_by())
+        found = CompressionRun.objects.filter(Q(has_work), pk__in=[run.id for run in active])
+        ids = set(found.not_in_planning(now).values_list("pk", flat=True))
+        return [run for run in active if run.id in ids]
 
 
 class RunLane:

@@ -7,7 +7,7 @@ import pytest
 
 from historyapp import bulk_workers
 from historyapp.models import BulkItem, CompressionRun, Project
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import plan
 from tests.api.agent import Agent
 from tests.api.conftest import key_for
 from tests.api.test_bulk_actions import with_steps

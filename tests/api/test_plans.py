@@ -17,6 +17,7 @@ from django.test import Client
 from uuid_utils.compat import uuid7
 
 from dashboard.tabs import TABS
+from historyapp.compression_workers import RunScheduler
 from historyapp.models import (
     CompressionRun,
     Entry,
@@ -28,7 +29,6 @@ from historyapp.models import (
     Summary,
 )
 from historyapp.services.compression.run import claim, release, renew
-from historyapp.services.compression.run_scheduler import RunScheduler
 from historyapp.services.compression.start import (
     compress_if_due,
     due_sessions,

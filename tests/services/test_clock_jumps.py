@@ -28,7 +28,7 @@ from historyapp.models.history import History
 from historyapp.services import idempotency
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run, renew
 from historyapp.services.compression.start import start_run, unclaimed_runs

@@ -1,7 +1,6 @@
 """Compression runs; see docs/compression.md.
 
-``request`` resolves a request, and ``start`` creates the run. ``run_scheduler`` chooses the run that a
-worker's thread works on. ``planning`` stores its items, which ``run`` claims. ``jobs`` reads what they cover,
-``summarise`` makes their summaries through :mod:`historyapp.services.summary_writers`, and ``store`` stores
-them.
+``request`` resolves a request, and ``start`` creates the run. ``items`` stores its items and reads what they
+cover. ``run`` claims items, ``summarise`` makes their summaries through
+:mod:`historyapp.services.summary_writers`, and ``store`` stores them.
 """

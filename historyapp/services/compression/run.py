@@ -6,6 +6,7 @@ So only the running model calls are paid for twice.
 
 import logging
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,20 +25,19 @@ from uuid_utils.compat import uuid7
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import database_now
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.jobs import (
+from historyapp.services.compression.items import (
     BYTES_IN_MEMORY,
     TOO_LONG,
     Job,
     fail_more_waiting,
+    plan,
     read_jobs,
     reset_failed,
     waits_for_reset,
 )
-from historyapp.services.compression.planning import plan
-from historyapp.services.compression.run_scheduler import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser, pause_of
-from historyapp.services.connections import release_connection
+from historyapp.services.connections import release_connection, unlimited_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.model_call_threads import CallThreads
 from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
@@ -57,9 +57,11 @@ BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
 STORE_SECONDS, STORE_PAUSE = 120.0, 1.0
 """How long a run with model calls tries to reach the database, and how long it waits after each attempt."""
+CANCEL_CHECK_SECONDS = 0.5
+"""A worker notices within twice this many seconds that its run was cancelled."""
 MAX_CLAIMED_TOKENS = 200_000
 """The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more.
-See also :data:`historyapp.services.compression.jobs.MAX_BYTES`."""
+See also :data:`historyapp.services.compression.items.MAX_BYTES`."""
 
 
 def process_run(
@@ -94,6 +96,38 @@ def _threads(provider: str) -> CallThreads:
     Summaries without a model have their own threads. So a provider that does not respond delays no other run.
     """
     return CallThreads(f"summarise {provider}", settings.PLAYHEAD_CONCURRENCY)
+
+
+class ActiveRuns:
+    """Threads that wait for a model learn that their run was cancelled without a connection of their own."""
+
+    def __init__(self) -> None:
+        self._runs = set[UUID]()
+        """The runs that threads of this process work on."""
+        self._active = frozenset[UUID]()
+        """Those that were active at the last check."""
+        self._next_check = 0.0
+        self._lock = threading.Lock()
+
+    def contains(self, run: UUID) -> bool:
+        """Whether the run was active within the last :data:`CANCEL_CHECK_SECONDS`. Until :meth:`forget`, each
+        check includes it."""
+        with self._lock:
+            if run not in self._runs or time.monotonic() >= self._next_check:
+                self._runs.add(run)
+                active = CompressionRun.objects.active().filter(pk__in=self._runs)
+                with unlimited_connection():
+                    self._active = frozenset(active.values_list("pk", flat=True))
+                self._next_check = time.monotonic() + CANCEL_CHECK_SECONDS
+            return run in self._active
+
+    def forget(self, run: UUID) -> None:
+        """Ends the checks of a run."""
+        with self._lock:
+            self._runs.discard(run)
+
+
+ACTIVE_RUNS = ActiveRuns()
 
 
 class _RunWorker:

@@ -24,7 +24,7 @@ from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.jobs import reset_failed
+from historyapp.services.compression.items import reset_failed
 from historyapp.services.compression.request import (
     AcceptedRun,
     ChosenModel,

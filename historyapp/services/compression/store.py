@@ -18,7 +18,12 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.database_clock import database_now
 from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
-from historyapp.services.compression.jobs import MAX_BYTES, errors_not_repeated, fail_waiting, waits_for_reset
+from historyapp.services.compression.items import (
+    MAX_BYTES,
+    errors_not_repeated,
+    fail_waiting,
+    waits_for_reset,
+)
 from historyapp.services.compression.start import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items

@@ -6,10 +6,9 @@ import pytest
 
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression import jobs
+from historyapp.services.compression import items as items_module
 from historyapp.services.compression import run as run_module
-from historyapp.services.compression.jobs import ReadItems, read_jobs, read_parts
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import ReadItems, plan, read_jobs, read_parts
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import compress_if_due, due_sessions, retry_run
 from historyapp.services.rewinds import Target, fork, rewind
@@ -201,7 +200,7 @@ def test_failed_steps_are_retried_with_the_next_steps(
 def test_steps_that_are_too_long_are_not_read_again_until_a_person_asks(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 20_000)
     session = create_session(project)
     step(project, session, 1)
     step(project, session, 1, outputs="long " * 10_000)
@@ -209,12 +208,12 @@ def test_steps_that_are_too_long_are_not_read_again_until_a_person_asks(
     first = carry_out(session)
     assert first is not None
     assert (first.state, first.done, first.failed) == ("partly_failed", 3, 1)
-    assert jobs.TOO_LONG in first.note
+    assert items_module.TOO_LONG in first.note
     step(project, session, 4)
     second = carry_out(session)
     assert second is not None
     assert (second.from_step, second.to_step, second.state) == (5, 8, "succeeded")
-    monkeypatch.setattr(jobs, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 1 << 20)
     retry_run(first)
     process_run(first.pk)
     first.refresh_from_db()
@@ -230,7 +229,7 @@ def test_an_automatic_run_that_covers_such_steps_again_lists_them_without_readin
     assert first is not None
     plan(first.pk)
     failed = first.items.filter(number__in=(1, 2))
-    failed.update(state="failed", error=jobs.TOO_LONG)
+    failed.update(state="failed", error=items_module.TOO_LONG)
     first.items.filter(number=1).update(error="The provider did not respond.")
     CompressionRun.objects.filter(pk=first.pk).update(failed=2)
     process_run(first.pk)
@@ -249,7 +248,7 @@ def test_an_automatic_run_that_covers_such_steps_again_lists_them_without_readin
     second.refresh_from_db()
     assert (second.state, second.total, second.done, second.failed) == ("partly_failed", 6, 5, 1)
     assert sorted(set(claimed)) == [1, 5, 6, 7, 8]
-    assert [item.error for item in second.items.filter(state="failed")] == [jobs.TOO_LONG]
+    assert [item.error for item in second.items.filter(state="failed")] == [items_module.TOO_LONG]
     session.refresh_from_db()
     assert session.compressed_to == 8
 
@@ -257,7 +256,7 @@ def test_an_automatic_run_that_covers_such_steps_again_lists_them_without_readin
 def test_a_digest_that_is_too_long_is_not_read_again(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 20_000)
     session = create_session(project)
     change_session(project, session.pk, {"settings": {"max_summary_length": 5_000}})
     step(project, session, 8)
@@ -271,11 +270,11 @@ def test_a_digest_that_is_too_long_is_not_read_again(
         read.append(item.error)
         return read_parts(item)
 
-    monkeypatch.setattr(jobs, "read_parts", parts)
+    monkeypatch.setattr(items_module, "read_parts", parts)
     for _ in range(2):
         run = carry_out(session)
         assert run is not None
         digest = run.items.get(level__gte=3)
-        assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", jobs.TOO_LONG)
+        assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", items_module.TOO_LONG)
         step(project, session, 4)
     assert len(read) == 1

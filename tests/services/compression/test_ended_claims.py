@@ -17,8 +17,7 @@ from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import summarise
-from historyapp.services.compression.jobs import read_jobs
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import plan, read_jobs
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run
 from historyapp.services.compression.start import cancel_run, start_run

@@ -10,10 +10,16 @@ from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.core.strategies.base import Material
 from historyapp.models import CompressionItem, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression import jobs
+from historyapp.services.compression import items as items_module
 from historyapp.services.compression import run as compression_run
-from historyapp.services.compression.jobs import BYTES_IN_MEMORY, BytesInMemory, Job, ReadItems, read_jobs
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import (
+    BYTES_IN_MEMORY,
+    BytesInMemory,
+    Job,
+    ReadItems,
+    plan,
+    read_jobs,
+)
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
 from tests.llm.loopback import Answer, Loopback
@@ -69,17 +75,17 @@ def test_a_run_holds_few_long_items_while_its_model_is_called(
     monkeypatch.setattr(compression_run, "read_jobs", read)
 
     loopback.default = answer
-    monkeypatch.setattr(jobs, "MAX_BYTES", 250_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 250_000)
     run = compress(Session.objects.get(pk=session.pk), from_step=1, to_step=10)
     assert (run.state, run.done) == ("succeeded", 10)
     # Three items reach the limit, the next one is read before it, and one result may not be stored yet.
     assert 1 <= max(held) <= 6
-    assert BYTES_IN_MEMORY.room(uuid4(), ()) == jobs.MAX_BYTES, "the run has ended and holds nothing"
+    assert BYTES_IN_MEMORY.room(uuid4(), ()) == items_module.MAX_BYTES, "the run has ended and holds nothing"
 
 
 def test_runs_together_hold_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MAX_BYTES", 100)
-    monkeypatch.setattr(jobs, "MAX_BYTES_OF_ALL_RUNS", 250)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 100)
+    monkeypatch.setattr(items_module, "MAX_BYTES_OF_ALL_RUNS", 250)
     held, first, second, third = BytesInMemory(), uuid4(), uuid4(), uuid4()
 
     def job(size: int) -> Job:

@@ -9,9 +9,9 @@ from historyapp.core.strategies.base import Material
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.compression import jobs, store
-from historyapp.services.compression.jobs import read_jobs, read_parts
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression import items as items_module
+from historyapp.services.compression import store
+from historyapp.services.compression.items import plan, read_jobs, read_parts
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
@@ -34,11 +34,11 @@ def test_a_step_that_is_too_long_fails_and_the_others_get_their_summaries(
         append(project, session.pk, [ok(outputs="long " * 1000)])
     append(project, session.pk, [act("ls"), ok(), act("end")])
     run = started(project, session, 3)
-    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 20_000)
     process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.done, run.failed) == ("partly_failed", 2, 1)
-    assert [item.error for item in run.items.filter(state="failed")] == [jobs.TOO_LONG]
+    assert [item.error for item in run.items.filter(state="failed")] == [items_module.TOO_LONG]
     assert list(Summary.objects.order_by("first_step").values_list("first_step", flat=True)) == [1, 3]
 
 
@@ -49,7 +49,7 @@ def test_the_inputs_before_a_step_count_for_its_length(
     append(project, session.pk, [EntryDraft(ModelInput(content="long " * 1000)) for _ in range(5)])
     append(project, session.pk, [act("ls"), ok(), act("end")])
     run = started(project, session, 2)
-    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 20_000)
     process_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.done, run.failed) == ("partly_failed", 1, 1)
@@ -62,7 +62,7 @@ def test_items_that_are_long_together_are_read_a_few_at_a_time(
         append(project, session.pk, [ask("go"), act("cat"), ok(outputs="long " * 1000)])
     append(project, session.pk, [act("end")])
     run = started(project, session, 6)
-    monkeypatch.setattr(jobs, "MAX_BYTES", 22_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 22_000)
     assert plan(run.pk)
     run.refresh_from_db()
     read = read_jobs(run, list(run.items.order_by("number")))
@@ -113,11 +113,11 @@ def test_a_digest_of_summaries_that_are_too_long_together_fails_unread(
     session.settings = {"max_summary_length": 100}
     session.save()
     run = started(project, session, 4, first=4)
-    monkeypatch.setattr(jobs, "MAX_BYTES", 20_000)
+    monkeypatch.setattr(items_module, "MAX_BYTES", 20_000)
     process_run(run.pk)
     run.refresh_from_db()
     digest = run.items.get(level__gte=3)
-    assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", jobs.TOO_LONG)
+    assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", items_module.TOO_LONG)
 
 
 def test_a_digest_combines_only_as_many_summaries_as_it_may_read(
@@ -130,7 +130,7 @@ def test_a_digest_combines_only_as_many_summaries_as_it_may_read(
     session.settings = {"max_summary_length": 100}
     session.save()
     run = started(project, session, 7, first=7)
-    for module in (jobs, store):
+    for module in (items_module, store):
         monkeypatch.setattr(module, "MAX_BYTES", 20_000)
     process_run(run.pk)
     run.refresh_from_db()
@@ -149,7 +149,7 @@ def test_a_digest_reads_the_beginning_and_the_end_of_its_longest_summaries(
     session.settings = {"max_summary_length": 100}
     session.save()
     run = started(project, session, 4, first=4)
-    monkeypatch.setattr(jobs, "MAX_DIGEST_CHARACTERS", 3_000)
+    monkeypatch.setattr(items_module, "MAX_DIGEST_CHARACTERS", 3_000)
     process_run(run.pk)
     run.refresh_from_db()
     assert run.state == "succeeded"

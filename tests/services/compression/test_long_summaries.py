@@ -13,8 +13,9 @@ from historyapp.core.importers.base import AddSummary, Append
 from historyapp.models import Project, Session, Summary, long_rows, summaries
 from historyapp.models.history import History
 from historyapp.models.summaries import SummaryQuerySet
-from historyapp.services.compression import planning, store
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression import items as items_module
+from historyapp.services.compression import store
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
@@ -127,7 +128,7 @@ def test_a_run_reads_steps_and_summaries_before_its_locks(
     session = record(6)
     session.settings = {"max_summary_length": 100}
     session.save()
-    planned = forbid_in_transactions(monkeypatch, planning, "_next_items")
+    planned = forbid_in_transactions(monkeypatch, items_module, "_next_items")
     compared = forbid_in_transactions(monkeypatch, store, "_visible_summaries")
     run = start_run(project, session.pk, RunRequest("simple_extract", from_step=1, to_step=6)).run
     process_run(run.pk)
@@ -140,7 +141,7 @@ def test_two_workers_that_plan_the_same_page_create_its_items_once(
     project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, record(5).pk, RunRequest("simple_extract", from_step=1, to_step=5)).run
-    read_items, raced = planning._next_items, list[bool]()
+    read_items, raced = items_module._next_items, list[bool]()
 
     def plan_meanwhile(*args: Any) -> Any:
         items = read_items(*args)
@@ -149,7 +150,7 @@ def test_two_workers_that_plan_the_same_page_create_its_items_once(
             raced.append(plan(run.pk))
         return items
 
-    monkeypatch.setattr(planning, "_next_items", plan_meanwhile)
+    monkeypatch.setattr(items_module, "_next_items", plan_meanwhile)
     assert plan(run.pk) is True
     run.refresh_from_db()
     assert (run.total, run.planned, raced) == (5, True, [True, True])

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from historyapp.models import CompressionRun
-from historyapp.services.compression import jobs
+from historyapp.services.compression import items as items_module
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, retry_run
 from historyapp.services.compression.store import finish_run
@@ -22,7 +22,7 @@ AT_ONCE = 8
 @pytest.fixture(autouse=True)
 def changed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The numbers of items that the statements change."""
-    monkeypatch.setattr(jobs, "CHANGED_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(items_module, "CHANGED_AT_ONCE", AT_ONCE)
     numbers: list[int] = []
 
     def note(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -76,5 +76,5 @@ def test_a_run_with_items_to_reset_does_not_end(failed: CompressionRun) -> None:
 
 def test_a_cancelled_run_fails_no_further_items(failed: CompressionRun) -> None:
     run = cancel_run(retry_run(failed))
-    assert not jobs.fail_more_waiting(run.pk, "no")
+    assert not items_module.fail_more_waiting(run.pk, "no")
     assert run.items.filter(state="waiting").count() == AT_ONCE

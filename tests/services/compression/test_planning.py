@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from historyapp.compression_workers import RunScheduler
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
-from historyapp.services.compression import planning
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression import items as items_module
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run_scheduler import RunScheduler
 from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
 from historyapp.services.rewinds import Target, rewind
 from tests.services.compression.conftest import Record
@@ -41,7 +41,7 @@ def summarise(session: Session, first: int, last: int) -> Summary:
 def test_the_work_for_a_page_does_not_grow_with_the_length_of_the_summaries() -> None:
     """A set of all steps that these summaries cover would have two billion numbers."""
     ranges = [(1, 2_000_000_000 - number) for number in range(1000)]
-    assert planning._covered(ranges, 501, 504) == {501, 502, 503, 504}
+    assert items_module._covered(ranges, 501, 504) == {501, 502, 503, 504}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_work_for_a_page_does_not_grow_with_the_length_of_the_summaries() ->
 def test_steps_of_a_page_are_covered_by_the_parts_of_ranges_in_it(
     ranges: list[tuple[int, int]], covered: set[int]
 ) -> None:
-    assert planning._covered(ranges, 5, 14) == covered
+    assert items_module._covered(ranges, 5, 14) == covered
 
 
 def test_planning_reads_one_range_for_all_summaries_with_the_same_end(
@@ -68,13 +68,13 @@ def test_planning_reads_one_range_for_all_summaries_with_the_same_end(
         summarise(session, first, 9)
         summarise(session, first, 9)
     summarise(session, 11, 11)
-    covered = planning._covered
+    covered = items_module._covered
 
     def count(ranges: list[tuple[int, int]], first: int, last: int) -> set[int]:
         read.append(len(ranges))
         return covered(ranges, first, last)
 
-    monkeypatch.setattr(planning, "_covered", count)
+    monkeypatch.setattr(items_module, "_covered", count)
     run = start_run(project, session.pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
     assert plan(run.pk)
     assert read == [2]
@@ -96,15 +96,15 @@ def test_summaries_of_a_take_do_not_cover_the_steps_that_replaced_it(
 
 def _count_pages(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object] = bool) -> list[int]:
     """The steps after which pages begin, once they are read. ``meanwhile`` is called with each of them."""
-    monkeypatch.setattr(planning, "PAGE_SIZE", 5)
-    begins, next_items = list[int](), planning._next_items
+    monkeypatch.setattr(items_module, "PAGE_SIZE", 5)
+    begins, next_items = list[int](), items_module._next_items
 
     def count(run: CompressionRun, after: int, number: int) -> tuple[list[CompressionItem], int]:
         begins.append(after)
         meanwhile(after)
         return next_items(run, after, number)
 
-    monkeypatch.setattr(planning, "_next_items", count)
+    monkeypatch.setattr(items_module, "_next_items", count)
     return begins
 
 

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run

@@ -17,8 +17,8 @@ from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.compression import planning
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression import items as items_module
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest, estimate
 from historyapp.services.compression.run import claim, process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
@@ -243,7 +243,7 @@ def test_planning_continues_after_a_crash_without_duplicates(record: Record, pro
 def test_planning_in_pages_skips_no_step(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "PAGE_SIZE", 5)
+    monkeypatch.setattr(items_module, "PAGE_SIZE", 5)
     session = record(27)
     run = start_run(project, session.pk, RunRequest(strategy="structured", from_step=1, to_step=23)).run
     plan(run.pk)

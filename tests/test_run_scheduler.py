@@ -7,13 +7,14 @@ from uuid import UUID, uuid4
 import pytest
 from django.utils import timezone
 
+from historyapp import compression_workers
+from historyapp.compression_workers import RunScheduler
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
-from historyapp.services.compression import run_scheduler, start
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression import start
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim
-from historyapp.services.compression.run_scheduler import RunScheduler
 from historyapp.services.compression.start import due_sessions, start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
@@ -49,7 +50,7 @@ def _end(scheduler: RunScheduler, run: UUID | None) -> None:
 def test_a_choice_reads_a_limited_number_of_runs_of_each_project(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_scheduler, "MAX_READ", 2)
+    monkeypatch.setattr(compression_workers, "MAX_READ", 2)
     ours, theirs = queue("ours", 3), queue("theirs", 1)
     scheduler = RunScheduler()
     assert [run.id for run in scheduler.active()] == [*ours[:2], *theirs]
