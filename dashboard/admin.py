@@ -202,7 +202,7 @@ def _preview_rewind(session: Session) -> ActionPreview:
     history = History(session)
     good = last_good_step(history)
     if good is None:
-        return ActionPreview(session, "There is no step to rewind to: none succeeded or is an answer.")
+        return ActionPreview(session, "There is no step to rewind to: no step succeeded or is an answer.")
     if good == history.steps:
         return ActionPreview(session, "There is nothing to do: the newest step succeeded or is an answer.")
     cut = f"step {history.steps:,}"

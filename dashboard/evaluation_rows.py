@@ -16,10 +16,10 @@ _RECALL, _GROUNDED = 8, 17
 
 POLICY_WORDS = {
     "budgeted": "the best mix: inputs, notes on older steps, newer steps as messages",
-    "episodic": "the newest steps as messages, older ones as one message, every input",
-    "sliding_window": "the newest steps in full, before them the summaries of older ones",
+    "episodic": "every input, older steps as one message, the newest steps as messages",
+    "sliding_window": "summaries of older steps, then the newest steps in full",
     "live": "every step in full, the newest first, until the budget is full",
-    "masked": "as live, with one line in place of each older result",
+    "masked": "like live, with one line in place of each older result",
 }
 """What each policy chooses."""
 

@@ -151,7 +151,7 @@ class Clients:
             )
         else:
             return
-        subject = "This address" if factor > 1 else "This API key or share link, or this address without one,"
+        subject = "This address" if factor > 1 else "This client (an API key, a share link or an address)"
         raise TooManyRequests(
             f"{subject} has reached the limit of {limit:,} {limit_name}. "
             "Wait until some of these requests have ended, then retry.",

@@ -63,7 +63,7 @@ class TransactionLimit:
         seconds = "1 second" if self._seconds == 1 else f"{self._seconds:g} seconds"
         return TransactionTooLong(
             f"Storing this took more than {seconds}, and others had to wait. Nothing was "
-            "stored. Send less at once, in several requests. If it is little already, the server is "
+            "stored. Send less at once, in several requests. If the request is small already, the server is "
             "overloaded: send it again later.",
             retry_after=RETRY_AFTER,
         )

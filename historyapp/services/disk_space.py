@@ -31,6 +31,6 @@ def check_disk_space(advice: str = "") -> None:
     if disk.free < least:
         raise DiskLow(
             f"The disk of the server has {disk.free:,} bytes of free space. Below {least:,} "
-            "(PLAYHEAD_DISK_ALARM), it stores no forks, rewinds, contexts and compressions, so that appends "
+            "(PLAYHEAD_DISK_ALARM), it stores no forks, rewinds, contexts or compressions, so that appends "
             f"still find space. The operator must free space.{advice and f' {advice}'}"
         )

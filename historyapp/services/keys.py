@@ -223,5 +223,5 @@ def _usable_link(link: SignInLink | None) -> SignInLink:
     latest = now + timedelta(minutes=SIGN_IN_MINUTES)
     usable = link is not None and not link.used_at and now <= link.expires_at <= latest
     if link is None or not usable or not link.user.is_active:
-        raise NotFound("This sign-in link has been used or is too old.")
+        raise NotFound("This sign-in link has been used or has expired.")
     return link

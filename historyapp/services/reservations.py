@@ -254,8 +254,8 @@ def _counted_sessions(payer: Payer) -> list[UUID]:
     sessions = with_ancestors(payer.session_id)
     if len(sessions) > MAX_ANCESTORS:
         raise Invalid(
-            f"The session was forked from or started by more than {MAX_ANCESTORS} sessions, one after "
-            "another, and its model calls would count towards the caps of all of them. Start a new session."
+            f"The session has more than {MAX_ANCESTORS} ancestors, which it was forked from or started by. "
+            "Its model calls would count towards the caps of all of them. Start a new session."
         )
     return sessions
 
@@ -304,8 +304,8 @@ def _unknown_price(cap: SpendingCounter, model: str, part: str) -> CapReached:
     if not part:
         advice = "Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES."
     return _cap_reached(
-        f"{_cap_text(cap)}, and the price of {part or model} is not known, so it could "
-        f"exceed the cap. {advice}",
+        f"{_cap_text(cap)}, and the price of {part or model} is not known, so the call "
+        f"could exceed the cap. {advice}",
         cap,
         model=model,
     )

@@ -355,7 +355,7 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         DiskLow, 507, "Disk nearly full",
-        "The server's disk has less free space than `PLAYHEAD_DISK_ALARM`, or 10 % of it if that is less.",
+        "The server's disk has less free space than `PLAYHEAD_DISK_ALARM`, and less than 10 % of its size.",
         "Forks, rewinds, recorded contexts and compressions are refused, so that appends still find space. "
         "The operator must free space. A context with `record: false` stores nothing and is not refused.",
     ),

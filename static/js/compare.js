@@ -42,7 +42,7 @@ async function go(index) {
   }
   const row = different()[index];
   if (row) mark(row);
-  else note.textContent = list.querySelector(".more a") ? "No difference in these pairs. Load further steps." : "No further difference.";
+  else note.textContent = list.querySelector(".more a") ? "No difference in these pairs. Load more pairs." : "No further difference.";
 }
 
 async function move(name) {

@@ -155,7 +155,7 @@ def test_an_action_without_work_cannot_be_confirmed(
     append(project, without_success.pk, [act("ls"), failed(reason="no")])
     page = choose(staff, REWIND, session, without_success)
     assert "There is nothing to do: the newest step succeeded or is an answer." in text(page)
-    assert "There is no step to rewind to: none succeeded or is an answer." in text(page)
+    assert "There is no step to rewind to: no step succeeded or is an answer." in text(page)
     assert page.context["possible"] == []
     assert 'name="confirmed"' not in html(page)
     assert "There is nothing to compress" in text(choose(staff, COMPRESS, without_success))

@@ -376,4 +376,4 @@ def test_the_ledger_shows_each_cap_with_what_is_spent_reserved_and_left(
     assert f"$5.00 a month for the project $0.25 {held} $4.74" in shown
     assert f"$1.00 a day for this session $0.25 {held} $0.74" in shown
     assert re.search(r"\$0.74 20\d\d-\d\d-\d\d 00:00", shown)
-    assert "for an earlier session" in text(fragment(alice, address(forked, name="ledger")))
+    assert "for a parent session" in text(fragment(alice, address(forked, name="ledger")))

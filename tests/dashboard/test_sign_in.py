@@ -50,7 +50,7 @@ def test_a_link_works_once(client: Client, alice_user: User) -> None:
     Client().post(path)
     for response in (client.get(path), client.post(path)):
         assert response.status_code == 404
-        assert "has been used or is too old" in text(response)
+        assert "has been used or has expired" in text(response)
         assert "To get a new sign-in link" in text(response)
         assert "playhead sign-in" in text(response)
         assert 'name="password"' in html(response)
@@ -192,7 +192,7 @@ def test_without_redis_this_process_counts_failed_passwords(
 def test_an_unknown_token_looks_like_an_expired_one(client: Client, db: None, token: str) -> None:
     response = client.post(f"/sign-in/{token}")
     assert response.status_code == 404
-    assert "has been used or is too old" in text(response)
+    assert "has been used or has expired" in text(response)
 
 
 def test_the_page_says_how_to_get_a_link(client: Client, db: None) -> None:

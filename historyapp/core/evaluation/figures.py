@@ -199,7 +199,7 @@ def _reason(chosen: ChoiceFigures, compared: Sequence[ChoiceFigures], priced: bo
         text = f"It is the only choice. Its recall is {recall_text}."
     else:
         text = (
-            f"Its recall of {recall_text} is the best. No other choice is shown to be at most {_POINTS:.0f} "
+            f"Its recall of {recall_text} is the best. Every other choice may be more than {_POINTS:.0f} "
             "points behind (95 % interval)."
         )
     if chosen.averages.refused:

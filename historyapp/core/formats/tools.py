@@ -54,8 +54,8 @@ def tool_of(definition: Any) -> Tool:
         if maker := maker_of(definition):
             raise Invalid(f"A tool of type {kind!r} can only be sent in the format {maker}.")
         raise Invalid(
-            f"A tool of type {str(kind)[:64]!r} is neither a function nor a tool that a provider runs "
-            f"itself, as far as these were known on {OWN_TOOLS_AS_OF}."
+            f"The tool type {str(kind)[:64]!r} is unknown: it is neither a function nor in the list of the "
+            f"providers' own tools of {OWN_TOOLS_AS_OF}. Define the tool as a function."
         )
     name, description = fields.get("name"), fields.get("description") or ""
     if not isinstance(name, str) or legal_name(name) != name:

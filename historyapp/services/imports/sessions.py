@@ -220,7 +220,7 @@ class ImportJob:
         source = copies.select_for_update().first() if session else None
         if source is None or session is None:
             return None
-        reason = "read whole from another transcript"
+        reason = "replaced by the complete transcript of this session"
         body = Rewind(to_position=0, spans=(), reason=reason, actor="import")
         rewind_locked(session, EntryDraft(body), "import")
         source.source_id = _stored_id(start.session)

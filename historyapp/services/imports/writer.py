@@ -364,7 +364,7 @@ def _cut_off_changed_end(
     """Rewinds to the last operation that has not changed. The entries after it become a take."""
     to_position = _last_equal_position(source, last_equal)
     source.provisional_digests = source.provisional_digests[: last_equal.number - source.settled]
-    reason = "the end of the file reads differently now"
+    reason = "the end of the file has changed"
     draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
     _rewind_to(session, to_position, draft, tails)
 

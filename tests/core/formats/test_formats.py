@@ -289,8 +289,8 @@ def test_plain_text_has_everything_in_order() -> None:
             "properties must be an object",
         ),
         ({"name": "ls", "description": 7}, "must be text"),
-        ({"type": "local_shell"}, "is neither a function"),
-        ({"type": "custom", "name": "x", "format": {"type": "text"}}, "is neither a function"),
+        ({"type": "local_shell"}, "it is neither a function"),
+        ({"type": "custom", "name": "x", "format": {"type": "text"}}, "it is neither a function"),
     ],
 )
 @EVERY

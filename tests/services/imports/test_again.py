@@ -111,7 +111,10 @@ def test_a_sub_agent_s_own_file_takes_the_place_of_its_echoes(project: Project) 
     *_, result = History(Session.objects.get(title="find it")).entries()
     assert result.body["results"][0]["outputs"] == "found"
     assert Session.objects.get(title="find it").pk == echoed.pk
-    assert Entry.objects.get(kind="rewind").body["reason"] == "read whole from another transcript"
+    assert (
+        Entry.objects.get(kind="rewind").body["reason"]
+        == "replaced by the complete transcript of this session"
+    )
     for lines, name in ((SUB, AGENT), ([*MAIN, *PARTIAL], f"{S}.jsonl")):
         assert imported(project, *lines, name=name).total("added") == 0
     grown = [*SUB, *of_agent(assistant(14, 13, says("here")))]
