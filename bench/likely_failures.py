@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bench.outcomes.new_sample import place_of
 from bench.outcomes.other_formats import results_in_other_formats
 from bench.outcomes.results import Recorded, results_in
-from historyapp.core.failures import Finding, likely_failure
+from historyapp.core.failures import LikelyFailure, likely_failure
 
 LABELS = Path(__file__).parent / "outcomes" / "new_labels.jsonl"
 _Z = 1.96
@@ -31,7 +31,7 @@ class Judged(NamedTuple):
     recorded: Recorded
     failed: bool
     reason: str
-    finding: Finding | None
+    finding: LikelyFailure | None
     weight: float | None
     """The number of results that it represents; None if the sample was not drawn with known shares."""
 

@@ -16,7 +16,7 @@ from dashboard.step_list.filter import NO_FILTER, FilterForm, read_filter
 from dashboard.timeline.form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.text import clean
-from historyapp.enqueue import index_names_of
+from historyapp.enqueue import ensure_name_index
 from historyapp.models import Session, ShareLink, StepNote
 from historyapp.models.history import History
 from historyapp.models.landmarks import has_later_failure
@@ -152,7 +152,7 @@ class Location:
         Names that a worker indexes later are found by later requests.
         """
         if self.filter.names and not self._has_index_run:
-            index_names_of(self.history)
+            ensure_name_index(self.history)
             self._has_index_run = True
 
     @cached_property

@@ -9,7 +9,7 @@ from django.db import connection
 from historyapp.models.fields import on_sqlite
 
 
-def data_folder() -> Path:
+def watched_folder() -> Path:
     """The folder of the SQLite file; with PostgreSQL, the data folder of this server."""
     if on_sqlite():
         return Path(connection.settings_dict["NAME"]).parent
@@ -17,8 +17,8 @@ def data_folder() -> Path:
 
 
 def free_bytes() -> int:
-    return shutil.disk_usage(data_folder()).free
+    return shutil.disk_usage(watched_folder()).free
 
 
 def size_bytes() -> int:
-    return shutil.disk_usage(data_folder()).total
+    return shutil.disk_usage(watched_folder()).total

@@ -142,7 +142,7 @@ def _redis_turn() -> Iterator[None]:
         _Redis.turn.release()
 
 
-def index_names_of(history: History) -> bool:
+def ensure_name_index(history: History) -> bool:
     """Indexes the names that can be indexed at once, and requests the remaining names from workers.
 
     Returns whether the index is complete. If the index cannot be stored, the reader continues without it.
@@ -159,11 +159,13 @@ def index_names_of(history: History) -> bool:
 
 
 def name_index_state(history: History) -> str:
-    """Indexes names like :func:`index_names_of`. Returns a text that changes when more names are indexed, and
-    with the version of the rules.
+    """Indexes names like :func:`ensure_name_index`. Returns a text that changes when more names are indexed,
+    and with the version of the rules.
     """
     return (
-        f"complete {NAMES_VERSION}" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"
+        f"complete {NAMES_VERSION}"
+        if ensure_name_index(history)
+        else f"up to {indexed_up_to(history.lineage)}"
     )
 
 

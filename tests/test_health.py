@@ -150,7 +150,7 @@ def test_the_disk_of_a_missing_data_folder_is_unknown(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     record_worker(uuid7())
-    monkeypatch.setattr("historyapp.disk.data_folder", lambda: tmp_path / "gone")
+    monkeypatch.setattr("historyapp.disk.watched_folder", lambda: tmp_path / "gone")
     assert parts(client) == ("degraded", {**ALL_OK, "disk": "unknown"})
 
 

@@ -21,7 +21,7 @@ from historyapp.models.session_filters import (
     UNDATED_RUNS,
     SessionCriteria,
 )
-from historyapp.models.session_folds import under
+from historyapp.models.session_folds import children_of
 from historyapp.models.session_groups import GROUPINGS
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
@@ -187,7 +187,7 @@ class SessionFilters:
 
     def within(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that facets count: those of the parent."""
-        return under(sessions, self.parent) if self.parent else sessions
+        return children_of(sessions, self.parent) if self.parent else sessions
 
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match."""

@@ -10,7 +10,7 @@ from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.turns import last_step
-from historyapp.models.visibility import without_people
+from historyapp.models.visibility import without_hidden_previews
 
 AROUND = 25
 """Rows shown before and after the playhead, and rows loaded each time by scrolling."""
@@ -253,7 +253,7 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
         listed_before: the step of the row that the list has before them; 0: none.
     """
     history, turn_steps = location.history, location.turn_steps or range(0)
-    rows = rows if location.shows_inputs else [without_people(row) for row in rows]
+    rows = rows if location.shows_inputs else [without_hidden_previews(row) for row in rows]
     turn_starts = {row.turn_first for row in rows}
     ends = {turn_steps[0] - 1, turn_steps[-1]} if turn_steps else set[int]()
     rows_by_number = history.load({*turn_starts, *ends, listed_before, location.step - 1, location.step})

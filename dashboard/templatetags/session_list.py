@@ -11,7 +11,7 @@ from dashboard.rendering.text import visible
 from dashboard.session_list.columns import ListColumn
 from dashboard.session_list.filters import SessionFilters
 from historyapp.models import Session
-from historyapp.models.session_folds import FoldedSessions
+from historyapp.models.session_folds import ChildCounts
 from historyapp.models.session_lists import Order
 
 register = template.Library()
@@ -27,7 +27,7 @@ def strip(session: Session) -> SafeString:
 
 
 @register.simple_tag
-def folded_sessions_of(folded: dict[UUID, FoldedSessions], session: Session) -> FoldedSessions | None:
+def folded_sessions_of(folded: dict[UUID, ChildCounts], session: Session) -> ChildCounts | None:
     """The forks and sub-agents that are folded under a session."""
     return folded.get(session.pk) if folded else None
 

@@ -11,7 +11,7 @@ from dashboard.location import find_location, render_fragment
 from dashboard.origins import SHOWN, NameView, place_view
 from historyapp.core.identifiers import MAX_IDENTIFIER
 from historyapp.core.text import clean
-from historyapp.enqueue import index_names_of
+from historyapp.enqueue import ensure_name_index
 from historyapp.services.names.origins import origins_of, places_of
 
 
@@ -21,7 +21,7 @@ def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpRespon
     """The names of a step's action with their origins, and the lines of its results that were used."""
     location = find_location(request, session_id, number)
     step_origins = origins_of(location.history, location.step)
-    if not step_origins.is_indexed and index_names_of(location.history):
+    if not step_origins.is_indexed and ensure_name_index(location.history):
         step_origins = origins_of(location.history, location.step)
     names = [
         NameView(name, place_view(location, name.first), place_view(location, name.first_given))
@@ -36,7 +36,7 @@ def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpRespon
 def origin_places(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     """Every place of the name ``name`` up to a step; only the newest if there are many."""
     location = find_location(request, session_id, number)
-    index_names_of(location.history)
+    ensure_name_index(location.history)
     name = clean(request.GET.get("name", ""))[:MAX_IDENTIFIER]
     places = [place_view(location, place) for place in places_of(location.history, location.step, name)]
     return render_fragment(request, "origins/_places.html", location, {"name": name, "places": places})
@@ -47,5 +47,5 @@ def origin_places(request: PersonRequest, session_id: UUID, number: int) -> Http
 def index_names(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """Builds the index of names, or lets a worker build it. Redirects to the overview."""
     location = find_location(request, session_id)
-    index_names_of(location.history)
+    ensure_name_index(location.history)
     return redirect("overview", session_id)

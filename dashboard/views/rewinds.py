@@ -14,7 +14,7 @@ from historyapp.models import Entry
 from historyapp.models.history import History
 from historyapp.models.samples import count_steps
 from historyapp.models.takes import newest_rewind
-from historyapp.services.rewinds import MAX_REASON, Target, before_rewind, preview_rewind, undo_rewind
+from historyapp.services.rewinds import MAX_REASON, Target, lineage_before_rewind, preview_rewind, undo_rewind
 from historyapp.services.rewinds import fork as fork_session
 from historyapp.services.rewinds import rewind as rewind_session
 
@@ -64,7 +64,7 @@ def undo(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     if request.method == "POST":
         rewound = undo_rewind(session.project, session.pk, position, actor=actor(request))
         return redirect(newest_step(rewound.session).address)
-    now, then = session.lineage(), before_rewind(session, position)
+    now, then = session.lineage(), lineage_before_rewind(session, position)
     context = {
         "position": position,
         "restored": len(then.branch_off(now)),

@@ -17,7 +17,7 @@ from historyapp.models import BulkAction, Session
 from historyapp.models.changes import newest_cursor
 from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
-from historyapp.models.session_folds import folded_under, top_level
+from historyapp.models.session_folds import child_counts, top_level
 from historyapp.models.session_lists import Order, page_of
 from historyapp.models.sessions import SessionQuerySet, columns_except
 from historyapp.services.bulk.progress import progress_of
@@ -70,7 +70,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "groups": groups,
         "groupings": grouping_links(filters),
         "rows": list(zip(page.sessions, begins, strict=True)),
-        "folded": folded_under([session.pk for session in page.sessions]),
+        "folded": child_counts([session.pk for session in page.sessions]),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
         "page_size": PAGE + (len(groups.rows) + groups.has_more if groups else 0),
@@ -112,7 +112,7 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "parent": parent,
         "choice": choice,
         "rows": list(zip(page.sessions, begins, strict=True)),
-        "folded": folded_under([parent.pk, *(session.pk for session in page.sessions)]),
+        "folded": child_counts([parent.pk, *(session.pk for session in page.sessions)]),
         "older": page.cursor,
     }
     return render(request, "session_list/_folded_rows.html", context)

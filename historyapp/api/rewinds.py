@@ -21,7 +21,7 @@ from historyapp.api.fields import (
 from historyapp.api.idempotency import concerns_sessions, is_too_long_to_keep
 from historyapp.api.problems import raises
 from historyapp.api.responses import LongResponse, fill, json_response, response_or_304
-from historyapp.api.sessions import StandingTexts, session_out
+from historyapp.api.sessions import CurrentTexts, session_out
 from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
 from historyapp.models.history import History
@@ -161,7 +161,7 @@ def post_fork(
     """Copies nothing: the new session refers to the entries that it shares."""
     parent = find_session(request, session_id)
     position = fork_position(parent, at_step=point.at_step, at_position=point.at_position)
-    texts = StandingTexts.of(History(parent, position))
+    texts = CurrentTexts.of(History(parent, position))
     is_long = is_too_long_to_keep(*texts)
     child = fork(
         request.auth.project,

@@ -269,18 +269,18 @@ def archive_session(request: ApiRequest, session_id: SessionId, query: Query[Arc
     return HttpResponse(status=204)
 
 
-class StandingTexts(NamedTuple):
+class CurrentTexts(NamedTuple):
     """The texts of a history that are part of its session's response."""
 
     instruction: str | None
     notebook: str | None
 
     @classmethod
-    def of(cls, history: History) -> "StandingTexts":
+    def of(cls, history: History) -> "CurrentTexts":
         return cls(history.instruction, history.notebook)
 
 
-def session_out(history: History, texts: StandingTexts | None = None) -> SessionOut:
+def session_out(history: History, texts: CurrentTexts | None = None) -> SessionOut:
     """The session, with its head and counters as of the history's position.
 
     Args:
@@ -288,7 +288,7 @@ def session_out(history: History, texts: StandingTexts | None = None) -> Session
     """
     session, totals = history.session, history.tail.totals
     span = run_span(session, history.lineage)
-    texts = texts or StandingTexts.of(history)
+    texts = texts or CurrentTexts.of(history)
     return fill(
         SessionOut,
         session,

@@ -48,7 +48,7 @@ _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
 """Tools that return the output of a program that another call started."""
 
 
-class Finding(NamedTuple):
+class LikelyFailure(NamedTuple):
     """Why a result looks like a failure."""
 
     rule: str
@@ -88,7 +88,7 @@ def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
     return Check("viewer" if only_print(programs) else "program", programs, exit_code_of(command), kind)
 
 
-def likely_failure(result: ToolResult, check: Check, text: str | None = None) -> Finding | None:
+def likely_failure(result: ToolResult, check: Check, text: str | None = None) -> LikelyFailure | None:
     """The failure in a result that was reported as a success, or None.
 
     Args:
@@ -99,7 +99,7 @@ def likely_failure(result: ToolResult, check: Check, text: str | None = None) ->
     text = returned_text(result) if text is None else text
     if check.rules == "tool":  # a tool reports its failure in the first lines
         refusal = refused(list(islice(_lines_of(text.lstrip()[:_TOOL_LENGTH]), 2)), ())
-        return Finding(refused.__name__, preview(refusal.strip())) if refusal else None
+        return LikelyFailure(refused.__name__, preview(refusal.strip())) if refusal else None
     has_exit_code_0 = bool(check.exit_code_of) and any(
         mark in text[:_HEAD_LENGTH] + text[-_CODE_LENGTH:] for mark in _EXIT_CODE_0
     )
@@ -115,7 +115,7 @@ def likely_failure(result: ToolResult, check: Check, text: str | None = None) ->
     for rule in rules:
         line = rule(lines if rule is exit_code else after_tests, check.programs)
         if line:
-            return Finding(rule.__name__, preview(line.strip()))
+            return LikelyFailure(rule.__name__, preview(line.strip()))
     return None
 
 

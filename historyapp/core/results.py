@@ -88,7 +88,7 @@ def reported_text(result: ToolResult, output: ModelOutput | None = None) -> str:
     return f"{name} returned: {shown}"
 
 
-def as_text(result: ToolResult, text: str) -> ToolResult:
+def with_only_text(result: ToolResult, text: str) -> ToolResult:
     """The result with this text as its only content."""
     bare = ToolResult(tool_call_id=result.tool_call_id, tool_name=result.tool_name, status=result.status)
     if result.status == "success":

@@ -33,7 +33,7 @@ def enclosed(text: str, opening: "re.Pattern[str]", closing: "re.Pattern[str]") 
         yield Enclosed(opened, text[opened.end() : closed.start()], position)
 
 
-def without(text: str, parts: Iterable[Enclosed]) -> str:
+def without_enclosed(text: str, parts: Iterable[Enclosed]) -> str:
     """The text without these parts and their marks."""
     kept, position = [], 0
     for part in parts:

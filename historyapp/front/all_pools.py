@@ -25,14 +25,14 @@ class CallPool(Pool):
     def submit(
         self, client: Client, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
     ) -> None:
-        super().submit(client, partial(_run_with_places, client.owner, run), refuse)
+        super().submit(client, partial(_run_with_slots, client.owner, run), refuse)
 
     def reassign(self, client: Client) -> None:
         super().reassign(client)
         set_owner(client.owner)
 
 
-def _run_with_places(owner: bytes, run: Callable[[float], object], waited: float) -> None:
+def _run_with_slots(owner: bytes, run: Callable[[float], object], waited: float) -> None:
     with limited_connections(owner):
         run(waited)
 

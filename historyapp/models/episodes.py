@@ -30,10 +30,10 @@ from historyapp.models.sql import (
 from historyapp.models.step_positions import (
     MAX_SPANS,
     consecutive,
-    few_places,
-    few_rows,
     growing_batches,
     have_few_rows,
+    place_limit,
+    row_limit,
     spans_from_step,
 )
 
@@ -107,7 +107,7 @@ def _few_rows_of(
         may_be_few = 0 < len(lineage.owners) <= _MAX_OWNERS
     else:
         may_be_few = have_few_rows(lineage, first, last)
-    limit = few_rows(first, last)
+    limit = row_limit(first, last)
     rows = read(limit + 1) if may_be_few else []
     return live_rows(rows, lineage) if may_be_few and len(rows) <= limit else None
 
@@ -152,7 +152,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. The cost depends only on their number."""
         if lineage.older or len(lineage.newest) > 1:
-            return self.at(_live_places(lineage, range(first, last + 1), few_rows(first, last)))
+            return self.at(_live_places(lineage, range(first, last + 1), row_limit(first, last)))
         rows = _few_rows_of(lineage, first, last, partial(_rows_without_excerpts, lineage, first, last))
         return self.at(_rows_by_place(lineage, first, last, row_places_in)) if rows is None else rows
 
@@ -160,7 +160,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """Steps with these numbers, or None if that takes too many rows or spans."""
         if lineage.older:
             return None
-        limit = few_rows(1, len(numbers))
+        limit = row_limit(1, len(numbers))
         rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers).defer("excerpt")
         steps = list(rows[: limit + 1])
         return live_rows(steps, lineage) if len(steps) <= limit else None
@@ -169,7 +169,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """The live steps with these numbers, by number. The cost depends only on how many they are."""
         one_span = not lineage.older and len(lineage.newest) < 2
         rows = self.few_with_numbers(lineage, numbers) if one_span else None
-        return self.at(_live_places(lineage, numbers, few_places(numbers))) if rows is None else rows
+        return self.at(_live_places(lineage, numbers, place_limit(numbers))) if rows is None else rows
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps, with the columns for contexts."""
@@ -235,7 +235,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         if lineage.older:
             return None
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        limit = few_rows(1, len(numbers))
+        limit = row_limit(1, len(numbers))
         samples = rows[: limit + 1]._samples(with_totals=with_totals)
         return live_rows(samples, lineage) if len(samples) <= limit else None
 

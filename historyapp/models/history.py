@@ -27,10 +27,10 @@ from historyapp.models.outlines import outlined, read_excerpts
 from historyapp.models.request_origins import RequestOrigins
 from historyapp.models.samples import sample_totals
 from historyapp.models.sessions import Session
-from historyapp.models.sql import OutlineRow, each_live_entry, live_entries, newest_first, outermost
+from historyapp.models.sql import OutlineRow, each_live_entry, live_entries, newest_first, newest_or_oldest
 from historyapp.models.summaries import Summary, SummaryRow, existed_at, own_by_step
 from historyapp.models.tails import tail_of
-from historyapp.models.visibility import EVERYTHING, Visibility, without_people
+from historyapp.models.visibility import EVERYTHING, Visibility, without_hidden_previews
 
 FIRST_READ, MAX_READ = 8, 256
 """Steps of the first read, and the maximum of one read."""
@@ -105,7 +105,7 @@ class History:
         rows = self._stored_rows(first, last)
         if rows and rows[-1].number == self.steps and (newest := self.newest_shown):
             rows[-1] = newest
-        return rows if self.visible.inputs else [without_people(row) for row in rows]
+        return rows if self.visible.inputs else [without_hidden_previews(row) for row in rows]
 
     def _stored_rows(self, first: int, last: int) -> list[Episode]:
         first, last = max(1, first), min(last, self.steps)
@@ -133,7 +133,7 @@ class History:
         if self.newest and self.steps in self._loaded:
             self._loaded[self.steps] = self.newest
         for row in () if self.visible.inputs else self._loaded.values():
-            without_people(row)
+            without_hidden_previews(row)
         return self._loaded
 
     def sample(self, numbers: Sequence[int], *, with_totals: bool = False) -> list[StepSample]:
@@ -303,7 +303,7 @@ class History:
     @property
     def first_input(self) -> InputMessage | None:
         """The oldest live input, or None."""
-        entry = outermost(self.lineage, "model_input", self.session, newest=False)
+        entry = newest_or_oldest(self.lineage, "model_input", self.session, newest=False)
         return next(input_messages(entry)) if entry else None
 
     def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
@@ -364,13 +364,13 @@ class History:
     @property
     def instruction(self) -> str | None:
         """The current system instruction, or None."""
-        entry = outermost(self.lineage, "system_instruction", self.session, newest=True)
+        entry = newest_or_oldest(self.lineage, "system_instruction", self.session, newest=True)
         return entry.body.text if entry and isinstance(entry.body, core.SystemInstruction) else None
 
     @property
     def notebook(self) -> str | None:
         """The current memory notebook, or None."""
-        entry = outermost(self.lineage, "memory_notebook", self.session, newest=True)
+        entry = newest_or_oldest(self.lineage, "memory_notebook", self.session, newest=True)
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 

@@ -9,7 +9,7 @@ from django.db.models import Count, Q
 from historyapp.models.sessions import Session, SessionQuerySet
 
 
-class FoldedSessions(NamedTuple):
+class ChildCounts(NamedTuple):
     """The number of a session's forks and sub-agents, without archived ones."""
 
     forks: int = 0
@@ -25,12 +25,12 @@ def top_level(sessions: SessionQuerySet) -> SessionQuerySet:
     return sessions.filter(*alone)
 
 
-def under(sessions: SessionQuerySet, parent: UUID) -> SessionQuerySet:
+def children_of(sessions: SessionQuerySet, parent: UUID) -> SessionQuerySet:
     """The forks and the sub-agents of a session."""
     return sessions.filter(Q(forked_from=parent) | Q(spawned_by=parent))
 
 
-def folded_under(parents: Collection[UUID]) -> dict[UUID, FoldedSessions]:
+def child_counts(parents: Collection[UUID]) -> dict[UUID, ChildCounts]:
     """The numbers of forks and sub-agents by parent. Uses the indexes of both columns."""
     counts = [
         dict(
@@ -43,7 +43,7 @@ def folded_under(parents: Collection[UUID]) -> dict[UUID, FoldedSessions]:
         for column in ("forked_from", "spawned_by")
     ]
     return {
-        parent: FoldedSessions(*(count.get(parent, 0) for count in counts))
+        parent: ChildCounts(*(count.get(parent, 0) for count in counts))
         for parent in parents
         if any(parent in count for count in counts)
     }

@@ -143,7 +143,9 @@ def _in_pages(lineage: Lineage, kind: str, session: Session | None, *, newest: b
                 break
 
 
-def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, newest: bool) -> Entry | None:
+def newest_or_oldest(
+    lineage: Lineage, kind: str, session: Session | None = None, *, newest: bool
+) -> Entry | None:
     """The newest or the oldest live entry of a kind, or None. For the arguments see :func:`newest_first`."""
     if lineage.older:
         return next(_in_pages(lineage, kind, session, newest=newest), None)

@@ -121,12 +121,12 @@ def growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]
         yield batch
 
 
-def few_rows(first: int, last: int) -> int:
+def row_limit(first: int, last: int) -> int:
     """The maximum number of rows of steps ``first`` to ``last`` to read in order to find the live ones."""
     return _ROWS_OF_STEP * (last - first + 1) + _SPARE_ROWS
 
 
-def few_places(numbers: Sequence[int]) -> int:
+def place_limit(numbers: Sequence[int]) -> int:
     """The maximum number of places of rows with these numbers to read in order to find the live ones."""
     return _PLACES_OF_STEP * len(numbers) + _SPARE_PLACES
 
@@ -149,14 +149,14 @@ def consecutive(numbers: Iterable[int]) -> list[range]:
 def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
     """Whether only a few rows of the lineage's sessions have these step numbers. At most one query.
 
-    True for a single span: usually nothing was cut off, and the reader stops at :func:`few_rows`.
+    True for a single span: usually nothing was cut off, and the reader stops at :func:`row_limit`.
     """
     if not lineage.older and len(lineage.newest) < 2:
         return True
     sessions = [uuid_value(UUID(session)) for session in lineage.owners]
     if not sessions:
         return False
-    limit = few_rows(first, last)
+    limit = row_limit(first, last)
     query = f"{_CANDIDATES}IN ({', '.join(['%s'] * len(sessions))}) LIMIT {limit + 1}) AS candidate"
     ((has_few,),) = fetch_all(query, [first, last, *sessions])
     return bool(has_few <= limit)

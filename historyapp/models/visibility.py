@@ -45,7 +45,7 @@ def hides_results(row: "Episode") -> bool:
     return not by_agent or asks_person(row.tool_names)
 
 
-def without_people(row: "Episode") -> "Episode":
+def without_hidden_previews(row: "Episode") -> "Episode":
     """The row without previews of people's texts."""
     row.input_preview = ""
     if hides_results(row):

@@ -5,18 +5,18 @@ from typing import Any
 
 from django.db.backends.postgresql import base
 
-from historyapp.services.connections import give_place_back, take_place
+from historyapp.services.connections import give_slot_back, take_slot
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """A thread's connection. See :mod:`historyapp.services.connections`."""
 
-    _place: Hashable | None = None
-    """The owner of the place that the connection takes."""
+    _slot: Hashable | None = None
+    """The owner of the slot that the connection takes."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Takes a place for the connection, and gives it back if the connection fails."""
-        self._place = take_place()
+        """Takes a slot for the connection, and gives it back if the connection fails."""
+        self._slot = take_slot()
         try:
             return super().get_new_connection(conn_params)
         except BaseException:
@@ -30,5 +30,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._give_back()
 
     def _give_back(self) -> None:
-        place, self._place = self._place, None
-        give_place_back(place)
+        slot, self._slot = self._slot, None
+        give_slot_back(slot)

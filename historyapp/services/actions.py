@@ -20,7 +20,7 @@ from historyapp.services.append import (
     read_session,
 )
 from historyapp.services.linked_snapshots import named_snapshots
-from historyapp.services.packing import pack_soon
+from historyapp.services.packing import pack_in_thread
 from historyapp.services.transactions import writing
 
 _LONG = 1 << 19
@@ -42,7 +42,7 @@ def register_action(
     """
     assert isinstance(draft.body, ModelOutput)
     prepared = prepare(complete(draft))
-    bodies = pack_soon([prepared.body])
+    bodies = pack_in_thread([prepared.body])
     named = named_snapshots(session_id, [draft])
     with writing():
         session = lock_session(project, session_id, to_append=True)
@@ -72,7 +72,7 @@ def register_result(
     early = None
     if len(prepared.body) > _LONG:
         early = _with_tool(prepared, _tool_of(read_session(project, session_id).live_tail.step))
-        bodies = pack_soon([early.body])
+        bodies = pack_in_thread([early.body])
     with writing():
         session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)

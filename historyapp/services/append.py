@@ -33,7 +33,7 @@ from historyapp.services.linked_snapshots import (
     named_snapshots,
 )
 from historyapp.services.list_columns import MAX_VALUE, extend_duration, set_list_columns
-from historyapp.services.packing import pack_soon
+from historyapp.services.packing import pack_in_thread
 from historyapp.services.statements import (
     EntryRow,
     indexed_values,
@@ -134,7 +134,7 @@ def append(
             ids are too long.
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
-    bodies = pack_soon([entry.body for entry in prepared])
+    bodies = pack_in_thread([entry.body for entry in prepared])
     named = NO_SNAPSHOTS if lenient else named_snapshots(session_id, drafts)
     with writing():
         session = lock_session(project, session_id, to_append=True)

@@ -49,7 +49,7 @@ def record_run_change(run: "CompressionRun") -> None:
     _add(NewChange(run.project_id, run.session_id, ChangeKind.RUN.value, run_id=run.pk))
 
 
-def record_refusal(session_id: UUID, cap: SpendingCounter) -> None:
+def record_cap_refusal(session_id: UUID, cap: SpendingCounter) -> None:
     """Adds a change when a cap refuses a model call of a session for the first time in its day or month."""
     with writing():
         counters = SpendingCounter.objects.filter(pk=cap.pk).exclude(refused_on=cap.starts_on)

@@ -2,10 +2,10 @@
 
 PostgreSQL refuses connections beyond its maximum, whoever needs them. Model calls, compression runs with a
 model and webhooks mostly wait for others, so a thread closes its connection before it waits. While it has
-one, it takes one of the places of its process. Projects share the places, and threads that wait for a place
+one, it takes one of the slots of its process. Projects share the slots, and threads that wait for a slot
 have no connection.
 
-Connections to SQLite are not limited, so they take no places.
+Connections to SQLite are not limited, so they take no slots.
 """
 
 import threading
@@ -18,29 +18,29 @@ from django.db import connection
 
 from historyapp.wire.problems import ServerUnavailable
 
-MAX_PLACES, SPARE_PLACES = 8, 8
-"""The places of a process. A spare one is only for an owner that has no other."""
-OWN_PLACES = 4
-"""The maximum number of places of one owner. Its threads wait for the same rows, so more would not help."""
+MAX_SLOTS, SPARE_SLOTS = 8, 8
+"""The slots of a process. A spare one is only for an owner that has no other."""
+OWN_SLOTS = 4
+"""The maximum number of slots of one owner. Its threads wait for the same rows, so more would not help."""
 WAIT_SECONDS = 60.0
-"""How long a thread waits for a place. A response that is paid for must not be lost, so this is long."""
+"""How long a thread waits for a slot. A response that is paid for must not be lost, so this is long."""
 
 
 class ConnectionsInUse(ServerUnavailable):
     """The owner's connections were in use for too long."""
 
 
-class ConnectionPlaces:
-    """The places of a process. The owner with the fewest places is next; of several, the one that has waited
+class ConnectionSlots:
+    """The slots of a process. The owner with the fewest slots is next; of several, the one that has waited
     longest.
 
     Args:
-        limit: the number of places that any owner can have.
-        spare: the number of further places, each for an owner without another one.
-        own: the maximum number of places of one owner.
+        limit: the number of slots that any owner can have.
+        spare: the number of further slots, each for an owner without another one.
+        own: the maximum number of slots of one owner.
     """
 
-    def __init__(self, limit: int = MAX_PLACES, spare: int = SPARE_PLACES, own: int = OWN_PLACES) -> None:
+    def __init__(self, limit: int = MAX_SLOTS, spare: int = SPARE_SLOTS, own: int = OWN_SLOTS) -> None:
         self._limit, self._spare, self._own = limit, spare, own
         self._taken = Counter[Hashable]()
         self._waiting: dict[threading.Event, Hashable] = {}
@@ -48,7 +48,7 @@ class ConnectionPlaces:
         self._lock = threading.Lock()
 
     def take(self, owner: Hashable, seconds: float | None = None) -> None:
-        """Takes a place, and waits for it if necessary.
+        """Takes a slot, and waits for it if necessary.
 
         Raises:
             ConnectionsInUse: when none becomes free within ``seconds``, by default :data:`WAIT_SECONDS`.
@@ -56,7 +56,7 @@ class ConnectionPlaces:
         turn = threading.Event()
         with self._lock:
             self._waiting[turn] = owner
-            self._give_places()
+            self._give_slots()
         seconds = WAIT_SECONDS if seconds is None else seconds
         if turn.wait(seconds):
             return
@@ -70,15 +70,15 @@ class ConnectionPlaces:
         )
 
     def give_back(self, owner: Hashable) -> None:
-        """Ends the use of a place."""
+        """Ends the use of a slot."""
         with self._lock:
             self._taken[owner] -= 1
             if not self._taken[owner]:
                 del self._taken[owner]
-            self._give_places()
+            self._give_slots()
 
-    def _give_places(self) -> None:
-        """Gives free places to waiting threads. The caller holds the lock."""
+    def _give_slots(self) -> None:
+        """Gives free slots to waiting threads. The caller holds the lock."""
         while turn := min(filter(self._may_have, self._waiting), key=self._number_of, default=None):
             self._taken[self._waiting.pop(turn)] += 1
             turn.set()
@@ -93,26 +93,26 @@ class ConnectionPlaces:
         return own < self._own and all_taken < self._limit
 
 
-PLACES = ConnectionPlaces()
+SLOTS = ConnectionSlots()
 _owner: ContextVar[Hashable | None] = ContextVar("connection_owner", default=None)
 
 
-def take_place() -> Hashable | None:
-    """Takes a place for a new connection of this thread. Returns its owner, or None if it needs no place.
+def take_slot() -> Hashable | None:
+    """Takes a slot for a new connection of this thread. Returns its owner, or None if it needs no slot.
 
     Raises:
         ConnectionsInUse: when none becomes free in time.
     """
     owner = _owner.get()
     if owner is not None:
-        PLACES.take(owner)
+        SLOTS.take(owner)
     return owner
 
 
-def give_place_back(owner: Hashable | None) -> None:
-    """Ends what :func:`take_place` began, with its result."""
+def give_slot_back(owner: Hashable | None) -> None:
+    """Ends what :func:`take_slot` began, with its result."""
     if owner is not None:
-        PLACES.give_back(owner)
+        SLOTS.give_back(owner)
 
 
 def set_owner(owner: Hashable) -> None:
@@ -122,11 +122,11 @@ def set_owner(owner: Hashable) -> None:
 
 @contextmanager
 def limited_connections(owner: Hashable | None) -> Generator[None]:
-    """Within this block, each connection of this thread takes a place.
+    """Within this block, each connection of this thread takes a slot.
 
     Args:
         owner: the project with the kind of work, or a client whose project is not known yet. None:
-            connections need no place.
+            connections need no slot.
     """
     release_connection()
     token = _owner.set(owner)
@@ -139,7 +139,7 @@ def limited_connections(owner: Hashable | None) -> Generator[None]:
 
 @contextmanager
 def unlimited_connection() -> Generator[None]:
-    """If this thread has no connection to PostgreSQL, it gets one without a place, until the block ends."""
+    """If this thread has no connection to PostgreSQL, it gets one without a slot, until the block ends."""
     if connection.connection is not None:
         yield
         return

@@ -4,7 +4,7 @@ import shutil
 
 from django.conf import settings
 
-from historyapp.disk import data_folder
+from historyapp.disk import watched_folder
 from historyapp.wire.problems import DiskLow
 
 MIN_SHARE = 0.1
@@ -24,7 +24,7 @@ def check_disk_space(advice: str = "") -> None:
         DiskLow: if the disk has too little free space.
     """
     try:
-        disk = shutil.disk_usage(data_folder())
+        disk = shutil.disk_usage(watched_folder())
     except OSError:
         return  # /readyz reports it
     least = min(settings.PLAYHEAD_DISK_ALARM, int(MIN_SHARE * disk.total))

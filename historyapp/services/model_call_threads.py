@@ -11,7 +11,7 @@ from uuid import UUID
 T = TypeVar("T")
 
 MAX_SLEEP = 2.0
-"""Seconds. A call that sleeps for longer gives its place to another call meanwhile."""
+"""Seconds. A call that sleeps for longer gives its slot to another call meanwhile."""
 
 
 class _Job(NamedTuple):
@@ -24,7 +24,7 @@ class CallThreads:
 
     If jobs wait, the project with the fewest running jobs is next; of several, the one that has waited
     longest. Half as many jobs more may run: each must be the only one of its project. So long calls of one
-    project delay no other project. Half as many more may sleep without a place, see :func:`sleep`. At most
+    project delay no other project. Half as many more may sleep without a slot, see :func:`sleep`. At most
     twice ``limit`` jobs have a thread.
     """
 
@@ -34,9 +34,9 @@ class CallThreads:
         self._jobs: dict[UUID, deque[_Job]] = {}
         """The waiting jobs by project. The project that got a thread last is the last one."""
         self._running: Counter[UUID] = Counter()
-        """The running jobs by project, without those that sleep without a place."""
+        """The running jobs by project, without those that sleep without a slot."""
         self._sleeping = 0
-        """The jobs that sleep without a place."""
+        """The jobs that sleep without a slot."""
         self._lock = threading.Lock()
 
     def submit(self, project: UUID, work: Callable[[], T]) -> Future[T]:
@@ -48,7 +48,7 @@ class CallThreads:
         return future
 
     def sleep(self, project: UUID, seconds: float) -> None:
-        """Sleeps in a job's thread. Others may have its place meanwhile."""
+        """Sleeps in a job's thread. Others may have its slot meanwhile."""
         with self._lock:
             keeps_place = self._sleeping >= self._spare
             if not keeps_place:
@@ -107,7 +107,7 @@ _current = threading.local()
 
 
 def sleep(seconds: float) -> None:
-    """Sleeps. A job of :class:`CallThreads` that sleeps for long gives its place to another job meanwhile,
+    """Sleeps. A job of :class:`CallThreads` that sleeps for long gives its slot to another job meanwhile,
     unless half of the limit do so already."""
     if seconds > MAX_SLEEP:
         getattr(_current, "sleep", time.sleep)(seconds)

@@ -5,7 +5,7 @@ from functools import cached_property
 from uuid import UUID
 
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
-from historyapp.core.overview.findings import Ending, Notice, choose_notices, ending_of
+from historyapp.core.overview.findings import Ending, Finding, choose_findings, ending_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
 from historyapp.models import Session
@@ -76,8 +76,8 @@ class RunOverview:
         return ending_of(self.figures, is_live=is_newest and history.session.status == Session.Status.LIVE)
 
     @cached_property
-    def findings(self) -> list[Notice]:
-        return choose_notices(self.figures, self.ending)
+    def findings(self) -> list[Finding]:
+        return choose_findings(self.figures, self.ending)
 
     @cached_property
     def span(self) -> RunSpan | None:

@@ -16,7 +16,7 @@ _LONG_CHARACTERS = 500_000
 _thread = ThreadPoolExecutor(1, thread_name_prefix="packing")
 
 
-def pack_soon(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | None:
+def pack_in_thread(texts: Sequence[str]) -> Callable[[], Sequence[str | bytes]] | None:
     """Starts to pack texts. Returns a function that returns the packed texts, or None for a short append.
 
     The function is called while the database is locked, so it must not wait for another append. If the thread

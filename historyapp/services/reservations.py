@@ -28,7 +28,7 @@ from historyapp.models.spending import (
     period_start_of_day,
     with_ancestors,
 )
-from historyapp.services.changes import record_refusal
+from historyapp.services.changes import record_cap_refusal
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
@@ -85,7 +85,7 @@ class Reservation:
                 self._store(now)
         if reached:
             cap = max(reached, key=lambda counter: counter.ends_at)
-            record_refusal(self.payer.session_id, cap)
+            record_cap_refusal(self.payer.session_id, cap)
             raise _cap_exceeded(cap, self)
 
     def _store(self, now: datetime) -> None:

@@ -149,16 +149,16 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
     """
     check_disk_space()
     session = read_session(project, session_id)
-    tail, strip = tail_and_strip(session, before_rewind(session, position))
+    tail, strip = tail_and_strip(session, lineage_before_rewind(session, position))
     with writing():
         session = lock_session(project, session_id)
-        restored = before_rewind(session, position)
+        restored = lineage_before_rewind(session, position)
         reason = f"undo of the rewind at {position}"
         body = Rewind(to_position=restored.last, spans=(), reason=reason, actor=actor or None)
         return rewind_locked(session, EntryDraft(body), actor, restored, tail, strip=strip)
 
 
-def before_rewind(session: Session, position: int) -> Lineage:
+def lineage_before_rewind(session: Session, position: int) -> Lineage:
     """The lineage before the rewind at ``position``, which undoing the rewind restores.
 
     Raises:

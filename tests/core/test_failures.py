@@ -7,7 +7,7 @@ import pytest
 
 from historyapp.core.entries import ToolResult
 from historyapp.core.failure_rules import PROGRAM_RULES, RULES
-from historyapp.core.failures import Finding, check_of, error_line, likely_failure
+from historyapp.core.failures import LikelyFailure, check_of, error_line, likely_failure
 
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\nValueError: no {}\n'
@@ -15,7 +15,7 @@ TRACEBACK = (
 PYTEST = "tests/a.py F.\n=========== 1 failed, 1 passed in 0.12s ===========\n"
 
 
-def finding_in(outputs: Any, command: str = "run | tail", name: str = "bash") -> Finding | None:
+def finding_in(outputs: Any, command: str = "run | tail", name: str = "bash") -> LikelyFailure | None:
     arguments = {"command": command} if name == "bash" else {"path": command}
     return likely_failure(ToolResult(status="success", outputs=outputs), check_of(name, arguments))
 
@@ -118,7 +118,7 @@ def test_an_exit_code_of_0_covers_only_the_last_command() -> None:
 
 def test_a_program_that_shows_text_fails_only_by_its_own_messages() -> None:
     line = "grep: src/Config.js: No such file or directory"
-    assert finding_in(line, "grep -n x src/Config.js | head") == Finding("missing_file", line)
+    assert finding_in(line, "grep -n x src/Config.js | head") == LikelyFailure("missing_file", line)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_only_a_reported_success_can_be_a_likely_failure(status: Any) -> None:
 
 
 def test_the_line_of_a_failure_has_at_most_200_characters() -> None:
-    assert finding_in(TRACEBACK) == Finding("traceback", "ValueError: no {}")
+    assert finding_in(TRACEBACK) == LikelyFailure("traceback", "ValueError: no {}")
     long = finding_in(TRACEBACK.replace("no {}", "x" * 5000))
     assert long
     assert len(long.line) == 200

@@ -9,7 +9,7 @@ from historyapp.core.entries import ModelInput
 from historyapp.core.importers.chat_messages import call_in_text
 from historyapp.core.importers.claude_code_session import command_line
 from historyapp.core.quoting import quoted
-from historyapp.core.scanning import enclosed, without
+from historyapp.core.scanning import enclosed, without_enclosed
 from historyapp.core.strategies.user_words import split_words
 
 _OPENING, _CLOSING = re.compile("<a>"), re.compile(r"</a>\s*")
@@ -21,14 +21,14 @@ _TEXTS = st.lists(st.sampled_from(["<a>", "</a>", "x", " ", "\n", "<", "é"]), m
 def test_the_parts_are_those_that_one_pattern_finds(text: str) -> None:
     parts = list(enclosed(text, _OPENING, _CLOSING))
     assert [part.inside for part in parts] == _BOTH.findall(text)
-    assert without(text, parts) == _BOTH.sub("", text)
+    assert without_enclosed(text, parts) == _BOTH.sub("", text)
 
 
 @pytest.mark.parametrize("mark", ["<a>", "</a>", "<a></a>", "<a> </a>\n"])
 def test_many_marks_take_linear_time(mark: str) -> None:
     text = mark * (1_000_000 // len(mark))
     started = time.process_time()
-    without(text, list(enclosed(text, _OPENING, _CLOSING)))
+    without_enclosed(text, list(enclosed(text, _OPENING, _CLOSING)))
     assert time.process_time() - started < 5
 
 

@@ -13,7 +13,7 @@ from historyapp.front import pools
 from historyapp.front.all_pools import make_pools
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.pools import Client
-from historyapp.services.connections import OWN_PLACES
+from historyapp.services.connections import OWN_SLOTS
 from historyapp.wire.problems import ServerUnavailable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -97,7 +97,7 @@ def test_model_calls_of_a_project_use_few_connections_and_others_do_not_wait_for
         pool = make_pools(4, 5, PasswordAttempts())["calls"]
         for client in (*[ours] * 12, theirs):
             pool.submit(client, partial(call, client), _never)
-        while not (other_connected.is_set() and open_now[ours] >= OWN_PLACES):
+        while not (other_connected.is_set() and open_now[ours] >= OWN_SLOTS):
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
         release.set()
@@ -106,4 +106,4 @@ def test_model_calls_of_a_project_use_few_connections_and_others_do_not_wait_for
 
     asyncio.run(asyncio.wait_for(run(), 20))
     assert len(numbers) == 13, "all get their turn"
-    assert max(numbers) == OWN_PLACES
+    assert max(numbers) == OWN_SLOTS

@@ -175,9 +175,9 @@ def test_sql_reads_the_same_as_the_orm(project: Project) -> None:
             assert entries == [entry.core() for entry in expected]
     inputs = [entry.core() for entry in Entry.objects.live(lineage, kinds=["model_input"])]
     assert list(sql.newest_first(lineage, "model_input")) == inputs[::-1]
-    ends = [sql.outermost(lineage, "model_input", newest=newest) for newest in (False, True)]
+    ends = [sql.newest_or_oldest(lineage, "model_input", newest=newest) for newest in (False, True)]
     assert ends == [inputs[0], inputs[-1]]
-    assert sql.outermost(lineage, "memory_notebook", newest=True) is None
+    assert sql.newest_or_oldest(lineage, "memory_notebook", newest=True) is None
     rows = Episode.objects.filter(session_id__in=[session.pk, child.pk], number__range=(18, 21))
     expected_places = set(rows.values_list(*sql.OutlineRow._fields))
     assert set(sql.outline_rows([str(session.pk), str(child.pk)], 18, 21)) == expected_places

@@ -1,4 +1,4 @@
-"""The places for connections of long work."""
+"""The slots for connections of long work."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ from django.db import connection
 
 from historyapp.services import connections
 from historyapp.services.connections import (
-    ConnectionPlaces,
     ConnectionsInUse,
+    ConnectionSlots,
     limited_connections,
     release_connection,
     short_connection,
@@ -27,21 +27,21 @@ on_postgres = pytest.mark.skipif(
 
 
 class Takers:
-    """Threads that wait for places."""
+    """Threads that wait for slots."""
 
-    def __init__(self, places: ConnectionPlaces) -> None:
+    def __init__(self, slots: ConnectionSlots) -> None:
         self.got: list[str] = []
-        """The owners, in the order in which their threads got a place."""
-        self._places = places
+        """The owners, in the order in which their threads got a slot."""
+        self._slots = slots
         self._threads: list[threading.Thread] = []
 
     def start(self, owner: str) -> None:
-        waiting = len(self._places._waiting)
+        waiting = len(self._slots._waiting)
         thread = threading.Thread(target=self._take, args=(owner,), daemon=True)
         self._threads.append(thread)
         thread.start()
         end = time.monotonic() + 10
-        while len(self._places._waiting) == waiting and thread.is_alive() and time.monotonic() < end:
+        while len(self._slots._waiting) == waiting and thread.is_alive() and time.monotonic() < end:
             time.sleep(0.001)
 
     def join(self) -> None:
@@ -50,62 +50,62 @@ class Takers:
             assert not thread.is_alive()
 
     def _take(self, owner: str) -> None:
-        self._places.take(owner, 10)
+        self._slots.take(owner, 10)
         self.got.append(owner)
-        self._places.give_back(owner)
+        self._slots.give_back(owner)
 
 
 def test_an_owner_has_few_places_and_others_get_theirs_at_once() -> None:
-    places = ConnectionPlaces(limit=4, spare=2, own=3)
+    slots = ConnectionSlots(limit=4, spare=2, own=3)
     for owner in ("a", "a", "a", "b"):
-        places.take(owner, 0)
+        slots.take(owner, 0)
     for owner in ("a", "b"):
         with pytest.raises(ConnectionsInUse) as refused:
-            places.take(owner, 0.01)
+            slots.take(owner, 0.01)
         assert refused.value.retry_after
     for owner in ("c", "d"):
-        places.take(owner, 0)  # a spare place
+        slots.take(owner, 0)  # a spare slot
     with pytest.raises(ConnectionsInUse):
-        places.take("e", 0.01)
-    places.give_back("a")
-    places.take("e", 0)
+        slots.take("e", 0.01)
+    slots.give_back("a")
+    slots.take("e", 0)
 
 
 def test_the_owner_with_the_fewest_places_is_next() -> None:
-    places = ConnectionPlaces(limit=2, spare=0, own=2)
+    slots = ConnectionSlots(limit=2, spare=0, own=2)
     for _ in range(2):
-        places.take("a", 0)
-    takers = Takers(places)
+        slots.take("a", 0)
+    takers = Takers(slots)
     for owner in ("a", "a", "b"):
         takers.start(owner)
     assert takers.got == []
-    places.give_back("a")
+    slots.give_back("a")
     takers.join()
     assert sorted(takers.got) == ["a", "a", "b"]
     assert takers.got[0] == "b"
-    places.give_back("a")
-    assert not places._taken
+    slots.give_back("a")
+    assert not slots._taken
 
 
-def test_a_thread_whose_time_is_over_keeps_no_place() -> None:
-    places = ConnectionPlaces(limit=1, spare=0, own=1)
-    places.take("a", 0)
+def test_a_thread_whose_time_is_over_keeps_no_slot() -> None:
+    slots = ConnectionSlots(limit=1, spare=0, own=1)
+    slots.take("a", 0)
     with pytest.raises(ConnectionsInUse):
-        places.take("b", 0.01)
-    places.give_back("a")
-    assert not places._taken
-    assert not places._waiting
+        slots.take("b", 0.01)
+    slots.give_back("a")
+    assert not slots._taken
+    assert not slots._waiting
 
 
 @contextmanager
-def _places(monkeypatch: pytest.MonkeyPatch, **limits: int) -> Iterator[ConnectionPlaces]:
-    places = ConnectionPlaces(**limits)
-    monkeypatch.setattr(connections, "PLACES", places)
+def _slots(monkeypatch: pytest.MonkeyPatch, **limits: int) -> Iterator[ConnectionSlots]:
+    slots = ConnectionSlots(**limits)
+    monkeypatch.setattr(connections, "SLOTS", slots)
     monkeypatch.setattr(connections, "WAIT_SECONDS", 0.05)
     connection.close()
-    yield places
+    yield slots
     connection.close()
-    assert not places._taken
+    assert not slots._taken
 
 
 def _query() -> None:
@@ -115,19 +115,19 @@ def _query() -> None:
 
 @on_postgres
 def test_a_connection_takes_a_place_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with _places(monkeypatch, limit=2, spare=0, own=1) as places:
+    with _slots(monkeypatch, limit=2, spare=0, own=1) as slots:
         with limited_connections("ours"):
-            assert not places._taken
+            assert not slots._taken
             _query()
             _query()
-            assert places._taken == {"ours": 1}
+            assert slots._taken == {"ours": 1}
             release_connection()
-            assert not places._taken
+            assert not slots._taken
             _query()
-        assert not places._taken
+        assert not slots._taken
         assert connection.connection is None
         _query()
-        assert not places._taken, "a short request needs no place"
+        assert not slots._taken, "a short request needs no slot"
 
 
 @on_postgres
@@ -135,22 +135,22 @@ def test_a_connection_that_fails_gives_its_place_back(monkeypatch: pytest.Monkey
     def refuse(**parameters: Any) -> None:
         raise psycopg.OperationalError("too many clients already")
 
-    with _places(monkeypatch) as places:
+    with _slots(monkeypatch) as slots:
         with limited_connections("ours"), monkeypatch.context() as patch:
             patch.setattr(psycopg, "connect", refuse)
             with pytest.raises(Exception, match="too many clients"):
                 _query()
-        assert not places._taken
+        assert not slots._taken
 
 
 @on_postgres
 def test_without_a_free_place_no_connection_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    with _places(monkeypatch, limit=1, spare=0, own=1) as places:
-        places.take("ours", 0)
+    with _slots(monkeypatch, limit=1, spare=0, own=1) as slots:
+        slots.take("ours", 0)
         with short_connection("ours"):
             with pytest.raises(ConnectionsInUse):
                 _query()
             with unlimited_connection():
                 _query()
             assert connection.connection is None
-        places.give_back("ours")
+        slots.give_back("ours")

@@ -23,7 +23,7 @@ from historyapp.core.importers.messages import (
 )
 from historyapp.core.importers.records import present_fields, read_document, records
 from historyapp.core.json import listing, mapping, text
-from historyapp.core.scanning import enclosed, without
+from historyapp.core.scanning import enclosed, without_enclosed
 
 _SHELL = "bash"
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n")
@@ -185,7 +185,7 @@ def _with_text_call(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput |
     arguments = {"command": commands[0]} if len(commands) == 1 else {"commands": commands}
     return output.model_copy(
         update={
-            "thoughts": without(output.text, fenced).strip() or None,
+            "thoughts": without_enclosed(output.text, fenced).strip() or None,
             "text": "",
             "use_tool": UseTool(name=_SHELL, arguments=arguments),
             "raw_message": {"role": "assistant", "content": output.text},

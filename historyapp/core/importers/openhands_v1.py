@@ -24,7 +24,7 @@ from historyapp.core.entries import (
 from historyapp.core.importers.messages import CallMatcher, SourceCall, moment, title_of, usage_facts
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
-from historyapp.core.scanning import enclosed, without
+from historyapp.core.scanning import enclosed, without_enclosed
 
 _THINKING, _END_OF_THINKING = re.compile("<think>"), re.compile(r"</think>\s*")
 _COUNTERS = (
@@ -200,7 +200,7 @@ def _output(fields: dict[str, Any], content: str) -> ModelOutput:
     thinking = list(enclosed(content, _THINKING, _END_OF_THINKING))
     inside = "\n\n".join(part.inside.strip() for part in thinking)
     if inside and (not thoughts or inside.strip() == thoughts.strip()):
-        thoughts, content = thoughts or inside, without(content, thinking).strip()
+        thoughts, content = thoughts or inside, without_enclosed(content, thinking).strip()
     reasoning = [*listing(fields.get("thinking_blocks")), fields.get("responses_reasoning_item")]
     blocks = [block for block in reasoning if block]
     return ModelOutput(thoughts=thoughts or None, text=content, reasoning=blocks)

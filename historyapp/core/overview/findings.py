@@ -11,7 +11,7 @@ EndingKind = Literal[
 ]
 MAX_FINDINGS = 5
 LONG_WAIT, LONG_STEP = 60_000, 60_000
-"""Milliseconds from which a notice reports a wait for a person, or a step."""
+"""Milliseconds from which a finding reports a wait for a person, or a step."""
 _TEXTS: dict[EndingKind, str] = {
     "empty": "nothing recorded yet",
     "running": "running",
@@ -48,14 +48,14 @@ class Ending(NamedTuple):
         return self.kind in ("no_result", "error", "failed_command", "interrupted")
 
 
-class Notice(NamedTuple):
+class Finding(NamedTuple):
     """A sentence about some steps, with links to them."""
 
     kind: str
     text: str
     steps: tuple[int, ...]
     milliseconds: int = 0
-    """The duration, if the notice is about time."""
+    """The duration, if the finding is about time."""
 
 
 def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
@@ -81,20 +81,20 @@ def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
     return Ending(kind, _TEXTS[kind], (newest,))
 
 
-def choose_notices(figures: RunFigures, ending: Ending) -> list[Notice]:
-    """At most five notices, the most urgent first."""
+def choose_findings(figures: RunFigures, ending: Ending) -> list[Finding]:
+    """At most five findings, the most urgent first."""
     return list(_findings(figures, ending))[:MAX_FINDINGS]
 
 
-def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
+def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
     failure = figures.first_failure
     if failure:
         likely = ", likely" if failure.rule else ""
-        yield Notice("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
+        yield Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
     if figures.interrupted and tuple(figures.interrupted) != ending.steps:
-        yield Notice("interrupted_steps", "Interrupted by a person", tuple(figures.interrupted))
+        yield Finding("interrupted_steps", "Interrupted by a person", tuple(figures.interrupted))
     if ending.is_bad or ending.kind == "unanswered":
-        yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
+        yield Finding(ending.kind, ending.text.capitalize(), ending.steps)
     repeats = figures.repeated.findings()
     yield from _repeats(repeats, "error_streak", "{} steps in a row failed")
     yield from _repeats(repeats, "alternating_calls", "Two tool calls alternated for {} steps")
@@ -103,19 +103,19 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
     file_count = sum(bool(file.again) for file in figures.files.values())
     if file_count:
         text = f"{file_count} file{'s' * (file_count != 1)} read again after a compaction"
-        yield Notice("read_again", text, tuple(read_again[:8]))
+        yield Finding("read_again", text, tuple(read_again[:8]))
     if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
         waited, step = figures.waits[0]
-        yield Notice("longest_pause", "Longest wait for an input", (step,), waited)
+        yield Finding("longest_pause", "Longest wait for an input", (step,), waited)
     if figures.is_dated and figures.slowest and figures.slowest[0].score >= LONG_STEP:
         slowest = figures.slowest[0]
         text = f"Slowest step: {slowest.tool}"
-        yield Notice("slowest_step", text, (slowest.step,), round(slowest.score))
+        yield Finding("slowest_step", text, (slowest.step,), round(slowest.score))
 
 
-def _repeats(repeats: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Notice]:
+def _repeats(repeats: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Finding]:
     """The longest finding of a rule."""
     for repeat in repeats:
         if repeat.rule == rule:
-            yield Notice(rule, text.format(repeat.count, repeat.tool), tuple(repeat.steps))
+            yield Finding(rule, text.format(repeat.count, repeat.tool), tuple(repeat.steps))
             return

@@ -14,7 +14,7 @@ from historyapp.core.conversation import Turn, output_text
 from historyapp.core.entries import ModelOutput
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import MAX_LINES_READ, ranked_lines, split_lines
-from historyapp.core.results import as_text, reported_text, returned_text
+from historyapp.core.results import reported_text, returned_text, with_only_text
 
 CUT = " […] "
 BEGINNING = 0.3
@@ -83,7 +83,7 @@ class _Clipper:
             for text, size in zip(self.received, self.sizes, strict=True)
         ]
         results = zip(self.turn.results[: self.calls], texts[: self.calls], strict=True)
-        clipped = tuple([as_text(result, text) for result, text in results])
+        clipped = tuple([with_only_text(result, text) for result, text in results])
         return Turn(self.turn.position, short, clipped, tuple(texts[self.calls :]))
 
     def _clip_output(self, room: int, *, shortest: bool) -> tuple[ModelOutput, int]:
@@ -98,7 +98,7 @@ class _Clipper:
         short = ModelOutput(text=text, tool_calls=tuple(shortened))
         if shortest:
             return short, 0  # results get no room then
-        empty = tuple([as_text(result, "") for result in turn.results[: self.calls]])
+        empty = tuple([with_only_text(result, "") for result in turn.results[: self.calls]])
         output_only = meter.write(Turn(turn.position, short, empty))
         return short, max(0, output_only.tokens - _FRAMING * (1 + self.calls))
 

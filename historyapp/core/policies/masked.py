@@ -9,7 +9,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.policies.assembly import Assembly
 from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras, newest_first
 from historyapp.core.policies.parts import ContextPart
-from historyapp.core.results import as_text
+from historyapp.core.results import with_only_text
 from historyapp.core.settings import SessionSettings
 
 PLACEHOLDER = "[The result of step {} is left out here. Fetch the step to read it.]"
@@ -38,7 +38,7 @@ class Masked:
                     yield full
                 else:
                     turn, placeholder = unit.turn, PLACEHOLDER.format(unit.number)
-                    results = tuple([as_text(result, placeholder) for result in turn.results])
+                    results = tuple([with_only_text(result, placeholder) for result in turn.results])
                     short = replace(turn, results=results, remarks=() if results else (placeholder,))
                     masked = assembly.part(unit, short, "masked")
                     yield masked if masked.segment.tokens < full.segment.tokens else full

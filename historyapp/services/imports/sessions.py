@@ -30,7 +30,7 @@ from historyapp.services.compression.start import set_thresholds
 from historyapp.services.imports.limits import MAX_WAITING_BYTES, check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
-from historyapp.services.imports.shifts import shifted
+from historyapp.services.imports.shifts import stored_position
 from historyapp.services.imports.tails import Tails
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter
 from historyapp.services.rewinds import begin_fork, rewind_locked
@@ -182,7 +182,7 @@ class ImportJob:
         parent = self._writer(start.forked_from[0])
         parent.flush_waiting()
         session = read_session(self.project, parent.source.session_id)
-        position = min(shifted(parent.source, start.forked_from[1]), session.head)
+        position = min(stored_position(parent.source, start.forked_from[1]), session.head)
         self._tails.read(session, position)
         return position
 

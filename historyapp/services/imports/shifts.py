@@ -9,7 +9,7 @@ def add_shift(source: ImportSource, position: int, by: int) -> None:
         source.shifts.append([position, by])
 
 
-def shifted(source: ImportSource, position: int) -> int:
+def stored_position(source: ImportSource, position: int) -> int:
     """The position in the stored session for a position in the file's session."""
     by = 0
     for since, shift in source.shifts:

@@ -29,7 +29,7 @@ from historyapp.services.imports.digests import DIGEST_PREFIX, digest, earlier_d
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
-from historyapp.services.imports.shifts import add_shift, shifted
+from historyapp.services.imports.shifts import add_shift, stored_position
 from historyapp.services.imports.source_operations import SourceOperation
 from historyapp.services.imports.summaries import AT_ONCE, StoredSummaries, with_positions, write_summaries
 from historyapp.services.imports.tails import Tails
@@ -202,7 +202,7 @@ class SessionWriter:
             # the last entry is compared.
             last = self._newest_settled if self._newest_settled.number else self._newest
             if last.dumped:
-                position = shifted(self.source, last.position)
+                position = stored_position(self.source, last.position)
                 entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
                 if entry is None or entry.core().body != load_body(last.kind, load_dumped(last.dumped)):
                     raise DifferentBeginning(self.start.session)
@@ -211,7 +211,9 @@ class SessionWriter:
             self.flush()
         self._write_summaries()
         if self._notes:
-            notes = [replace(note, position=shifted(self.source, note.position)) for note in self._notes]
+            notes = [
+                replace(note, position=stored_position(self.source, note.position)) for note in self._notes
+            ]
             with writing():
                 write_notes(lock_session(self.source.project, self.source.session_id), notes)
 
@@ -231,9 +233,11 @@ class SessionWriter:
 
     def _with_session_positions(self, summary: AddSummary) -> AddSummary:
         """The summary with positions in the stored session, not in the file's session."""
-        first, last = (shifted(self.source, end) for end in (summary.first_position, summary.last_position))
+        first, last = (
+            stored_position(self.source, end) for end in (summary.first_position, summary.last_position)
+        )
         if (made_at := summary.made_at) is not None:
-            made_at = max(shifted(self.source, made_at), self._head_before)
+            made_at = max(stored_position(self.source, made_at), self._head_before)
         return with_positions(summary, first, last, made_at)
 
     def flush(self) -> None:
@@ -262,7 +266,7 @@ class SessionWriter:
             stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
             source.provisional_digests = stored[self._newest_settled.number - source.settled :]
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
-            source.settled_position = shifted(source, self._newest_settled.position)
+            source.settled_position = stored_position(source, self._newest_settled.position)
             source.save()
             # The run's start: the time in the file, otherwise the first known time of its own entries.
             times = (known_time(entry.draft.created_at) for entry in entries if entry)
@@ -297,7 +301,7 @@ class SessionWriter:
         for waiting in rewinds:
             target = _target(waiting.operation, waiting.position)
             if target < self._waiting[0].position:  # see _begin_batch() for others
-                self._tails.read(session, min(shifted(self.source, target), session.head))
+                self._tails.read(session, min(stored_position(self.source, target), session.head))
 
     def _with_times(self) -> list[SourceOperation]:
         """The waiting operations. Those without a time get the first known time, or :data:`UNDATED`.
@@ -336,7 +340,9 @@ class SessionWriter:
             for waiting, _ in members:
                 if isinstance(rewind := waiting.operation, RewindTo):
                     add_shift(source, waiting.position, session.head + 1 - waiting.position)
-                    to_position = min(shifted(source, _target(rewind, waiting.position)), session.head)
+                    to_position = min(
+                        stored_position(source, _target(rewind, waiting.position)), session.head
+                    )
                     reason, actor = rewind.reason or None, rewind.actor or None
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
@@ -383,4 +389,4 @@ def _target(rewind: Append | RewindTo, position: int) -> int:
 def _last_equal_position(source: ImportSource, last_equal: SourceOperation) -> int:
     """The position of the last operation that has not changed, in the stored session."""
     is_unsettled = last_equal.number > source.settled
-    return shifted(source, last_equal.position) if is_unsettled else source.settled_position
+    return stored_position(source, last_equal.position) if is_unsettled else source.settled_position

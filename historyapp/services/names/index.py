@@ -31,7 +31,7 @@ from historyapp.models import NameIndex, NamePage, NameRun, Session, StepNames
 from historyapp.models.long_rows import AT_ONCE
 from historyapp.models.origins import Unsaved, indexed_spans, key_places
 from historyapp.models.own_rows import OwnRow, own_rows
-from historyapp.models.sql import WINDOW_KEYS, outermost, window_rows
+from historyapp.models.sql import WINDOW_KEYS, newest_or_oldest, window_rows
 from historyapp.services.names.merges import merge_runs, places_of_run
 from historyapp.services.transactions import writing
 
@@ -271,7 +271,7 @@ def _flagged_steps(
     seen = RemovedEntries(window_rows(lineage, WINDOW_SIZE))
     # The keys in the newest instruction and notebook, which compactions do not remove.
     kinds = ("system_instruction", "memory_notebook")
-    kept = (outermost(lineage, kind, session, newest=True) for kind in kinds)
+    kept = (newest_or_oldest(lineage, kind, session, newest=True) for kind in kinds)
     standing = {mention.key for entry in kept if entry for mention in mentions_of(entry.body).mentions}
     steps: list[StepNames] = []
     for (row, entry), entry_keys in zip(entries, keys, strict=True):

@@ -31,7 +31,7 @@ from historyapp.core.usage import Usage, cost_of, usage_of
 from historyapp.core.windows import LogRow, Window, find_window
 from historyapp.models import Entry, Session, Snapshot
 from historyapp.models.history import History
-from historyapp.models.sql import outermost, window_rows
+from historyapp.models.sql import newest_or_oldest, window_rows
 from historyapp.services.figures.largest_input import largest_input
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import rebuild_request
@@ -149,8 +149,8 @@ def recorded_request(
     tokens = max(window_of(model), usage_of(output.metadata).input) * WINDOW_MARGIN / factor_for(model)
     window = find_window(window_rows(before.lineage), round(tokens))
     session = history.session
-    instruction = outermost(before.lineage, "system_instruction", session, newest=True)
-    notebook = outermost(before.lineage, "memory_notebook", session, newest=True)
+    instruction = newest_or_oldest(before.lineage, "system_instruction", session, newest=True)
+    notebook = newest_or_oldest(before.lineage, "memory_notebook", session, newest=True)
     if snapshot:
         counted = _count_snapshot(snapshot, output)
     else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.overview.findings import MAX_FINDINGS, choose_notices, ending_of
+from historyapp.core.overview.findings import MAX_FINDINGS, choose_findings, ending_of
 from tests.core.overview.runs import Run
 
 CALLED = Run().ask().call(command="go test")
@@ -38,22 +38,22 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
     run.call(command="ls").ok().call(command="ls").ok().note("compaction")
     run.ask(after=7200).call("Read", file_path="a.py").ok(after=90)
     figures = run.figures
-    notices = choose_notices(figures, ending_of(figures, is_live=False))
-    assert [(finding.kind, finding.steps) for finding in notices] == [
+    findings = choose_findings(figures, ending_of(figures, is_live=False))
+    assert [(finding.kind, finding.steps) for finding in findings] == [
         ("first_failure", (2,)),
         ("unanswered", (7,)),
         ("error_streak", (2, 3, 4)),
         ("same_call_same_result", (1, 7)),
         ("read_again", (7,)),
     ]
-    assert len(notices) == MAX_FINDINGS
+    assert len(findings) == MAX_FINDINGS
 
 
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     run = Run().ask().call(command="make", after=1).ok(after=61).answer(after=1).ask(after=3600).answer()
     figures = run.figures
-    notices = choose_notices(figures, ending_of(figures, is_live=False))
-    assert [(notice.kind, notice.steps, notice.milliseconds) for notice in notices] == [
+    findings = choose_findings(figures, ending_of(figures, is_live=False))
+    assert [(finding.kind, finding.steps, finding.milliseconds) for finding in findings] == [
         ("longest_pause", (3,), 3_600_000),
         ("slowest_step", (1,), 61_000),
     ]
@@ -61,16 +61,16 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
 
 def test_an_interruption_by_a_person_is_a_finding() -> None:
     run = Run().ask().call(command="git add .").stopped().ask().call(command="rm x").stopped().ask()
-    notices = choose_notices(run.answer().figures, ending_of(run.figures, is_live=False))
-    assert [(notice.kind, notice.steps) for notice in notices] == [("interrupted_steps", (1, 2))]
+    findings = choose_findings(run.answer().figures, ending_of(run.figures, is_live=False))
+    assert [(finding.kind, finding.steps) for finding in findings] == [("interrupted_steps", (1, 2))]
     once = Run().ask().call(command="git add .").stopped().figures
     ending = ending_of(once, is_live=False)
-    assert [notice.kind for notice in choose_notices(once, ending)] == ["interrupted"], "reported once"
+    assert [finding.kind for finding in choose_findings(once, ending)] == ["interrupted"], "reported once"
 
 
 def test_a_run_without_trouble_has_no_finding() -> None:
     figures = Run().ask().call(command="ls", after=1).ok(after=1).answer(after=1).figures
-    assert choose_notices(figures, ending_of(figures, is_live=False)) == []
+    assert choose_findings(figures, ending_of(figures, is_live=False)) == []
 
 
 def test_an_answer_after_failed_tests_is_a_failed_end_also_if_no_error_was_reported() -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, SystemInstruction
 from historyapp.core.origins import VERSION
-from historyapp.enqueue import index_names_of
+from historyapp.enqueue import ensure_name_index
 from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
 from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
@@ -312,7 +312,7 @@ def test_a_read_succeeds_if_the_index_cannot_be_stored(
     append(project, session.pk, [ask("read a.py"), read("a.py"), ok()])
     monkeypatch.setattr(NameRun.objects, "create", refuse)
     history = History(Session.objects.get(pk=session.pk))
-    assert not index_names_of(history)
+    assert not ensure_name_index(history)
     assert [name.origin for name in origins_of(history, 1).names] == ["unknown"]
 
 
