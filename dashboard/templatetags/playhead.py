@@ -192,9 +192,9 @@ def short_target(target: str) -> str:
     return _LONG_PATH.sub("…/", target)
 
 
-@register.filter
-def agent(text: object) -> str:
-    """Text of an agent with control characters made visible; it is escaped like all text."""
+@register.filter("visible")
+def visible_text(text: object) -> str:
+    """Text of an agent or a person with control characters made visible; it is escaped like all text."""
     return visible(str(text))
 
 

@@ -55,7 +55,7 @@ class Takers:
         self._slots.give_back(owner)
 
 
-def test_an_owner_has_few_places_and_others_get_theirs_at_once() -> None:
+def test_an_owner_has_few_slots_and_others_get_theirs_at_once() -> None:
     slots = ConnectionSlots(limit=4, spare=2, own=3)
     for owner in ("a", "a", "a", "b"):
         slots.take(owner, 0)
@@ -71,7 +71,7 @@ def test_an_owner_has_few_places_and_others_get_theirs_at_once() -> None:
     slots.take("e", 0)
 
 
-def test_the_owner_with_the_fewest_places_is_next() -> None:
+def test_the_owner_with_the_fewest_slots_is_next() -> None:
     slots = ConnectionSlots(limit=2, spare=0, own=2)
     for _ in range(2):
         slots.take("a", 0)
