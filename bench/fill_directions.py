@@ -10,8 +10,8 @@ from uuid import UUID
 from bench.fill import TASK, step
 from bench.machinery import action, result
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.session_metadata import MAX_TAGS
 from historyapp.models import Project, Session
-from historyapp.models.annotations import MAX_TAGS
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session

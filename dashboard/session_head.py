@@ -8,10 +8,8 @@ from dashboard.location import Location, page_context
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.services.prices import price_list
-
-MAX_TITLE = 300
-"""The maximum number of characters of a title, as in the API."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dashboard.location import (
     read_number,
 )
 from dashboard.rendering.step import load_inputs, load_step
-from dashboard.session_head import MAX_TITLE, facts_context, head_context
+from dashboard.session_head import facts_context, head_context
 from dashboard.step_list.chips import active_chips, quick_chips
 from dashboard.step_list.filter import read_filter
 from dashboard.step_list.rows import (
@@ -42,6 +42,7 @@ from dashboard.views.rewinds import latest_rewind
 from historyapp.core.call_subjects import KINDS
 from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid
+from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.core.text import clean
 from historyapp.models import Session
 from historyapp.models.history import History

@@ -31,6 +31,8 @@ from historyapp.wire.entries import AppendedOut, UnpairedOut
 
 router = Router(tags=["entries"])
 
+MAX_ENTRIES = 1_000
+"""The maximum number of entries of one request."""
 _LIST = "entries"
 _MAX_KEPT_UNPAIRED = KEPT_CHARACTERS // 70
 """More unpaired results take more than ``KEPT_CHARACTERS``: each has at least 70 characters of JSON."""
@@ -43,7 +45,7 @@ else:
 class EntriesIn(AppendRequest):
     model_config = with_example({"entries": [examples.INPUT, examples.OUTPUT, examples.RESULTS]})
 
-    entries: list[EntryIn] = Field(min_length=1, max_length=1000)
+    entries: list[EntryIn] = Field(min_length=1, max_length=MAX_ENTRIES)
 
 
 class EntryFilter(PageQuery):

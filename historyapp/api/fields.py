@@ -21,7 +21,7 @@ from historyapp.core.dates import known_time
 from historyapp.core.entries import check_unknown_fields
 from historyapp.core.errors import NotFound
 from historyapp.core.json import is_longer
-from historyapp.core.session_metadata import MAX_METADATA
+from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TITLE
 from historyapp.core.text import Text
 from historyapp.core.usage import MICRO
 from historyapp.services.append import as_utc
@@ -117,9 +117,9 @@ PathPosition = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(who
 
 Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """Text in searchable columns. Unlike text in entries, it contains no NUL and no lone surrogates."""
-Title = Annotated[Line, Field(max_length=300)]
+Title = Annotated[Line, Field(max_length=MAX_TITLE)]
 Name = Annotated[Line, Field(max_length=200)]
-Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=100)]
+Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=MAX_TAG)]
 Metadata = dict[Text, Any]
 
 

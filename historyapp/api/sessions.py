@@ -29,6 +29,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.core.session_metadata import MAX_TAGS
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.usage import MICRO
 from historyapp.models import Session
@@ -36,7 +37,6 @@ from historyapp.models.annotations import (
     MAX_NOTE,
     MAX_SCORE,
     MAX_SCORE_NAME,
-    MAX_TAGS,
     annotation_of,
 )
 from historyapp.models.history import History

@@ -1,4 +1,4 @@
-"""The limit of a session's metadata. It is small, because reading and writing a session includes it."""
+"""The limits of a session's title, tags and metadata. They are low, because each read includes them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,9 @@ from historyapp.core.json import dump_json, is_longer
 
 MAX_METADATA = 65_536
 """Characters of a session's metadata as compact JSON in ASCII, which is how it is stored."""
+MAX_TITLE = 300
+MAX_TAGS, MAX_TAG = 50, 100
+"""The maximum number of tags of a session, and of characters of one tag."""
 
 
 def fitting_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:

@@ -12,9 +12,6 @@ MAX_NOTE = 2_000
 MAX_SCORE_NAME = 60
 MAX_SCORE = 1_000_000_000
 """Scores are between minus this number and this number."""
-MAX_TAGS = 50
-"""The maximum number of tags of one session."""
-MAX_TAG = 100
 
 
 class Annotation(models.Model):

@@ -18,6 +18,7 @@ from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
 from historyapp.core.run_places import folder_of, repository_of
+from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.core.text import fold
 from historyapp.models.ancestors import (
     SUMMARIES,
@@ -137,7 +138,7 @@ class Session(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7)
     project = models.ForeignKey(Project, models.CASCADE, related_name="sessions")
-    title = models.CharField(max_length=300, blank=True)
+    title = models.CharField(max_length=MAX_TITLE, blank=True)
     agent = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status, default=Status.LIVE)

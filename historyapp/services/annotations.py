@@ -15,14 +15,13 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.importers.messages import moment
 from historyapp.core.json import text
+from historyapp.core.session_metadata import MAX_TAG, MAX_TAGS
 from historyapp.core.text import clean
 from historyapp.models import Annotation, Session
 from historyapp.models.annotations import (
     MAX_NOTE,
     MAX_SCORE,
     MAX_SCORE_NAME,
-    MAX_TAG,
-    MAX_TAGS,
     annotation_of,
 )
 

@@ -14,6 +14,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
 from historyapp.core.run_places import places_in
+from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
@@ -35,7 +36,6 @@ MAX_REASON = 2_000
 """Characters of a rewind's reason."""
 _FORK = " (fork)"
 """The end of a fork's title, if none is given."""
-_MAX_TITLE = 300
 _BATCH_SIZE = 250
 _MAX_SEARCHED_STEPS = 1000
 _ATTEMPTS = 5
@@ -299,7 +299,7 @@ def fork(
         child = Session(
             id=fork_id or uuid7(),
             project=project,
-            title=title or f"{str(parent)[: _MAX_TITLE - len(_FORK)]}{_FORK}",
+            title=title or f"{str(parent)[: MAX_TITLE - len(_FORK)]}{_FORK}",
             agent=parent.agent,
             model=parent.model,
             tags_text=parent.tags_text,

@@ -12,11 +12,9 @@ from historyapp.core.entries import Rewind
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import AddNote, AddSummary, Operation, RewindTo, SessionStart
 from historyapp.core.json import is_longer
-from historyapp.core.session_metadata import MAX_METADATA, fitting_metadata
+from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TAGS, MAX_TITLE, fitting_metadata
 from historyapp.core.text import clean, preview
 
-MAX_TAGS = 50
-"""The API has the same limit, because lists show all tags of each session."""
 MAX_KEY_POINTS, MAX_KEY_POINT = 1_000, 10_000
 """Key points of one summary, and characters of each. The API accepts 100 of 2,000 characters."""
 MAX_REASON = 10_000
@@ -70,7 +68,7 @@ def limited_start(start: SessionStart) -> SessionStart:
     settings, annotation = dict(start.settings), dict(start.annotation)
     if isinstance(instruction := settings.get("summary_instruction"), str):
         settings["summary_instruction"] = instruction[:_MAX_INSTRUCTION]
-    tags = (preview(tag, 100) for tag in start.tags if tag.strip())
+    tags = (preview(tag, MAX_TAG) for tag in start.tags if tag.strip())
     left_out = [_metadata_report(sizes)] if sizes else []
     for name, values in (("settings", settings), ("note and score", annotation)):
         if is_longer(values, MAX_METADATA):
@@ -78,7 +76,7 @@ def limited_start(start: SessionStart) -> SessionStart:
             left_out.append(f"the session's {name}: left out: {_LIMIT}")
     return replace(
         start,
-        title=clean(start.title[:300]),
+        title=clean(start.title[:MAX_TITLE]),
         agent=clean(start.agent[:200]),
         model=clean(start.model[:200]),
         tags=tuple(islice(tags, MAX_TAGS)),
