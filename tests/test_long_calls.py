@@ -27,6 +27,7 @@ from historyapp.core.search_snippets import snippet_of
 from historyapp.core.search_tokens import MAX_TOKEN, compound_names, tokens_of
 from historyapp.core.searchable import Passage
 from historyapp.core.text import clean, fenced
+from tests.examples import thorough
 
 MARKS = "\u0344" * 2000 + "\u0f75" * 2000
 """Marks that Unicode puts in another order."""
@@ -114,7 +115,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (lambda text: ShownTexts([text]).names(), ONE_RUN, FEW),
         (lambda text: ShownTexts([text]).names(), words(), SOME),
-        (lambda text: ShownTexts([text]).names(), words().replace(" ", "é "), SOME),
+        thorough(lambda text: ShownTexts([text]).names(), words().replace(" ", "é "), SOME),
         (lambda text: ShownTexts([text]).contains_text("absent", ()), different_lines(), SOME),
         (identifiers, ONE_RUN, FEW),
         (identifiers, words(), FEW),

@@ -10,6 +10,7 @@ from django.core.management import get_commands
 
 from historyapp.__main__ import SESSION_COMMANDS, main
 from historyapp.terminal.command_line import make_parser
+from tests.examples import thorough
 
 
 def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
@@ -59,9 +60,9 @@ def test_a_command_that_looks_at_sessions_is_explained_too(
     "arguments",
     [
         ("search", "x"),
-        ("export", "last"),
         ("keys", "list"),
-        ("import", "."),
+        thorough(("export", "last")),
+        thorough(("import", ".")),
         ("import", "--help"),
         ("import", "--dry-run", "."),
     ],

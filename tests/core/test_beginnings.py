@@ -127,7 +127,7 @@ def test_the_preview_of_a_result_reads_only_its_beginning() -> None:
 def test_the_texts_of_long_results_are_made_before_the_transaction(
     status: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = ToolResult(tool_call_id="a", status=status, outputs=[["é"]] * 50_000, reason="no")
+    result = ToolResult(tool_call_id="a", status=status, outputs=[["é"]] * 20_000, reason="no")
     results = ToolResults(results=(result,))
     prepared = prepare(EntryDraft(results))
     tail = advance(Tail(), Entry(1, calling("bash", {"command": "ls"}), NOW, {}, 1)).tail

@@ -74,7 +74,7 @@ def test_a_log_is_cut_at_line_ends() -> None:
     assert all(chunk.text.endswith("\n") for chunk in split(log, 2_000, READING))
 
 
-@pytest.mark.parametrize("unit", ["x", "ab ", "你好世界", *map(thorough, ("🦄", "9", " ", "'", "\ud800"))])
+@pytest.mark.parametrize("unit", ["x", "你好世界", *map(thorough, ("ab ", "🦄", "9", " ", "'", "\ud800"))])
 def test_five_megabytes_in_one_line_take_seconds(unit: str) -> None:
     text = (unit * 5_000_000)[: 5_000_000 // len(unit[0].encode(errors="surrogatepass"))]
     started = process_time()
@@ -126,7 +126,7 @@ def test_a_long_text_is_summarised_chunk_by_chunk_and_combined() -> None:
     assert count_tokens(summary) <= 5_000
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize("share", [0.0, 0.7, 3.0, *map(thorough, (0.3, 1.0))])
 @pytest.mark.parametrize("limit", [1, 7, 300, 20_000])
 def test_condensing_ends_within_its_calls_for_any_responses(share: float, limit: int) -> None:
     model = Summariser(share)

@@ -22,6 +22,7 @@ from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html
+from tests.examples import thorough
 from tests.services.drafts import act, ok
 
 SHORT, LONG = 500, 5_000
@@ -83,26 +84,26 @@ def compressed(response: Any) -> int:
     [
         ("session", ""),
         ("session", "?step=60"),
-        ("session", "?step=-1"),
+        thorough("session", "?step=-1"),
         ("session", "?step=60&zoom=41-80&axis=time"),
         ("session", "?step=60&turn=1"),
         ("session", "?step=60&status=error"),
         ("session", "?step=60&kind=read&zoom=41-80"),
-        ("session", "?step=60&since=2000-01-01T00:00"),
+        thorough("session", "?step=60&since=2000-01-01T00:00"),
         ("session", "?step=60&noted=1"),
         ("session", "?step=60&tool=read_file&zoom=41-80"),
-        ("session", "?step=60&tool=none&zoom=41-80"),
-        ("session", "?step=60&names=unseen&zoom=41-80"),
+        thorough("session", "?step=60&tool=none&zoom=41-80"),
+        thorough("session", "?step=60&names=unseen&zoom=41-80"),
         ("session", "?step=60&text=notes&zoom=41-80"),
         ("continue", "?step=60"),
         ("step", ""),
         ("steps", "?around=60"),
         ("replay-time", ""),
         ("steps", "?after=60"),
-        ("steps", "?after=60&text=notes"),
+        thorough("steps", "?after=60&text=notes"),
         ("news", "?revision=0&steps=60&seen=60&step=60"),
         ("rewind", "?step=60"),
-        ("compress", ""),
+        thorough("compress", ""),
         ("compress", "?strategy=structured&from_step=1"),
         ("compare", ""),
         ("session-settings", ""),

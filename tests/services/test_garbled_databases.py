@@ -120,7 +120,7 @@ DAMAGES = [
 READS = ["", "/{id}", "/{id}/entries?limit=500", "/{id}/episodes?limit=500", "/{id}/history", "/{id}/ledger"]
 
 
-@pytest.mark.parametrize("seed", [1, 2, *map(thorough, range(3, 15))])
+@pytest.mark.parametrize("seed", [1, *map(thorough, range(2, 15))])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_read_works_or_is_a_503_and_no_write_succeeds_after_known_damage(
     sound: Sound, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: Damage, seed: int

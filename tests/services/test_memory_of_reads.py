@@ -29,7 +29,7 @@ from historyapp.services.sessions import create_session
 from historyapp.services.subagents import link_subagents
 from tests.services.drafts import act, ask, draft, ok
 
-SIZE = 1 << 17
+SIZE = 1 << 16
 ENTRIES = 24
 LETTERS = (b"0123456789abcdef ghijklmnopqrstuvwxyz " * 7)[:256]
 MOST = 14

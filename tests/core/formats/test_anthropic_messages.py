@@ -12,7 +12,7 @@ from historyapp.core.importers import IMPORTERS
 from tests.core.entries import LIVE, calls, result, session, session_of
 from tests.core.formats.rules import check_anthropic
 from tests.core.importers.reading import read_path
-from tests.core.importers.test_corpus import EVERY_FILE
+from tests.core.importers.test_corpus import SMALL_FILES
 from tests.shared import needs
 
 ASKS = ModelInput(content="hi")
@@ -39,7 +39,7 @@ def test_every_session_gives_a_valid_request(entries: list[Entry]) -> None:
 
 
 @needs("corpus")
-@EVERY_FILE
+@SMALL_FILES
 def test_every_real_session_gives_a_valid_request(path: Path, name: str) -> None:
     render(session_of(read_path(IMPORTERS[name], path)))
 

@@ -15,11 +15,17 @@ from historyapp.core.importers.claude_code import CLAUDE_CODE
 from tests.core.importers.claude_lines import S, answer, assistant, read, record, says, tool_call, user, uuid
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, metadata, peak_memory, starts
-from tests.examples import examples
+from tests.examples import examples, thorough
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "claude_code"
-FILES = sorted(CORPUS.glob("**/*.jsonl")) or [CORPUS]
+LARGE = 1_200_000
+"""Bytes. Of larger files, only these have kinds of records that smaller ones lack."""
+PECULIAR = ("skills__96_6dcb5f1627_1.jsonl", "starcar__35_5c38864811_0.jsonl")
+FILES = [
+    thorough(path) if path.stat().st_size > LARGE and path.name not in PECULIAR else path
+    for path in sorted(CORPUS.glob("**/*.jsonl"))
+]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Operation
 from historyapp.core.importers.records import SourceRecord, read_lines
 from tests.core.importers.reading import calls_in, metadata, outputs, read_path, results, skipped, starts
+from tests.examples import thorough
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus"
@@ -25,7 +26,16 @@ FOLDERS = {
     "gemini_cli": "gemini_cli",
 }
 FILES = [(path, name) for folder, name in FOLDERS.items() for path in sorted((CORPUS / folder).rglob("*.*"))]
-EVERY_FILE = pytest.mark.parametrize(("path", "name"), FILES, ids=[path.name for path, _ in FILES])
+LARGE = 250_000
+"""Bytes. The counts of larger files are compared, but no other rule is tested with them."""
+IDS = [path.name for path, _ in FILES]
+EVERY_FILE = pytest.mark.parametrize(("path", "name"), FILES, ids=IDS)
+SMALL_FILES = pytest.mark.parametrize(
+    ("path", "name"),
+    [thorough(path, name) if path.stat().st_size >= LARGE else (path, name) for path, name in FILES],
+    ids=IDS,
+)
+"""``make test-all`` adds the large ones."""
 
 pytestmark = needs("corpus")
 
@@ -179,17 +189,17 @@ def test_nothing_of_a_real_transcript_is_lost(path: Path, name: str) -> None:
     assert {figure: counts[figure] for figure in expected} == expected
 
 
-@EVERY_FILE
+@SMALL_FILES
 def test_only_records_that_belong_elsewhere_are_skipped(path: Path, name: str) -> None:
     assert not [item for item in skipped(read_path(IMPORTERS[name], path)) if item.damaged]
 
 
-@EVERY_FILE
+@SMALL_FILES
 def test_reading_twice_gives_the_same(path: Path, name: str) -> None:
     assert read_path(IMPORTERS[name], path) == read_path(IMPORTERS[name], path)
 
 
-@EVERY_FILE
+@SMALL_FILES
 def test_every_result_with_an_id_answers_a_call_before_it(path: Path, name: str) -> None:
     if path.name == "sdk_v1__goal_events.jsonl":
         pytest.skip("one of its actions is missing from the file")

@@ -17,8 +17,8 @@ from tests.core.importers.reading import check_survival, damaged, kinds, lines, 
 from tests.core.importers.samples import DOCUMENTS, FILES, LINES
 from tests.examples import examples, thorough
 
-EVERY = [5, thorough(1)]
-"""One in this many wrong values is tried: each place gets two or three of the twelve."""
+EVERY = [11, thorough(1)]
+"""One in this many wrong values is tried: each place gets one or two of the twelve."""
 
 
 @pytest.mark.parametrize(("name", "data"), FILES)

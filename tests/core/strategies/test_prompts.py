@@ -80,8 +80,8 @@ PROSE, TAGS = "It failed at line_%d. ", "<step-1-0123456789abcdef>"
     ("window", "unit"),
     [
         *((600, unit) for unit in (PROSE, "x", "你好世界", TAGS, "\n")),
-        *((3_000, unit) for unit in ("x", TAGS, "\n")),
-        *(thorough(3_000, unit) for unit in (PROSE, "你好世界")),
+        (3_000, TAGS),
+        *(thorough(3_000, unit) for unit in (PROSE, "x", "你好世界", "\n")),
     ],
 )
 def test_no_prompt_exceeds_the_window_and_requests_are_few(

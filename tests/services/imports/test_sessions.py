@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from historyapp.services.imports.sessions import ImportJob
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES
+from tests.examples import thorough
 from tests.services.drafts import act
 from tests.services.scripts import SOURCE, Script, read, texts
 
@@ -31,8 +33,13 @@ def named(name: str, data: object) -> Source:
     return source(data, "run.jsonl" if isinstance(data, str) else "run.json")
 
 
-@pytest.mark.parametrize("format", sorted(IMPORTERS))
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        (name, format) if number % 3 == 0 else thorough(name, format)
+        for number, (name, format) in enumerate(product(sorted(SAMPLES), sorted(IMPORTERS)))
+    ],
+)
 def test_a_wrong_format_leaves_no_session_without_entries(project: Project, name: str, format: str) -> None:
     report = import_file(project, named(name, SAMPLES[name]), format=format)
     assert not Session.objects.filter(head=0).exists()
