@@ -110,10 +110,8 @@ def addresses(project: Project, every_state: bool) -> list[str]:
     hook, sent = _failing_webhook(project)
     kinds = [
         "/",
-        "/?q=nothing-like-this",
         "/imports",
         "/palette?q=e",
-        f"/compare?a={session.pk}",
         f"/compare?a={session.pk}/takes/{rewound.position}&b={odd.pk}",
         NOWHERE,
         "/docs/errors",
@@ -154,7 +152,9 @@ def addresses(project: Project, every_state: bool) -> list[str]:
 def _other_states(session: Session, odd: Session, empty: Session) -> list[str]:
     """More addresses of pages that consist of templates which other addresses show."""
     return [
+        "/?q=nothing-like-this",
         "/compare",
+        f"/compare?a={session.pk}",
         page_of(session),
         page_of(session, f"?step=11&as_of={session.head}"),
         page_of(session, "?step=2&shown=summary"),
