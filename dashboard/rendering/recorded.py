@@ -97,7 +97,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
 
 
 def _size_note(request: RecordedRequest) -> str:
-    source = "as billed" if request.reported else "by our count"
+    source = "as billed" if request.reported else "by Playhead's count"
     window = f"{request.model_window:,}" if request.model_window else "unknown"
     if request.largest and not request.model_window:
         window += f" (at least {request.largest:,})"

@@ -16,8 +16,8 @@ AGENT_SESSIONS = 20
 _WAIT_SECONDS = 1.0
 _MAX_NAMED = 5
 _CAUTION = (
-    "Recall says how much of what the next action used was in the context, not whether the agent would have "
-    "done better. docs/evaluate.md lists further limits."
+    "Recall is the share of the identifiers in the next action that were in the context. It does not say "
+    "whether the agent would have done better. docs/evaluate.md lists further limits."
 )
 COLUMNS = (
     Column("Policy"),

@@ -80,7 +80,7 @@ class ManifestOut(ResponseModel):
 
     policy: str
     max_tokens: int | None = Field(description="The budget in tokens; null: no limit.")
-    tokens: int = Field(description="Tokens of all segments, by our own count.")
+    tokens: int = Field(description="Tokens of all segments, by Playhead's own count.")
     segments: list[SegmentOut] = []
     left_out: list[LeftOutRange] = []
     reasoning_left_out: list[ReasoningOut] = Field(
@@ -118,12 +118,12 @@ class ContextTokens(ResponseModel):
     """Input tokens of a context."""
 
     estimated: int = Field(
-        description="Tokens of the whole request by our own count. Text is exact for OpenAI's models."
+        description="Tokens of the whole request by Playhead's own count. Text is exact for OpenAI's models."
     )
     counted: int | None = Field(
         description="Tokens by the provider's count endpoint; null if it was not used."
     )
-    factor: float = Field(description="The factor from our count to the model's tokens.")
+    factor: float = Field(description="The factor from Playhead's own count to the model's tokens.")
     error: float | None = Field(
         description="Mean error of estimates for this model, as a share of the billed tokens; null: unknown."
     )

@@ -57,7 +57,7 @@ class EntryOut(ResponseModel):
     kind: str
     created_at: datetime | None = Field(description="Null if the transcript has no times.")
     metadata: dict[Text, Any]
-    tokens: int = Field(description="Tokens of the entry as a model would read it, by our own count.")
+    tokens: int = Field(description="Tokens of the entry as a model would read it, by Playhead's own count.")
     live: bool = Field(description="False in a take: a part that a rewind cut off.")
 
     @property

@@ -15,7 +15,9 @@ class FiguresOut(ResponseModel):
     steps: int
     errors: int = Field(description="Steps that ended in a reported error.")
     likely_failures: int = Field(description="Steps reported as a success that look like a failure.")
-    recorded_tokens: int = Field(description="Tokens of the entries by our own count, each entry once.")
+    recorded_tokens: int = Field(
+        description="Tokens of the entries by Playhead's own count, each entry once."
+    )
     model_calls: int = Field(description="Model calls that reported their usage.")
     uncached: int
     cache_read: int

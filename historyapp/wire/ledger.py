@@ -25,7 +25,9 @@ class ModelCalls(ResponseModel):
 
 
 class ModelLedgerOut(UsageOut, ModelCalls):  # in JSON the fields of the last base come first
-    estimated: int = Field(description="Input by our own count, of the model calls that have an estimate.")
+    estimated: int = Field(
+        description="Input by Playhead's own count, of the model calls that have an estimate."
+    )
     counted: int = Field(description="Input by providers' count endpoints, of the model calls that have it.")
     money: float | str = Field(description=MONEY)
     reported: float = Field(description="US dollars as the source reported them.")
@@ -71,7 +73,7 @@ class LedgerStep(ResponseModel):
     first_position: int
     status: str
     model: str
-    tokens: int = Field(description="Tokens of the step's entries, by our own count.")
+    tokens: int = Field(description="Tokens of the step's entries, by Playhead's own count.")
 
 
 class StepLedgerOut(UsageOut, LedgerStep):

@@ -39,7 +39,7 @@ class TimeOut(ResponseModel):
 
 class TokenFigureOut(UsageOut):
     shown: int = Field(
-        description="The displayed figure: `input` as reported; otherwise the entries by our own count."
+        description="The displayed figure: `input` as reported; otherwise Playhead's count of the entries."
     )
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
 
@@ -82,7 +82,7 @@ class ToolOut(ResponseModel):
     errors: int = Field(description="Reported errors.")
     likely_failures: int = Field(description="Results reported as a success that look like a failure.")
     seconds: float | None
-    tokens: int = Field(description="Tokens of results, by our own count.")
+    tokens: int = Field(description="Tokens of results, by Playhead's own count.")
     steps: Steps = Field(description=_STEPS)
     error_steps: Steps
     likely_steps: Steps

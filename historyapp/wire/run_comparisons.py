@@ -15,7 +15,7 @@ class RunPartOut(ResponseModel):
 
     steps: int
     errors: int
-    tokens: int = Field(description="Input as reported; otherwise the entries by our own count.")
+    tokens: int = Field(description="Input as reported; otherwise the entries by Playhead's own count.")
     token_source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     money: float | None = Field(
         description="Cost as reported, otherwise by the price list; null if neither is known."
@@ -56,7 +56,7 @@ class ComparedStepOut(ResponseModel):
     tool_names: list[Text]
     call_preview: Text
     result_preview: Text
-    tokens: int = Field(description="Tokens of its entries, by our own count.")
+    tokens: int = Field(description="Tokens of its entries, by Playhead's own count.")
     money: float | None
     seconds: float | None = Field(description="Seconds from the tool call to its result; null without times.")
 

@@ -105,7 +105,7 @@ def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project:
 def test_an_unknown_window_has_no_size_without_usage(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "my-own"})
     append(project, session.pk, [ask("go"), act()])
-    assert "tokens, by our count · context window unknown" in panel(alice, session)
+    assert "tokens, by Playhead's count · context window unknown" in panel(alice, session)
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 
@@ -128,9 +128,9 @@ def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:
     assert re.search(r"system, tools \(unseen\) 86,99\d 99 % user input \d 0 % assistant 9 0 %", shown)
 
 
-def test_without_usage_the_number_is_our_count(alice: Client, session: Session) -> None:
+def test_without_usage_the_number_is_playheads_count(alice: Client, session: Session) -> None:
     shown = panel(alice, session, "?step=3")
-    assert "tokens, by our count" in shown
+    assert "tokens, by Playhead's count" in shown
     assert "Cache Unknown: the usage of this model call is not recorded." in shown
 
 

@@ -38,7 +38,7 @@ def test_the_table_shows_each_policy_with_each_budget(playhead: Playhead, lookup
     assert "Recommended: " in printed.out
     assert "Prices as of " in printed.out
     assert "Only one session was measured." in printed.err
-    assert "not whether the agent would have done better" in printed.err
+    assert "It does not say whether the agent would have done better." in printed.err
 
 
 def test_the_json_equals_that_of_the_api(playhead: Playhead, lookups: Session) -> None:

@@ -100,10 +100,11 @@ def _difference(tokens: RequestTokens) -> str:
     if tokens.reported is None or difference is None:
         return _NO_USAGE
     if abs(difference) <= _COUNTING_ERROR * tokens.reported.input:
-        return f"Our count differs from the bill by {abs(difference):,} tokens." if difference else ""
+        return f"Playhead's count differs from the bill by {abs(difference):,} tokens." if difference else ""
     comparison = "more" if difference > 0 else "fewer"
     return (
-        f"The provider billed {abs(difference):,} tokens {comparison} than we count; the reason is unknown."
+        f"The provider billed {abs(difference):,} tokens {comparison} than Playhead counts; the reason is "
+        "unknown."
     )
 
 
