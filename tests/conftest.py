@@ -15,11 +15,10 @@ from historyapp.core import language
 from historyapp.models import changes
 from historyapp.services import long_transactions
 from historyapp.static import StaticFilesMiddleware
+from tests.emptying import empty_tables
 from tests.examples import register_profiles
 from tests.installation import light_processes, migrated
 from tests.older_tables import deconstruct_fields_once, keep_template, kept, run_on_server
-
-MADE_BY_MIGRATIONS = ("django_content_type", "auth_permission", "historyapp_release")
 
 register_profiles()
 settings.load_profile("ci")
@@ -83,24 +82,9 @@ def django_db_setup(
 
 @pytest.fixture(scope="session", autouse=True)
 def _tables_are_emptied_fast() -> Iterator[None]:
-    """Deletes a test's rows, but not those that migrations made: to make them again takes longest."""
-    usual = type(connection.ops).sql_flush
-
-    def sql_flush(operations: Any, style: Any, tables: list[str], **options: Any) -> list[str]:
-        tables = [table for table in tables if table not in MADE_BY_MIGRATIONS]
-        if connection.vendor == "sqlite":
-            # The triggers of the log let a pass of retention delete entries.
-            begin = "INSERT INTO historyapp_retentionpass (opened_at) VALUES (CURRENT_TIMESTAMP)"
-            tables = sorted(tables, key="historyapp_retentionpass".__eq__)
-            return [begin, *usual(operations, style, tables, **options)]
-        # TRUNCATE makes new files, also for empty tables. The role disables the trigger of the log.
-        deletions = [f"DELETE FROM {operations.quote_name(table)}" for table in tables]
-        # One message: an answer to each of 60 statements takes as long as all deletions.
-        return ["; ".join(["SET LOCAL session_replication_role = replica", *deletions])]
-
+    """Instead of Django's command that does the same (``tests.emptying``)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(connection.ops), "sql_flush", sql_flush)
-        patch.setattr("django.core.management.commands.flush.emit_post_migrate_signal", lambda *_, **__: None)
+        patch.setattr("django.test.testcases.call_command", lambda *_, **__: empty_tables())
         yield
 
 

@@ -166,6 +166,6 @@ def start_postgres(data: Path, *, durable: bool = False) -> str:
     server = get_server(data, start=False)
     server.ensure_pgdata_inited()
     with (data / "postgresql.auto.conf").open("a") as file:
-        file.write(f"fsync = {'on' if durable else 'off'}\nmax_connections = 300\n")
+        file.write(f"fsync = {'on' if durable else 'off'}\nmax_connections = 300\nautovacuum = off\n")
     server.start()
     return str(server.get_uri())
