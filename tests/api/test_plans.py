@@ -40,8 +40,8 @@ from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
 from tests.plans import Access, Statement, forget_statistics, statements
 
-COPIES = 1200
-IN_PROJECT = 300
+COPIES = 400
+IN_PROJECT = 100
 """Copies that are in the same project."""
 BY_SESSION = {"historyapp_entry", "historyapp_episode", "historyapp_snapshot"}
 """Tables whose rows are found by their session. Others may be found by their own key, too."""

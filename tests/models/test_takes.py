@@ -164,7 +164,7 @@ def test_takes_are_read_without_instances_of_entries(
     assert (take.rewind.body["to_position"], take.rewind.created_at.tzinfo is None) == (4, False)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *map(thorough, range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *map(thorough, range(1, 6))])
 def test_no_take_is_missed_before_a_step(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

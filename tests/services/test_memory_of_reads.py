@@ -27,6 +27,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.subagents import link_subagents
+from tests.examples import thorough
 from tests.services.drafts import act, ask, draft, ok
 
 SIZE = 1 << 16
@@ -123,7 +124,7 @@ def recorded(ids: dict[str, UUID], db: None) -> Recorded:
 
 
 @pytest.mark.parametrize("format", EXPORTERS)
-@pytest.mark.parametrize("record", [steps, inputs, one_step])
+@pytest.mark.parametrize("record", [steps, one_step, thorough(inputs)])
 def test_an_export_takes_memory_for_a_few_entries(
     record: Callable[[Session], None], format: str, recorded: Recorded
 ) -> None:
