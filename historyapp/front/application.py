@@ -12,9 +12,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from historyapp.announcements import announce_changes, listen
 from historyapp.core.errors import PlayheadError
@@ -69,7 +70,8 @@ REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their paths are not resolved."""
 
 
-class StreamStart(NamedTuple):
+@dataclass(slots=True)
+class StreamStart:
     """The start of a stream of events."""
 
     head: Head
@@ -236,14 +238,15 @@ class Front:
             watch = asyncio.create_task(_call_when_closed(receive, stream.end))
             try:
                 await send({"type": "http.response.start", "status": status, "headers": headers})
-                piece = start.text
+                piece, start.text = start.text, b""
                 texts = self._streams.texts(stream)
                 while await self._send_piece(scope, send, piece):
+                    piece = b""  # a stream may wait for hours, and there may be thousands
                     text = await anext(texts, None)
                     if text is None or watch.done():
                         await send({"type": "http.response.body", "body": b""})
                         return
-                    piece = text.encode()
+                    piece, text = text.encode(), ""
             finally:
                 watch.cancel()
 

@@ -185,6 +185,7 @@ class Outbox:
         with self._lock:
             self._abandoned = True
             self._chunks.clear()
+            self.body = None  # a stream of events keeps the outbox
             files = list(self._files)
             self._files.clear()
         for file in files:
