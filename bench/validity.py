@@ -12,7 +12,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from historyapp.core.budget import RequestMeter
@@ -37,19 +37,23 @@ MAX_LENGTH = 150
 count = lru_cache(1 << 17)(count_tokens)
 
 
-def sessions(folder: Path) -> list[list[Entry]]:
-    """The entries of each file that can be imported, without rewinds."""
-    corpus = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as stream:
-            source = Source(path.name, stream, str(path.parent))
-            try:
-                entries = session_of(detect(source).read(source))
-            except UnreadableTranscript:
-                continue
-        if entries:
-            corpus.append(entries)
-    return corpus
+@cache
+def session_in(path: Path) -> list[Entry]:
+    """The entries of a file without rewinds; none if it cannot be imported."""
+    with path.open("rb") as stream:
+        source = Source(path.name, stream, str(path.parent))
+        try:
+            return session_of(detect(source).read(source))
+        except UnreadableTranscript:
+            return []
+
+
+def sessions(folder: Path, chance: random.Random) -> Iterator[list[Entry]]:
+    """The entries of random files that can be imported."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    while True:
+        if entries := session_in(chance.choice(paths)):
+            yield entries
 
 
 def damaged(entries: list[Entry], chance: random.Random) -> list[Entry]:
@@ -82,11 +86,11 @@ def budgets(chance: random.Random) -> Iterator[int | None]:
 
 def play(folder: Path, cases: int, seed: int) -> Counter[str]:
     chance = random.Random(seed)
-    corpus = sessions(folder)
-    budget = budgets(chance)
-    tally: Counter[str] = Counter(sessions=len(corpus), entries=sum(map(len, corpus)))
+    corpus, budget = sessions(folder, chance), budgets(chance)
+    tally: Counter[str] = Counter()
     while tally["rendered"] < cases:
-        entries = chance.choice(corpus)
+        entries = next(corpus)
+        tally["sessions"] += 1
         start = chance.randrange(max(1, len(entries) - MAX_LENGTH))
         whole = [e._replace(position=i) for i, e in enumerate(entries[start : start + MAX_LENGTH], start=1)]
         history = past(damaged(entries, chance) if chance.random() < 0.5 else whole, chance)

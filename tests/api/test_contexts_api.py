@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from itertools import cycle, product, starmap
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from historyapp.models import Snapshot
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
+from tests.examples import thorough
 from tests.llm.loopback import Loopback
 
 TOOL = {"name": "read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
@@ -46,8 +48,12 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("format", FORMATS)
+PAIRS = list(zip(POLICIES, cycle(FORMATS), strict=False))
+"""Each policy, and each format at least once."""
+OTHER_PAIRS = [pair for pair in product(POLICIES, FORMATS) if pair not in PAIRS]
+
+
+@pytest.mark.parametrize(("policy", "format"), [*PAIRS, *starmap(thorough, OTHER_PAIRS)])
 def test_every_policy_is_served_in_every_format(three: Agent, policy: str, format: str) -> None:
     served = context(three, policy=policy, format=format)
     assert set(served["request"]) == FIELDS.get(format, set(served["request"]))

@@ -11,7 +11,7 @@ from tests.shared import needs
 pytestmark = needs(golden.PATH)
 
 
-@pytest.mark.parametrize("case", golden.cases(every=6))
+@pytest.mark.parametrize("case", golden.cases(every=12))
 def test_the_api_answers_as_the_earlier_history_did(case: dict[str, Any], alice: Agent) -> None:
     settings = {"max_tokens": None, "full_message_count": case["config"]["full_message_count"]}
     session = alice.post("/sessions", {"settings": settings})

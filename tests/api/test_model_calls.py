@@ -19,6 +19,7 @@ from historyapp.models import Entry, IdempotencyKey, Session, Snapshot, Total
 from historyapp.services import model_calls
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
+from tests.examples import thorough
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
 
 HALF_WAY = {"gpt-5": 3, "claude-opus-4-5": 5, "openai_responses:gpt-5": 6}
@@ -116,7 +117,7 @@ def test_one_session_alternates_providers_turn_by_turn(ready: Agent, loopback: L
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("how", ["cut", "end", "garbage", "error"])
+@pytest.mark.parametrize("how", ["cut", "garbage", *map(thorough, ("end", "error"))])
 def test_a_failed_model_call_leaves_only_a_debug_log(
     ready: Agent, loopback: Loopback, model: str, how: Any
 ) -> None:
@@ -160,7 +161,9 @@ def test_a_failed_model_call_is_in_the_servers_log_with_its_cause(
     assert [entry["message"] for entry in ready.get("/entries?after=2")["items"]] == [cause]
 
 
-@pytest.mark.parametrize("body", [b"data: {}\n\n", b"data: 7\n\n", b"data: {", b"", b"<html>", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "body", [b"data: 7\n\n", b"data: {", b"\xff\xfe", *map(thorough, (b"data: {}\n\n", b"", b"<html>"))]
+)
 @pytest.mark.parametrize("model", MODELS)
 def test_an_invalid_response_is_a_502_and_appends_nothing(
     ready: Agent, loopback: Loopback, model: str, body: bytes

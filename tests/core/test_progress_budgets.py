@@ -20,6 +20,7 @@ from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import result, session
 from tests.core.policies.past import MemoryPast, Summary
+from tests.examples import examples
 
 TEXTS = st.text(st.sampled_from("ab* .\n\r/:#-1\u00e9\u20ac\U0001f600\u5024"), max_size=30)
 LONG = "result " * 3_000
@@ -58,7 +59,7 @@ def both_ways(choose: Callable[[], Any]) -> tuple[Any, Any]:
         return new, choose()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(400))
 @given(
     st.lists(TEXTS, min_size=1, max_size=40), st.floats(0, 1), st.sampled_from([1.0, 1.1, 1.37]), st.data()
 )

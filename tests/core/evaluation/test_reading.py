@@ -106,7 +106,7 @@ STATUSES: tuple[ResultStatus, ...] = get_args(ResultStatus)
 ARGUMENTS = TEXTS | st.dictionaries(TEXTS, TEXTS | st.lists(TEXTS, max_size=2), max_size=2)
 
 
-@settings(max_examples=examples(400, part=16))
+@settings(max_examples=examples(400, part=32))
 @given(st.data())
 def test_any_session_has_the_targets_of_the_definition(data: st.DataObject) -> None:
     steps: list[Body] = []

@@ -2,6 +2,7 @@ import io
 import json
 from collections import Counter
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -279,8 +280,8 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
             lines.append(answer(n + 3, n + 2, f"t{n}", "z" * 2000))
         return "\n".join(map(json.dumps, lines)).encode()
 
-    grown_by = peak_memory(CLAUDE_CODE, turns(800)) - peak_memory(CLAUDE_CODE, turns(200))
-    assert grown_by < 600 * 100  # the ids of a turn alone would take 700
+    grown_by = peak_memory(CLAUDE_CODE, turns(500)) - peak_memory(CLAUDE_CODE, turns(200))
+    assert grown_by < 300 * 100  # the ids of a turn alone would take 700
 
 
 def counted(path: Path) -> Counter[str]:
@@ -328,8 +329,9 @@ LINES = [
 ]
 
 
-def test_a_value_of_the_wrong_type_anywhere_breaks_nothing() -> None:
-    for lines in wrong_values(LINES):
+@pytest.mark.parametrize("every", [5, thorough(1)])
+def test_a_value_of_the_wrong_type_anywhere_breaks_nothing(every: int) -> None:
+    for lines in islice(wrong_values(LINES), None, None, every):
         raw = "\n".join(map(json.dumps, lines)).encode()
         check(CLAUDE_CODE.read(Source("x.jsonl", io.BytesIO(raw))))
         CLAUDE_CODE.recognises(Head("x.jsonl", tuple(line for line in lines if isinstance(line, dict))))

@@ -2,6 +2,7 @@ import io
 import json
 from collections import Counter
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from tests.core.importers.codex_lines import (
 )
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, peak_memory
-from tests.examples import examples
+from tests.examples import examples, thorough
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "codex_rollout"
@@ -87,8 +88,8 @@ def test_memory_grows_by_no_more_than_the_prompts_positions() -> None:
         ]
         return "\n".join(map(json.dumps, [meta(), *turn * count])).encode()
 
-    grown_by = peak_memory(CODEX_ROLLOUT, turns(800)) - peak_memory(CODEX_ROLLOUT, turns(200))
-    assert grown_by < 600 * 100
+    grown_by = peak_memory(CODEX_ROLLOUT, turns(500)) - peak_memory(CODEX_ROLLOUT, turns(200))
+    assert grown_by < 300 * 100
 
 
 def counted(path: Path) -> Counter[str]:
@@ -150,8 +151,9 @@ LINES = [
 ]
 
 
-def test_a_value_of_the_wrong_type_anywhere_breaks_nothing() -> None:
-    for lines in wrong_values(LINES):
+@pytest.mark.parametrize("every", [5, thorough(1)])
+def test_a_value_of_the_wrong_type_anywhere_breaks_nothing(every: int) -> None:
+    for lines in islice(wrong_values(LINES), None, None, every):
         raw = "\n".join(map(json.dumps, lines)).encode()
         check(CODEX_ROLLOUT.read(Source("x.jsonl", io.BytesIO(raw))))
         CODEX_ROLLOUT.recognises(Head("x.jsonl", tuple(line for line in lines if isinstance(line, dict))))

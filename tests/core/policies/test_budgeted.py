@@ -38,7 +38,7 @@ from historyapp.core.policies.notes import Notes
 from historyapp.core.settings import SessionSettings
 from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast, Summary
-from tests.examples import examples
+from tests.examples import examples, runs_all_examples
 from tests.shared import SHARED, needs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -87,7 +87,8 @@ def total(chosen: Context) -> int:
 
 @cache
 def corpus() -> list[Recorded]:
-    sessions = [recorded for folder in FILES for recorded in load(SHARED / folder)]
+    every = 1 if runs_all_examples() else 5
+    sessions = [recorded for folder in FILES for recorded in load(SHARED / folder, every=every)]
     return [recorded for recorded in sessions if len(recorded.episodes) > 12]
 
 
@@ -281,7 +282,7 @@ def test_most_of_a_context_begins_the_next_one_too() -> None:
     """docs/context-quality.md: with short steps, most of what is sent was sent before."""
     shared = sent = 0
     previous = context(BRISK, 4096, 20)
-    for step in range(21, 150):
+    for step in range(21, 90):
         now = context(BRISK, 4096, step)
         same = sum(prefix(previous, now))
         shared += sum(part.tokens for part in now.parts[:same])
@@ -291,10 +292,8 @@ def test_most_of_a_context_begins_the_next_one_too() -> None:
 
 
 def test_the_stable_part_begins_the_next_context_unless_it_is_cut() -> None:
-    kept = 0
-    for step in range(64, 114):
-        now, following = context(BRISK, 4096, step), context(BRISK, 4096, step + 1)
-        kept += sum(prefix(now, following)) >= now.stable
+    contexts = [context(BRISK, 4096, step) for step in range(64, 115)]
+    kept = sum(sum(prefix(now, following)) >= now.stable for now, following in pairwise(contexts))
     assert kept > 35
 
 

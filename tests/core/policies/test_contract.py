@@ -60,7 +60,7 @@ def request_of(
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(20, minimum=4))
 @given(past=summarised(), budget=BUDGETS, extras=EXTRAS)
 def test_a_request_is_valid_has_the_tokens_of_its_manifest_and_is_within_its_budget(
     name: str, format: str, past: MemoryPast, budget: int | None, extras: RequestExtras

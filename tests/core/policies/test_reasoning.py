@@ -90,7 +90,7 @@ def check_account(run: Run, context: Context, format: str, kept: set[int]) -> No
 
 @EVERY
 @BOTH
-@settings(max_examples=examples(200, part=20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200, minimum=5, part=40), suppress_health_check=list(HealthCheck))
 @given(run=runs(), budget=st.none() | st.none() | st.integers(60, 800), with_tools=st.booleans())
 def test_sent_reasoning_and_everything_before_it_is_unchanged(
     policy: str, format: str, run: Run, budget: int | None, with_tools: bool
@@ -148,7 +148,7 @@ def test_a_history_in_full_keeps_all_reasoning(
 
 @EVERY
 @BOTH
-@settings(max_examples=examples(100, part=20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100, minimum=5, part=20), suppress_health_check=list(HealthCheck))
 @given(run=runs())
 def test_an_answer_keeps_its_reasoning_if_the_next_request_continues_its_own(
     policy: str, format: str, run: Run

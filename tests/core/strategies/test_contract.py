@@ -71,7 +71,7 @@ def check(strategy: Strategy, material: Material, max_length: int) -> SummaryDra
 def test_a_summary_is_never_too_long_or_empty_and_always_the_same(
     strategy: Strategy, outputs: list[ModelOutput]
 ) -> None:
-    for max_length in (1, 2, 40, 300, 8_000):
+    for max_length in (1, 40, 8_000):
         check(strategy, Material(steps(outputs), task="Fix it"), max_length)
         check(strategy, Material(steps(outputs, called("more"), outputs), (INPUT,)), max_length)
 
@@ -140,7 +140,7 @@ def recorded_steps(files: int, steps: int) -> list[Episode]:
 
 @needs("corpus")
 @each
-@pytest.mark.parametrize(("files", "steps"), [(6, 60), thorough(1, 20)])
+@pytest.mark.parametrize(("files", "steps"), [(12, 60), thorough(1, 20)])
 def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(
     strategy: Strategy, files: int, steps: int
 ) -> None:
@@ -159,7 +159,7 @@ def test_a_strategy_quotes_inputs_and_feedback_word_for_word(strategy: Strategy)
 @each
 def test_a_strategy_quotes_the_user_also_beside_huge_results(strategy: Strategy) -> None:
     huge = called("\n".join(f"name_{n} = {n}" for n in range(1_000)))
-    written = check(strategy, Material(steps(*[huge] * 12), (INPUT,)), 1_000)
+    written = check(strategy, Material(steps(*[huge] * 4), (INPUT,)), 1_000)
     assert INPUT in user_words(written)
 
 
