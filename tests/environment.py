@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     global _folder
+    gc.disable()  # nearly all objects stay until the tests are collected
     if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
     _folder = Path(tempfile.mkdtemp(prefix="playhead-tests-"))
@@ -107,11 +108,11 @@ def _cannot_reach_the_database(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Thousands of tests and their modules stay until the end: garbage collection skips them."""
+    """Thousands of tests and their modules stay until the end: garbage collection begins and skips them."""
     if session.config.getoption("processes"):
         _load_for_all_processes()
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _load_for_all_processes() -> None:
