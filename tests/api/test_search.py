@@ -70,11 +70,15 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("q", "steps"), QUERIES)
-def test_steps_are_found_by_words_names_and_facets(
-    alice: Agent, recorded: str, q: str, steps: list[int]
-) -> None:
-    assert search_hits(alice, q) == [(recorded, step) for step in steps]
+def assert_found(alice: Agent, session: str, queries: list[tuple[str, list[int]]]) -> None:
+    """One test looks for all of them: to record the session takes longer than a search."""
+    assert {q: search_hits(alice, q) for q, _ in queries} == {
+        q: [(session, step) for step in steps] for q, steps in queries
+    }
+
+
+def test_steps_are_found_by_words_names_and_facets(alice: Agent, recorded: str) -> None:
+    assert_found(alice, recorded, QUERIES)
 
 
 @pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite's index is read in one way")
@@ -83,9 +87,7 @@ def test_both_ways_to_read_the_index_find_the_same_steps(
     alice: Agent, recorded: str, reads_newest: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ProjectSearch, "_is_common", lambda *_, **options: reads_newest)
-    assert {q: search_hits(alice, q) for q, _ in QUERIES} == {
-        q: [(recorded, step) for step in steps] for q, steps in QUERIES
-    }
+    assert_found(alice, recorded, QUERIES)
 
 
 @pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="FTS5 reads positions with the words")
@@ -170,24 +172,23 @@ def test_the_error_of_an_invalid_query_says_what_to_do(alice: Agent, q: str) -> 
     assert refused["detail"]
 
 
-@pytest.mark.parametrize(
-    ("q", "steps"),
-    [
-        ("file:hooks_test.go has:edit AND command:test has:failure", [1, 2]),
-        ("EnsureSetup AND testhooks", [1, 2]),
-        ("EnsureSetup AND hooks", [1, 2]),
-        ("EnsureSetup AND setup", [1]),
-        ("EnsureSetup AND wombat", []),
-        ("EnsureSetup AND testhooks agent:nobody", []),
-        ("AND EnsureSetup AND AND", [1]),
-        ('"EnsureSetup AND"', []),
-    ],
-)
+JOINED: list[tuple[str, list[int]]] = [
+    ("file:hooks_test.go has:edit AND command:test has:failure", [1, 2]),
+    ("EnsureSetup AND testhooks", [1, 2]),
+    ("EnsureSetup AND hooks", [1, 2]),
+    ("EnsureSetup AND setup", [1]),
+    ("EnsureSetup AND wombat", []),
+    ("EnsureSetup AND testhooks agent:nobody", []),
+    ("AND EnsureSetup AND AND", [1]),
+    ('"EnsureSetup AND"', []),
+]
+
+
 def test_different_steps_of_a_session_can_match_parts_joined_by_and(
-    alice: Agent, charlie: Agent, recorded: str, q: str, steps: list[int]
+    alice: Agent, charlie: Agent, recorded: str
 ) -> None:
-    assert search_hits(alice, q) == [(recorded, step) for step in steps]
-    assert search_hits(charlie, q) == []
+    assert_found(alice, recorded, JOINED)
+    assert_found(charlie, recorded, [(q, []) for q, _ in JOINED])
 
 
 def test_a_fork_has_the_steps_that_it_keeps_and_its_own(alice: Agent, run: Agent, recorded: str) -> None:
@@ -239,16 +240,19 @@ def test_each_session_is_on_one_page_of_an_and_search(alice: Agent, recorded: st
     assert sorted(shown) == sorted(sessions * 2)
 
 
-@pytest.mark.parametrize(
-    "q", ["' OR 1=1 --", "NEAR(EnsureSetup fail)", "EnsureSetup OR fail", "EnsureSetup NOT fail", "a:b:c"]
-)
-def test_operators_of_other_query_languages_are_words(alice: Agent, recorded: str, q: str) -> None:
-    assert search_hits(alice, q) == []
+def test_operators_of_other_query_languages_are_words(alice: Agent, recorded: str) -> None:
+    queries = [
+        "' OR 1=1 --",
+        "NEAR(EnsureSetup fail)",
+        "EnsureSetup OR fail",
+        "EnsureSetup NOT fail",
+        "a:b:c",
+    ]
+    assert_found(alice, recorded, [(q, []) for q in queries])
 
 
-@pytest.mark.parametrize("q", ["%", "%%% _", "-", "(((", "\\"])
-def test_a_query_of_punctuation_finds_every_step(alice: Agent, recorded: str, q: str) -> None:
-    assert search_hits(alice, q) == [(recorded, 2), (recorded, 1)]
+def test_a_query_of_punctuation_finds_every_step(alice: Agent, recorded: str) -> None:
+    assert_found(alice, recorded, [(q, [2, 1]) for q in ("%", "%%% _", "-", "(((", "\\")])
 
 
 def test_archived_sessions_are_left_out_unless_named(alice: Agent, run: Agent, recorded: str) -> None:
@@ -343,45 +347,40 @@ def suggested(alice: Agent, q: str) -> list[str]:
     return [q[: response["start"]] + item["text"] for item in response["items"]]
 
 
-@pytest.mark.parametrize(
-    ("q", "completed"),
-    [
-        ("to", ["tool:", "tokens>"]),
-        ("wombat -ta", ["wombat -tag:", "wombat -takes:"]),
-        ("tool:", ["tool:bash", "tool:edit_file"]),
-        ("tool:ed", ["tool:edit_file"]),
-        ("-tool:edi", ["-tool:edit_file"]),
-        ("file:hoo", ["file:src/hooks_test.go"]),
-        ("file:", ["file:src/hooks_test.go"]),
-        ("command:", ['command:"go test ./..."']),
-        ('command:"go te', ['command:"go test ./..."']),
-        ("status:erro", ["status:error"]),
-        ("has:sh", ["has:shell"]),
-        ("agent:", []),
-        ("title:", ['title:"a run"']),
-        ("since:7", ["since:7d"]),
-        ("Ensu", ["EnsureSetup"]),
-        ("tool:bash FAI", ["tool:bash FAIL"]),
-        ("wombat", []),
-        ("cost>", []),
-        ("ab", []),
-    ],
-)
-def test_suggestions_complete_the_last_word(
-    alice: Agent, charlie: Agent, recorded: str, q: str, completed: list[str]
-) -> None:
+COMPLETED: dict[str, list[str]] = {
+    "to": ["tokens>", "tool:"],
+    "wombat -ta": ["wombat -tag:", "wombat -takes:"],
+    "tool:": ["tool:bash", "tool:edit_file"],
+    "tool:ed": ["tool:edit_file"],
+    "-tool:edi": ["-tool:edit_file"],
+    "file:hoo": ["file:src/hooks_test.go"],
+    "file:": ["file:src/hooks_test.go"],
+    "command:": ['command:"go test ./..."'],
+    'command:"go te': ['command:"go test ./..."'],
+    "status:erro": ["status:error"],
+    "has:sh": ["has:shell"],
+    "agent:": [],
+    "title:": ['title:"a run"'],
+    "since:7": ["since:7d"],
+    "Ensu": ["EnsureSetup"],
+    "tool:bash FAI": ["tool:bash FAIL"],
+    "wombat": [],
+    "cost>": [],
+    "ab": [],
+}
+
+
+def test_suggestions_complete_the_last_word(alice: Agent, charlie: Agent, recorded: str) -> None:
     search_hits(alice, "hooks")
-    assert sorted(suggested(alice, q)) == sorted(completed)
+    assert {q: sorted(suggested(alice, q)) for q in COMPLETED} == COMPLETED
     for own in ("tool:ed", "file:", "command:", "title:", "Ensu"):
         assert suggested(charlie, own) == []
 
 
-@pytest.mark.parametrize(
-    "q", ["", '"', '"' * 9, "%", "*", "file:%", "tool:*", "[", "x" * 500, "file:[(", "-"]
-)
-def test_suggestions_take_any_text(alice: Agent, recorded: str, q: str) -> None:
+def test_suggestions_take_any_text(alice: Agent, recorded: str) -> None:
     search_hits(alice, "hooks")
-    suggested(alice, q)
+    for q in ("", '"', '"' * 9, "%", "*", "file:%", "tool:*", "[", "x" * 500, "file:[(", "-"):
+        suggested(alice, q)
 
 
 def test_archived_sessions_and_takes_are_not_suggested(alice: Agent, run: Agent, recorded: str) -> None:

@@ -12,13 +12,13 @@ from historyapp.core.importers.base import Source
 from historyapp.models import Project, Session
 from historyapp.services.imports.files import import_file
 from tests.dashboard.pages import html
-from tests.examples import runs_all_examples
+from tests.examples import runs_all_examples, thorough
 from tests.shared import SHARED, needs
 
-FORMATS = (
-    "anthropic_messages", "claude_code", "codex_rollout", "mini_swe_agent", "openai_chat", "openhands",
-    "swe_agent_traj",
-)  # fmt: skip
+FORMATS = [
+    "claude_code", "codex_rollout", "openai_chat",
+    *map(thorough, ["anthropic_messages", "mini_swe_agent", "openhands", "swe_agent_traj"]),
+]  # fmt: skip
 LARGEST = 300_000
 """The tests import the largest files of each format of at most this many bytes."""
 

@@ -129,8 +129,8 @@ SECOND = ("rename", "rewind", "undone rewind", "removal", "deletion", "entries")
 @pytest.mark.parametrize(
     ("second", "first", "parts"),
     [
-        *((*pair, parts) for pair, parts in zip(product(SECOND, FIRST), cycle((1, 3)))),
-        *(thorough(*pair, parts) for pair, parts in zip(product(SECOND, FIRST), cycle((3, 1)))),
+        *zip(SECOND, cycle(FIRST), (1, 1, 3, 3, 1, 3)),
+        *(thorough(*each) for each in product(SECOND, FIRST, (1, 3))),
     ],
 )
 def test_a_change_during_another_one_loses_no_figures(
