@@ -331,7 +331,7 @@ class Front:
             if not await self._send_piece(scope, send, piece):
                 return
         if outbox.failed:
-            self._close(scope)  # otherwise a part of the response would look complete
+            await self._close(scope)
         await send({"type": "http.response.body", "body": b""})
 
     async def _send_piece(self, scope: Scope, send: Send, piece: bytes) -> bool:
@@ -343,15 +343,17 @@ class Front:
             if not wait.expired:
                 raise
             wait.task.uncancel()
-            self._close(scope)
+            await self._close(scope)
             return False
         finally:
             self._deadlines.end(wait)
         return True
 
-    def _close(self, scope: Scope) -> None:
+    async def _close(self, scope: Scope) -> None:
+        """Closes the connection and waits until it is closed: if the server could still send the end of the
+        response, a part of it would look complete."""
         if self._connections:
-            self._connections.close(peer_of(scope))
+            await asyncio.wait([self._connections.close(peer_of(scope))])
 
 
 def tune_interpreter() -> None:

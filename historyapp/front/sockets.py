@@ -35,24 +35,33 @@ class Connections:
         self._max_connections = max_connections
         self._ports = limit_unread(stall_seconds)
         self._to_close: set[Peer] = set()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        """Done when the clients of ``_to_close`` are disconnected."""
         self._counted: set[Peer] = set()
         """Clients that were connected at the last count."""
         self.busy: set[Peer] = set()
         """Clients that wait for a response."""
         self._loop.call_later(COUNT_SECONDS, self._close_surplus)
 
-    def close(self, client: Peer) -> None:
-        """Closes a client's connection with the next batch, even if the response is not read."""
+    def close(self, client: Peer) -> "asyncio.Future[None]":
+        """Closes a client's connection with the next batch, even if the response is not read.
+
+        Returns:
+            A future that is done when the connection is closed. Several callers share it.
+        """
         if not self._to_close:
             self._loop.call_later(BATCH_SECONDS, self._close_batch)
         self._to_close.add(client)
+        return self._closed
 
     def _close_batch(self) -> None:
         clients, self._to_close = self._to_close, set()
+        closed, self._closed = self._closed, self._loop.create_future()
         for sock in open_sockets():
             with suppress(OSError):  # closed meanwhile, or not connected
                 if sock.getpeername()[:2] in clients:
                     sock.shutdown(socket.SHUT_RDWR)
+        closed.set_result(None)
 
     def _close_surplus(self) -> None:
         self._loop.call_later(COUNT_SECONDS, self._close_surplus)

@@ -76,3 +76,14 @@ def test_a_new_connection_is_counted_twice_before_it_is_closed(monkeypatch: pyte
     closed: list[Peer] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         asyncio.run(count_twice(server))
+
+
+def test_a_connection_is_closed_once_its_closing_is_awaited() -> None:
+    async def close(server: socket.socket) -> bytes:
+        with socket.create_connection(server.getsockname()) as client, server.accept()[0]:
+            client.settimeout(5)
+            await Connections(10, 100).close(client.getsockname())
+            return client.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert asyncio.run(close(server)) == b""

@@ -11,6 +11,7 @@ import pytest
 
 from historyapp.front.application import Front
 from historyapp.front.limits import client_of
+from historyapp.front.sockets import Connections
 from historyapp.front.unread import UnreadBytes
 from tests.front.limits import MB, small_limits
 
@@ -95,7 +96,7 @@ def export(environ: dict[str, Any], start_response: Any) -> Streaming:
     return Streaming()
 
 
-async def get(front: Front, key: bytes, *, reads: bool) -> int:
+async def get(front: Front, key: bytes, *, reads: bool, events: list[str] | None = None) -> int:
     """The bytes that a client gets of an export. One that does not read stops at the first piece."""
     size = 0
     scope = {
@@ -107,6 +108,8 @@ async def get(front: Front, key: bytes, *, reads: bool) -> int:
     async def send(message: dict[str, Any]) -> None:
         nonlocal size
         size += len(message.get("body", b""))
+        if events is not None and "body" in message:
+            events.append(message["body"].decode() or "end")
         if size and not reads:
             await asyncio.Event().wait()
 
@@ -133,3 +136,34 @@ def test_unread_exports_do_not_block_other_clients() -> None:
         return size
 
     assert asyncio.run(run()) == EXPORT
+
+
+def test_the_end_of_a_failed_response_follows_the_closing_of_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client that received it would take a part of an export for the whole."""
+
+    class Failing(Streaming):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"x"
+            raise OSError("the disk")
+
+    def application(environ: dict[str, Any], start_response: Any) -> Streaming:
+        start_response("200 OK", [])
+        return Failing()
+
+    events: list[str] = []
+    close_batch = Connections._close_batch
+
+    def note_closing(self: Connections) -> None:
+        close_batch(self)
+        events.append("closed")
+
+    monkeypatch.setattr(Connections, "_close_batch", note_closing)
+
+    async def run() -> None:
+        front = Front(application, small_limits(), 1)
+        await get(front, ANN, reads=True, events=events)
+
+    asyncio.run(run())
+    assert events == ["closed", "end"]
