@@ -108,9 +108,9 @@ def test_a_process_ends_with_the_documented_code(home: str, code: int, arguments
 
 @pytest.mark.slow
 def test_a_process_ends_with_a_sentence_instead_of_a_traceback(home: str) -> None:
-    done = playhead("compress", NO_SESSION, "--home", home)
+    done = playhead("compress", "--home", home, NO_SESSION, PLAYHEAD_HOME="/nonsense")
     assert done.returncode == exit_codes.FAILED
-    assert done.stderr.startswith("CommandError: ")
+    assert done.stderr.startswith("CommandError: There is no session")
     assert "Traceback" not in done.stderr
 
 
@@ -137,7 +137,7 @@ def test_a_closed_pipe_causes_no_traceback(home: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["keys", "--home", "HOME", "create", "x"],
+        thorough(["keys", "--home", "HOME", "create", "x"]),
         thorough(["--home", "HOME", "keys", "create", "x"]),
         thorough(["keys", "create", "--home", "HOME", "x"]),
         thorough(["keys", "create", "x", "--home=HOME"]),

@@ -35,22 +35,27 @@ class Server(NamedTuple):
     up: psutil.Process
     playhead: Playhead
 
-    def worker(self) -> psutil.Process:
-        """The worker that ``up`` has started."""
+    def workers(self) -> list[psutil.Process]:
+        """The workers that ``up`` has started and that run."""
+        running = []
+        for child in self.loaded.children():
+            with suppress(psutil.Error):
+                if child != self.up and child.status() != psutil.STATUS_ZOMBIE:
+                    running.append(child)
+        return running
+
+    def wait_for_workers(self, number: int) -> list[psutil.Process]:
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            for child in self.loaded.children():
-                with suppress(psutil.Error):
-                    if child != self.up and child.status() != psutil.STATUS_ZOMBIE:
-                        return child
+        while len(workers := self.workers()) != number:
+            assert time.monotonic() < end, f"{len(workers)} workers run, not {number}"
             time.sleep(0.05)
-        raise AssertionError("No worker was started.")
+        return workers
 
 
 @pytest.fixture(scope="module")
 def server(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.1", "OPENAI_API_KEY": "sk-test"}
-    quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
+    quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1", "PLAYHEAD_IDLE_SECONDS": "2"}
     folder = tmp_path_factory.mktemp("running")
     with (
         installation(folder / "home", migrated=True, **settings, **quick) as ours,
@@ -81,7 +86,7 @@ def deliveries(playhead: Playhead, webhook: UUID) -> list[tuple[str, str]]:
     return [(one.id, one.state) for one in playhead.webhook_deliveries(webhook)][::-1]
 
 
-def test_a_worker_is_started_and_every_event_arrives_signed_and_in_the_order_of_its_session(
+def test_every_event_arrives_signed_and_in_the_order_of_its_session_and_an_idle_worker_ends(
     server: Server, receiver: Receiver
 ) -> None:
     playhead = server.playhead
@@ -121,6 +126,7 @@ def test_a_worker_is_started_and_every_event_arrives_signed_and_in_the_order_of_
     while (listed := deliveries(playhead, webhook.id)) != succeeded and time.monotonic() < end:
         time.sleep(0.05)
     assert listed == succeeded
+    server.wait_for_workers(0)
     playhead.delete_webhook(webhook.id)
 
 
@@ -171,4 +177,5 @@ def _kill_after(server: Server, receiver: Receiver, count: int) -> None:
     while len(receiver.arrived) < count:
         assert time.monotonic() < end, f"{len(receiver.arrived)} requests arrived"
         time.sleep(0.01)
-    server.worker().kill()
+    (worker,) = server.wait_for_workers(1)
+    worker.kill()
