@@ -2,9 +2,10 @@
 
 ``python -m tests.statements tests/models …`` runs these tests on PostgreSQL and writes ``statements.txt``. It
 lists test functions whose statements are all issued by functions that are not listed, and those that take
-long for the few statements that they alone issue. A function that issues statements in several threads, or
-starts processes, is never listed: it tests locks, whatever its statements are. Neither is one of the tables
-and their migrations, or one that does not run on SQLite. New functions run.
+long for the few statements that they alone issue. A function that starts threads which issue statements, or
+starts processes, is never listed: it tests locks, whatever its statements are. Threads that the product
+starts do not count. Neither is one of migrations, of the plans of statements, one that does not run on
+SQLite, or one in ``KEPT``. New functions run.
 """
 
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import psutil
@@ -23,7 +25,15 @@ from django.db.backends.utils import CursorWrapper
 
 FEWEST = 12
 """Statements a second. A function that adds fewer is listed: the last 5 % cost a third of the time."""
-TABLES = "tests/models/"
+ROOT = Path(__file__).parents[1]
+KEPT = (
+    "tests/models/test_append_only.py",
+    "tests/models/test_long_entries.py::test_no_cursor_outlives_its_transaction",
+    "tests/models/test_partitions.py",
+    "tests/models/test_step_filters.py::test_a_filter_gives_the_steps_of_the_filtered_list",
+    "tests/models/test_takes.py::test_no_take_is_missed_before_a_step",
+)
+"""Triggers, cursors, partitions, and SQL that random histories check."""
 REPEATS = Path(__file__).with_suffix(".txt")
 _SAME: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"%s(, ?%s)+"), "%s…"),
@@ -54,7 +64,10 @@ class Recorder:
     def __init__(self) -> None:
         self.functions: dict[str, _Function] = {}
         self._statements: set[str] = set()
-        self._threads: set[int] = set()
+        self._threads: set[threading.Thread] = set()
+        """Those that issued statements."""
+        self._started: set[threading.Thread] = set()
+        """Those that the product did not start."""
         self._processes = 0
 
     def pytest_sessionstart(self) -> None:
@@ -64,6 +77,14 @@ class Recorder:
         sys.addaudithook(self._count_processes)
         for method in ("execute", "executemany"):
             self._record(method, getattr(CursorWrapper, method))
+        usual = threading.Thread.start
+
+        def start(thread: threading.Thread) -> None:
+            usual(thread)
+            if not _is_called_by_the_product():
+                self._started.add(thread)
+
+        pytest.MonkeyPatch().setattr(threading.Thread, "start", start)
 
     def _count_processes(self, event: str, _: tuple[Any, ...]) -> None:
         self._processes += event in ("subprocess.Popen", "os.fork")
@@ -71,20 +92,22 @@ class Recorder:
     def _record(self, method: str, execute: Callable[..., Any]) -> None:
         def record(cursor: CursorWrapper, sql: Any, *values: Any) -> Any:
             self._statements.add(str(sql))
-            self._threads.add(threading.get_ident())
+            self._threads.add(threading.current_thread())
             return execute(cursor, sql, *values)
 
         pytest.MonkeyPatch().setattr(CursorWrapper, method, record)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._statements, self._threads, self._processes = set(), set(), 0
+        self._statements, self._threads, self._started, self._processes = set(), set(), set(), 0
         start = self._used_seconds()
         result = yield
         function = self.functions.setdefault(function_of(item), _Function())
         function.seconds += self._used_seconds() - start
         function.statements |= {_normalised(statement) for statement in self._statements}
-        required = len(self._threads) > 1 or self._processes > 0 or _is_skipped_on_sqlite(item)
+        has_threads = not self._threads.isdisjoint(self._started)
+        required = has_threads or self._processes > 0 or _is_of_the_database(item)
+        required |= any(statement.startswith("EXPLAIN") for statement in self._statements)
         function.required |= required
         return result
 
@@ -110,7 +133,7 @@ class Recorder:
         slow = set()
         while missing:
             best = max(sorted(others), key=profit)
-            if profit(best) < FEWEST and not best.startswith(TABLES):
+            if profit(best) < FEWEST:
                 slow.add(best)
             others.remove(best)
             missing -= self.functions[best].statements
@@ -125,9 +148,23 @@ class Recorder:
         return f"{len(remaining) / len(every):.1%} of {len(every):,} statements remain"
 
 
-def _is_skipped_on_sqlite(item: pytest.Item) -> bool:
+def _is_of_the_database(item: pytest.Item) -> bool:
+    """Whether it tests what PostgreSQL does in its own way, or migrations, or does not run on SQLite."""
+    if item.nodeid.startswith(KEPT) or "older" in getattr(item, "fixturenames", ()):
+        return True
     marks = item.iter_markers("skipif")
     return any(mark.kwargs.get("reason", "").startswith("SQLite ") for mark in marks)
+
+
+def _is_called_by_the_product() -> bool:
+    """Whether the newest frame of this project belongs to the product, not to the tests."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        path = Path(frame.f_code.co_filename)
+        if path != Path(__file__) and ROOT in path.parents and ".venv" not in path.parts:
+            return path.relative_to(ROOT).parts[0] != "tests"
+        frame = frame.f_back
+    return False
 
 
 def _normalised(statement: str) -> str:
