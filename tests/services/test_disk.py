@@ -14,6 +14,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import packed_excerpts
 from historyapp.services.statements import store_excerpts
+from tests.examples import thorough
 from tests.services.drafts import draft
 
 STEPS = 150
@@ -33,7 +34,7 @@ def drafts_of(action: dict[str, Any], result: dict[str, Any]) -> tuple[EntryDraf
 
 @pytest.mark.django_db
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="the bound is that of SQLite")
-@pytest.mark.parametrize("read_by_contexts", [False, True])
+@pytest.mark.parametrize("read_by_contexts", [True, thorough(False)])
 def test_a_step_takes_at_most_four_and_a_half_kilobytes(read_by_contexts: bool) -> None:
     """Texts of this project, which seldom repeat, appended by two requests for each step.
 

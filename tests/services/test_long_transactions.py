@@ -45,6 +45,7 @@ from tests.api.conftest import project as project
 from tests.api.conftest import run as run
 from tests.api.conftest import session_id as session_id
 from tests.api.test_problems import assert_problem
+from tests.examples import thorough
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,7 +107,7 @@ def test_many_short_statements_are_ended(statement: Callable[[], None]) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        lambda: execute(_ENDLESS),
+        thorough(lambda: execute(_ENDLESS)),
         lambda: execute(_ENDLESS_WRITE),
         lambda: run_sql(_ENDLESS_WRITE, ()),
         lambda: run_sql_for_each("UPDATE historyapp_project SET name = %s", [("Q",)] * 5_000_000),
