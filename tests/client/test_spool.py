@@ -148,9 +148,15 @@ def test_refused_writes_are_kept_until_they_are_discarded(spool: Spool) -> None:
 
 @pytest.mark.slow
 def test_processes_can_share_a_spool(spool: Spool) -> None:
-    command = [sys.executable, "-c", WRITER, str(spool.path)]
-    processes = [subprocess.Popen([*command, name, "40"], stdout=subprocess.DEVNULL) for name in "ab"]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    """This one and another, which has begun."""
+    command = [sys.executable, "-c", WRITER, str(spool.path), "b", "40"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "0\n"
+        for number in range(40):
+            spool.put(write(f"a-{number}"))
+        other.communicate(timeout=60)
+    assert other.returncode == 0
     keys = emptied(spool)
     assert len(keys) == 80
     for name in "ab":

@@ -19,30 +19,34 @@ from tests.terminal.conftest import Playhead
 
 ROOT = Path(__file__).parents[2]
 BASH = """
-playhead() {{ {python} -m historyapp "$@"; }}
+playhead() { PYTHON -m historyapp "$@"; }
 source <(playhead completion bash)
-COMP_LINE="{line}" COMP_POINT={length} COMP_TYPE=9 COMP_WORDS=({line})
-COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_python_argcomplete playhead
-printf '%s\\n' "${{COMPREPLY[@]}}"
+for COMP_LINE in "$@"; do
+    COMP_POINT=${#COMP_LINE} COMP_TYPE=9 COMP_WORDS=($COMP_LINE)
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+    _python_argcomplete playhead
+    echo "${COMPREPLY[@]}"
+done
 """
 
 
-def in_bash(line: str, home: Path) -> list[str]:
-    """What bash offers after a person has typed a line and pressed Tab."""
+def in_bash(home: Path, *lines: str) -> list[list[str]]:
+    """What bash offers each time that a person has typed a line and pressed Tab."""
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("There is no bash.")
-    script = BASH.format(python=sys.executable, line=line, length=len(line))
+    command = [bash, "-c", BASH.replace("PYTHON", sys.executable), bash, *lines]
     environment = os.environ | {"PLAYHEAD_HOME": str(home), "PLAYHEAD_URL": ""}
-    printed = subprocess.check_output([bash, "-c", script], cwd=ROOT, env=environment, text=True)
-    return printed.split()
+    printed = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    return [line.split() for line in printed.splitlines()]
 
 
 def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
-    assert set(in_bash("playhead se", tmp_path)) == {"search", "sessions"}
-    assert in_bash("playhead compare --a", tmp_path) == ["--all"]
-    assert in_bash("playhead show 4", tmp_path) == [], "no data is no error"
+    lines = "playhead se", "playhead compare --a", "playhead show 4"
+    commands, options, sessions = in_bash(tmp_path, *lines)
+    assert set(commands) == {"search", "sessions"}
+    assert options == ["--all"]
+    assert sessions == [], "no data is no error"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
