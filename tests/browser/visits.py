@@ -70,8 +70,8 @@ AXE = (
 )
 """axe-core, which sees a page as people do. It ignores the contrast of transparent texts.
 
-Measuring contrast took 60 % of its time. A test measures it once for each kind of text: an element's name and
-classes, its colour and size, and all that is behind it.
+A test measures contrast once for each kind of text: an element's name and classes, its colour and size, and
+all that is behind it.
 """
 
 
