@@ -16,7 +16,7 @@ from historyapp.core.policies.parts import ContextPart
 from historyapp.core.policies.reasoning import ReasoningSource, restore_reasoning
 
 NO_ROOM = "does not fit the budget"
-OLDER = "older than the steps that fit the budget"
+OLDER = "older than what the budget holds"
 
 
 @dataclass(slots=True)

@@ -334,7 +334,7 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
             last = first
             while last + 1 in missing:
                 last += 1
-            assembly.leave_out(first, last, "none of their lines is likely to be needed")
+            assembly.leave_out(first, last, "none of their lines is likely enough to be needed")
 
 
 class _Shown:

@@ -44,7 +44,7 @@ def test_every_tool_of_openai_is_known_or_has_another_name() -> None:
 
 
 def test_an_unknown_tool_is_refused_with_the_date_of_the_list() -> None:
-    with pytest.raises(Invalid, match=f"known on {OWN_TOOLS_AS_OF}"):
+    with pytest.raises(Invalid, match=f"own tools of {OWN_TOOLS_AS_OF}"):
         tool_of({"type": "time_machine"})
 
 
@@ -52,4 +52,4 @@ def test_the_pages_have_the_dates_of_the_code() -> None:
     for page in ("contexts.md", "models.md"):
         text = " ".join((DOCS / page).read_text().split())
         assert OWN_TOOLS_AS_OF in text
-        assert f"as of {load_prices().as_of}" in text
+        assert f"prices of {load_prices().as_of}" in text
