@@ -40,7 +40,7 @@ def test_the_list_links_to_the_form(alice: Client, sessions: list[Session]) -> N
     assert form.count('name="policy"') == form.count(" checked>") == 5
     assert 'value="2000, 8000"' in form
     words = " ".join(re.sub("<[^>]*>", " ", form).split())
-    assert "masked as live, with one line in place of each older result" in words
+    assert "masked like live, with one line in place of each older result" in words
     assert not Evaluation.objects.exists()
 
 

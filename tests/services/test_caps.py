@@ -117,7 +117,7 @@ def test_a_session_with_too_many_ancestors_calls_no_model(
     with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
         reserve_call(chain[2])
     for model in ("gpt-5", "a model without a price"):
-        with pytest.raises(Invalid, match="more than 3 sessions"):
+        with pytest.raises(Invalid, match="more than 3 ancestors"):
             reserve(payer(chain[3]), f"openai:{model}", 1000, 500)
     assert with_ancestors(chain[5].pk) == [each.pk for each in chain[:1:-1]], "the nearest, for pages"
     assert applicable_caps(chain[5]) == []
