@@ -1,11 +1,11 @@
 """Appends entries of any kind to the log, and reads them by position."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import Field
+from pydantic import Field, WrapValidator
 
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
@@ -18,6 +18,7 @@ from historyapp.api.responses import (
     json_response,
     response_or_304,
 )
+from historyapp.core.embedded_json import with_shared_limit
 from historyapp.core.entries import KINDS
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.lineage import Lineage
@@ -45,7 +46,9 @@ else:
 class EntriesIn(AppendRequest):
     model_config = with_example({"entries": [examples.INPUT, examples.OUTPUT, examples.RESULTS]})
 
-    entries: list[EntryIn] = Field(min_length=1, max_length=MAX_ENTRIES)
+    entries: Annotated[
+        list[EntryIn], Field(min_length=1, max_length=MAX_ENTRIES), WrapValidator(with_shared_limit)
+    ]
 
 
 class EntryFilter(PageQuery):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import (
     ErrorDetails,
     ModelOutput,
@@ -54,7 +55,8 @@ def with_raw_message_fields(output: ModelOutput) -> ModelOutput:
     """
     if output.raw_message is None:
         return output
-    message = read_message(output.raw_message)
+    with shared_value_limit():
+        message = read_message(output.raw_message)
     fields = {
         "text": message.text,
         "thoughts": message.thoughts,

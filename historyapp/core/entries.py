@@ -14,11 +14,13 @@ from pydantic import (
     StrictBool,
     StrictFloat,
     TypeAdapter,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from historyapp.core.beginnings import beginning, spaced_json_parts
+from historyapp.core.embedded_json import with_shared_limit
 from historyapp.core.json import text_or_json
 from historyapp.core.provider_messages import ProviderToolCall, call_fields
 from historyapp.core.text import Text
@@ -244,7 +246,7 @@ class ModelOutput(EntryBody):
     kind: Literal["model_output"] = "model_output"
     thoughts: ThoughtsInput = None
     text: Text = ""
-    tool_calls: Annotated[tuple[ToolCallInput, ...], FailFast()] = ()
+    tool_calls: Annotated[tuple[ToolCallInput, ...], FailFast(), WrapValidator(with_shared_limit)] = ()
     use_tool: UseTool | None = None
     reasoning: list[Any] = Field(default_factory=list)
     """Opaque provider blocks (thinking, signatures, encrypted reasoning), kept verbatim."""

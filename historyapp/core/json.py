@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from historyapp.core.embedded_json import MAX_EMBEDDED_VALUES, holds_too_many_values
 from historyapp.core.json_counts import holds_more_containers, holds_more_values
 from historyapp.core.json_parts import COMPACT, encode, encoded_parts, without_collections
 from historyapp.core.text import clean_value
@@ -224,8 +225,11 @@ def parse_embedded(text: str) -> Any:
     """The value of a JSON text inside a record, such as a tool call's arguments. Accepts control characters.
 
     Raises:
-        ValueError: as :func:`parse_strict`, with the limit :data:`MAX_RECORD_DEPTH`.
+        ValueError: as :func:`parse_strict`, with the limits :data:`MAX_RECORD_DEPTH` and
+            :data:`MAX_EMBEDDED_VALUES`.
     """
+    if holds_too_many_values(text):
+        raise TooManyValues(f"more than {MAX_EMBEDDED_VALUES:,} JSON values inside texts")
     return _checked(_EMBEDDED.decode, text, MAX_RECORD_DEPTH)
 
 

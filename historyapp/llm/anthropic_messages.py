@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.content import arguments_of
+from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.json import dump_json
 from historyapp.core.usage import usage_of
 from historyapp.llm.deltas import (
@@ -121,9 +122,7 @@ class MessagesStreamReader:
             block["text"] = text
         elif kind == "thinking":
             block["thinking"] = text
-        elif kind in _TOOL_BLOCKS and text:
-            block["input"] = arguments_of(text)
-        elif index in self._tool_calls and block.get("input"):
+        elif index in self._tool_calls and block.get("input") and not text:
             yield ToolCallDelta(index=self._tool_calls[index], arguments=dump_json(block["input"]))
         if kind in _THINKING_BLOCKS:
             yield ThoughtDelta(block=block)
@@ -131,6 +130,10 @@ class MessagesStreamReader:
     def finish(self) -> FinishedDelta | None:
         if not self._complete:
             return None
+        with shared_value_limit():
+            for index, block in self._blocks.items():
+                if block["type"] in _TOOL_BLOCKS and (text := "".join(self._parts[index])):
+                    block["input"] = arguments_of(text)
         self._message["content"] = [self._blocks[index] for index in sorted(self._blocks)]
         reason = self._message.get("stop_reason") or ""
         return FinishedDelta(

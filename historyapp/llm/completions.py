@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from historyapp.core.content import arguments_of
+from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import ModelOutput, ToolCall
 from historyapp.core.usage import Usage
 from historyapp.llm.deltas import (
@@ -98,13 +99,15 @@ class CompletionBuilder:
         started, finished = self._started, self._finished
         if started is None or finished is None:
             raise ValueError("The response is not complete.")
+        with shared_value_limit():
+            tool_calls = [
+                parts.tool_call(f"call_{started.id}_{index}")
+                for index, parts in sorted(self._tool_calls.items())
+            ]
         output = ModelOutput(
             thoughts="".join(self._thoughts) or None,
             text="".join(self._texts),
-            tool_calls=tuple(
-                parts.tool_call(f"call_{started.id}_{index}")
-                for index, parts in sorted(self._tool_calls.items())
-            ),
+            tool_calls=tuple(tool_calls),
             reasoning=self._blocks,
             raw_message=finished.message,
         )

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from historyapp.core import entries as core
 from historyapp.core.actions import with_raw_message_fields
+from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.json import dump_json
@@ -133,7 +134,8 @@ def append(
         Invalid: when an entry is not valid: two tool calls have the same id, a tool call has no name, or the
             ids are too long.
     """
-    prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
+    with shared_value_limit():
+        prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     bodies = pack_in_thread([entry.body for entry in prepared])
     named = NO_SNAPSHOTS if lenient else named_snapshots(session_id, drafts)
     with writing():

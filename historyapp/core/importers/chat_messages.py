@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from historyapp.core.content import arguments_of, neutral_content, plain_text
+from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import (
     EntryDraft,
     ModelInput,
@@ -41,9 +42,11 @@ def message_key(message: Any) -> str:
     if not isinstance(message, dict):
         return dump_json(message)
     # Arguments are JSON text in some messages and objects in others.
-    calls = [
-        (tool_call.name, dump_json(arguments_of(tool_call.arguments))) for tool_call in source_calls(message)
-    ]
+    with shared_value_limit():
+        calls = [
+            (tool_call.name, dump_json(arguments_of(tool_call.arguments)))
+            for tool_call in source_calls(message)
+        ]
     return dump_json([message.get("role"), plain_text(neutral_content(message.get("content"))), calls])
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from historyapp.core.content import arguments_of
+from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import EntryDraft, ToolCall, ToolResult, text_of
 from historyapp.core.importers.base import Source
 from historyapp.core.text import preview
@@ -105,6 +106,10 @@ class CallMatcher:
 
     def add_output(self, calls: Iterable[SourceCall]) -> tuple[tuple[ToolCall, ...], dict[str, str]]:
         """Adds the next output's tool calls. Returns them, and the source's ids of those with a new id."""
+        with shared_value_limit():
+            return self._add_calls(calls)
+
+    def _add_calls(self, calls: Iterable[SourceCall]) -> tuple[tuple[ToolCall, ...], dict[str, str]]:
         self._outputs += 1
         used_ids: set[str] = set()
         tool_calls: list[ToolCall] = []
