@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from dashboard.rendering.blocks import Folder
+from historyapp.core.text import MAX_READ
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _HEADS = {"*** Update File: ": "", "*** Add File: ": "new file", "*** Delete File: ": "deleted"}
@@ -47,7 +48,9 @@ class Patch:
 
 
 def parse_patch(text: str) -> Patch | None:
-    """The patch in a text, or None."""
+    """The patch in a text. None if there is none, or the text has more than ``MAX_READ`` characters."""
+    if len(text) > MAX_READ:
+        return None
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     patch = _apply_patch(lines) if _BEGIN in text else _unified(lines)
     return patch if any(file.lines or file.note for file in patch.files) else None
@@ -110,7 +113,11 @@ def _begin_file(patch: Patch, old: str, new: str) -> None:
 
 
 def edit_diff(folder: Folder, old: str, new: str) -> str:
-    """What an edit removes and adds, with the unchanged lines around it."""
+    """What an edit removes and adds, with the unchanged lines around it. The lines of long texts are not
+    compared.
+    """
+    if len(old) + len(new) > MAX_READ:
+        return "\n".join(filter(None, (_marked("-", old), _marked("+", new))))
     before, after = old.splitlines(), new.splitlines()
     counts = Counter(after)
     # difflib may look at each pair of equal lines again for each line that it keeps.
@@ -118,6 +125,12 @@ def edit_diff(folder: Folder, old: str, new: str) -> str:
     if folder.may_compare(comparisons):
         return diff(before, after)
     return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
+
+
+def _marked(mark: str, text: str) -> str:
+    """The text with a mark before each line, in one pass: the lines of a long text take a gigabyte."""
+    text = text.removesuffix("\n")
+    return mark + text.replace("\n", f"\n{mark}") if text else ""
 
 
 def diff(before: list[str], after: list[str]) -> str:

@@ -9,9 +9,7 @@ from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answe
 from dashboard.tools.edit import patch_blocks
 from dashboard.tools.web import prose
 from historyapp.core.json import parse_embedded
-
-_MAX_JSON = 1_000_000
-"""Longer texts, in characters, are not parsed as JSON."""
+from historyapp.core.text import MAX_READ
 
 
 def fits(tool_call: RecordedCall) -> bool:
@@ -35,7 +33,7 @@ def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
 
 def embedded_json(text: str) -> Any:
     """The JSON object or list in a text; None if the text is anything else."""
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > _MAX_JSON:
+    if text.lstrip()[:1] not in ("{", "[") or len(text) > MAX_READ:
         return None
     try:
         value = parse_embedded(text)

@@ -9,9 +9,10 @@ from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
 from dashboard.rendering.values import EDITS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
+from historyapp.core.json import is_larger
 from historyapp.core.numbering import numbered_code
 from historyapp.core.shell_output import shell_output
-from historyapp.core.text import preview
+from historyapp.core.text import MAX_READ, preview
 
 _TEXTS = ("content", "contents", "file_text", "new_source", "insert_text", "new_str", "replacement_text")
 _LINES = ("start_line", "insert_line")
@@ -80,7 +81,7 @@ def _changes(tool_call: RecordedCall) -> Patch | None:
     if isinstance(changes, list):
         items = [(change.get("path"), change) for change in changes if isinstance(change, Mapping)]
         changes = {path: change for path, change in items if isinstance(path, str)} if items else None
-    if not isinstance(changes, Mapping) or not changes:
+    if not isinstance(changes, Mapping) or not changes or is_larger(changes, MAX_READ):
         return None
     files = [_changed(str(path), change) for path, change in changes.items() if isinstance(change, Mapping)]
     is_whole = len(files) == len(changes) and all(file is not None for file in files)

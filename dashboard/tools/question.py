@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from dashboard.rendering.blocks import MARKDOWN, TASKS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.web import prose
-from historyapp.core.text import preview
+from historyapp.core.text import MAX_READ, preview
 
 _QUESTION, _OPTIONS = ("question", "prompt"), ("options", "choices", "follow_up")
 _SEVERAL = ("multiSelect", "multi_select", "allowMultiple")
@@ -39,7 +39,10 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
             # Claude Code's answer quotes each question; other answers are the chosen labels.
             quoted = tool_call.text.partition(f'"{question.text}"="')[2]
             answer = quoted.partition('"')[0] if quoted else tool_call.text.strip()
-            lines = [_line(question, answer, option) for option in question.options]
+            # Several answers are split once: a long text would be split again for each option.
+            several = answer.split(", ") if question.is_several and len(answer) <= MAX_READ else ()
+            chosen = {answer, *several}
+            lines = [_line(option, is_chosen=option[0] in chosen) for option in question.options]
             card.request.append(make.request(f"options{number}", "\n".join(lines), TASKS))
     card.values = further_values(tool_call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
     card.response = answer_blocks(tool_call, make, lambda text, key: prose(make, text, key))
@@ -87,10 +90,9 @@ def _text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
 
 
-def _line(question: _Question, answer: str, option: tuple[str, str]) -> str:
+def _line(option: tuple[str, str], *, is_chosen: bool) -> str:
     """An option in one line, with a mark if it was chosen."""
     label, remark = option
-    is_chosen = answer == label or (question.is_several and label in answer.split(", "))
     text = f"{label} – {remark}" if remark else label
     return ("(x) " if is_chosen else "( ) ") + " ".join(text.split())
 

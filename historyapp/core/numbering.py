@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from historyapp.core.text import MAX_READ
+
 _NUMBER = re.compile(r" {0,9}(\d{1,7})(?:→|\t|: ?|\| ?)")
 _MAX_BEFORE = 10
 """The maximum number of lines before the first number."""
@@ -22,7 +24,11 @@ class NumberedCode(NamedTuple):
 
 
 def numbered_code(text: str) -> NumberedCode | None:
-    """The first numbered lines of a text, without their numbers; None if no two numbers are consecutive."""
+    """The first numbered lines of a text, without their numbers. None if no two numbers are consecutive, and
+    for a text of more than ``MAX_READ`` characters.
+    """
+    if len(text) > MAX_READ:
+        return None
     lines = text.split("\n")
     for start in range(min(_MAX_BEFORE, len(lines))):
         first = _NUMBER.match(lines[start])

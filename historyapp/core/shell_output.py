@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from historyapp.core.exit_codes import FIELDS, exit_code_in
 from historyapp.core.json import parse_lenient
+from historyapp.core.text import MAX_READ
 
 STREAMS = ("output", "stdout", "stderr", "interrupted")
 _HEADS = (
@@ -20,6 +21,8 @@ _AFTER = "\nError: (none)\nExit Code: 0\n"
 """What Gemini CLI writes after the output of a command that succeeded, before further facts."""
 _OUTPUT, _EMPTY = "Output:", "(empty)"
 _MAX_HEADS = 8
+_MAX_HEAD = 10_000
+"""Characters of the harness's lines in which the exit code and the duration are looked for."""
 _MAX_SECONDS = 1e9
 """Seconds. A larger number is not the duration of a command."""
 
@@ -39,11 +42,11 @@ def shell_output(text: str) -> ShellOutput:
         head, _, output = text.partition("</returncode>")
         inside = output.strip().removeprefix("<output>").removesuffix("</output>")
         return ShellOutput(inside.strip("\n"), _exit_code(head))
-    if text.startswith('{"') and (value := _reported(text)):
+    if text.startswith('{"') and len(text) <= MAX_READ and (value := _reported(text)):
         return value
     head, output = _head_and_output(text)
     if head:
-        wall = _WALL.search(head)
+        wall = _WALL.search(head, 0, _MAX_HEAD)
         return ShellOutput(output, _exit_code(head), float(wall[1]) if wall else None)
     last = text[text.rstrip().rfind("\n") + 1 :]
     return ShellOutput(text, _exit_code(last) if last.startswith("[") else None)
@@ -58,7 +61,7 @@ def printed(text: str) -> str:
 
 
 def _exit_code(text: str) -> int | None:
-    codes = map(exit_code_in, text.splitlines())
+    codes = map(exit_code_in, text[:_MAX_HEAD].splitlines()[:_MAX_HEADS])
     return next((code for code in codes if code is not None), None)
 
 

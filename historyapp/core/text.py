@@ -16,6 +16,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 PIECE = 1 << 16
 """Characters of a text that one call splits, matches or replaces. No other thread of the process runs during
 it, and its result, or a long run that a pattern matches, takes about a hundred times the text's memory."""
+MAX_READ = 300_000
+"""Characters of a tool call's or a result's text whose form is read: JSON, patches, numbered lines. A longer
+text is shown as it is, in parts. Harnesses shorten results to 100,000 characters or fewer.
+"""
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from historyapp.core.numbering import NumberedCode, line_range, numbered_code
+from historyapp.core.text import MAX_READ
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,7 @@ def test_consecutive_line_numbers_are_removed(text: str, expected: NumberedCode 
 )
 def test_the_range_is_from_the_first_number_to_the_last(text: str, expected: tuple[int, int] | None) -> None:
     assert line_range(text) == expected
+
+
+def test_the_lines_of_a_long_text_are_not_read() -> None:
+    assert numbered_code("1\ta\n2\tb\n" + "c" * MAX_READ) is None

@@ -6,6 +6,7 @@ from dashboard.rendering.blocks import Folder
 from dashboard.tools import draw_call, view_of
 from dashboard.tools.base import CallBlocks, RecordedCall
 from historyapp.core.entries import ToolResult
+from historyapp.core.text import MAX_READ
 from tests.dashboard.tools.samples import COLOURS
 
 
@@ -37,3 +38,9 @@ def test_without_an_answer_nothing_is_marked() -> None:
 )
 def test_other_shapes_are_shown_by_the_generic_view(questions: object) -> None:
     assert view_of(RecordedCall("ask", {"questions": questions})).name == "default"
+
+
+def test_a_long_answer_is_not_split() -> None:
+    """It would take seconds for a page of 20 MB, once for each option."""
+    several = {**COLOURS, "multiSelect": True}
+    assert options({"questions": [several]}, "Red, " * (MAX_READ // 5) + "Blue").count("(x)") == 0
