@@ -51,6 +51,8 @@ SILENCE = ": the model is silent\n\n"
 """A comment, which clients ignore. A server notices a closed connection only when it sends."""
 MAX_SILENCES = 5
 """After this many pauses (five seconds each, or between attempts), the response starts without a delta."""
+MAX_WITHOUT_CONTENT = 100
+"""After this many deltas without content, the response starts, so that a closed connection is noticed."""
 _NO_CONTENT = (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
 _UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}, "example": _EVENTS}}
@@ -126,13 +128,16 @@ class ModelCallEvents:
         self._request = request
         self._appended = ""
         self._deltas = model_call.deltas(self._record)
-        self._first_deltas = list[ModelOutputDelta]()
+        first_deltas = dict[str, ModelOutputDelta]()  # by kind: a provider may send usage without end
         silences = 0
-        for delta in self._deltas:
-            self._first_deltas.append(delta)
+        for number, delta in enumerate(self._deltas, start=1):
+            first_deltas.pop(delta.kind, None)
+            first_deltas[delta.kind] = delta
             silences += isinstance(delta, SilentDelta)
-            if silences >= MAX_SILENCES or not isinstance(delta, _NO_CONTENT):
+            is_late = silences >= MAX_SILENCES or number >= MAX_WITHOUT_CONTENT
+            if is_late or not isinstance(delta, _NO_CONTENT):
                 break
+        self._first_deltas = list(first_deltas.values())
         self._events = self._stream()
 
     def __iter__(self) -> Iterator[str]:

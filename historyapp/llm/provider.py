@@ -69,6 +69,7 @@ class Provider:
         connection = Connection(self.sdk(), self.title, deadline)
         reader = self.reader()
         events = read_in_thread(connection.events(self.path, body), connection.abort)
+        del body  # it may be long, and the response may take minutes
         try:
             for event in events:
                 yield from (SilentDelta(),) if event is None else reader.read(event)

@@ -74,6 +74,7 @@ def with_retries(
         wait = policy.wait(failure, number)
         if wait is None or wait >= deadline.remaining() or (has_output and restarts >= policy.restarts):
             raise failure
+        _drop_frames(failure)
         number, restarts = number + 1, restarts + has_output
         if sent:
             yield RestartedDelta(attempt=number, reason=failure.detail)
@@ -82,3 +83,8 @@ def with_retries(
         policy.sleep(wait)
         if wait >= PAUSE:
             yield SilentDelta()
+
+
+def _drop_frames(failure: ModelCallError) -> None:
+    """Its tracebacks would keep the request of the failed attempt while the next one sends it again."""
+    failure.__traceback__ = failure.__context__ = failure.__cause__ = None

@@ -12,6 +12,7 @@ from historyapp.core.budget import meter_for
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
 from historyapp.core.json import dump_json
+from historyapp.core.json_memory import memory_of
 from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import MICRO
 from historyapp.llm.completions import Completion, CompletionBuilder
@@ -24,6 +25,7 @@ from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.models.large_reads import end_large_read
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
+from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
@@ -116,7 +118,13 @@ class ModelCall:
             ModelCallError: when the model call fails. An entry about it is appended to the log.
             Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
             CapReached: when a spending cap leaves too little for the model call. Nothing is sent.
+            ServerUnavailable: when the contexts of other calls take too much memory. Nothing is sent.
         """
+        size = memory_of(self._request.context)
+        with CALL_MEMORY.held(self._session.project_id, size), closing(self._deltas(on_append)) as deltas:
+            yield from deltas
+
+    def _deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
         self._started = time.monotonic()
         try:
             self._reserve()

@@ -1,5 +1,6 @@
 """When a model call is retried."""
 
+import weakref
 from collections.abc import Generator
 
 import pytest
@@ -101,3 +102,26 @@ def test_closing_ends_the_current_attempt() -> None:
     next(deltas)
     deltas.close()
     assert script.closed == 1
+
+
+def test_a_failed_attempt_is_not_kept_during_the_next() -> None:
+    """Its frames hold the request: six calls with contexts of 28 MB took 4.6 GB while they were retried."""
+    requests = list[weakref.ref[object]]()
+
+    class Body:
+        pass
+
+    def attempt() -> Generator[ModelOutputDelta]:
+        body = Body()
+        assert [request() for request in requests] == [None] * len(requests)
+        requests.append(weakref.ref(body))
+        yield from ()
+        try:
+            raise OSError
+        except OSError:
+            raise failure() from None
+
+    policy = RetryPolicy(sleep=lambda _: None)
+    with pytest.raises(ProviderFailed):
+        list(with_retries(attempt, policy, Deadline(TimeLimits())))
+    assert len(requests) == policy.attempts

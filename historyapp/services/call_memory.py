@@ -1,0 +1,65 @@
+"""Limits the contexts of the model calls that wait for a provider.
+
+A call keeps its context until it ends, and the bytes that it sends: about three times the context. Providers
+may take minutes to answer.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+
+from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+
+SMALL = 1 << 20
+"""Bytes of a context in memory that do not count. A context of 200,000 tokens has about 800,000."""
+MAX_TOTAL, OF_PROJECT = 1 << 27, 1 << 26
+"""Bytes of all larger contexts, and of those of one project. A single one may be larger."""
+RETRY_SECONDS = 5
+
+
+class CallMemory:
+    """The contexts of this process."""
+
+    def __init__(self) -> None:
+        self._bytes = Counter[Hashable]()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def held(self, project: Hashable, size: int) -> Iterator[None]:
+        """Counts a context of ``size`` bytes.
+
+        Raises:
+            TooManyRequests: when the project has too many large contexts already.
+            ServerUnavailable: when all projects together do.
+        """
+        if size <= SMALL:
+            yield
+            return
+        self._add(project, size)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._bytes[project] -= size
+                if not self._bytes[project]:
+                    del self._bytes[project]
+
+    def _add(self, project: Hashable, size: int) -> None:
+        with self._lock:
+            own, total = self._bytes.get(project, 0), self._bytes.total()
+            if own and own + size > OF_PROJECT:
+                raise TooManyRequests(_refusal("of this project", OF_PROJECT), retry_after=RETRY_SECONDS)
+            if total and total + size > MAX_TOTAL:
+                raise ServerUnavailable(_refusal("of this server", MAX_TOTAL), retry_after=RETRY_SECONDS)
+            self._bytes[project] += size
+
+
+def _refusal(whose: str, limit: int) -> str:
+    return (
+        f"The contexts of model calls {whose} that have not ended take more than {limit:,} bytes together. "
+        "Wait until one has ended, then retry, or call with a smaller `max_tokens`."
+    )
+
+
+CALL_MEMORY = CallMemory()
