@@ -56,6 +56,17 @@ def containers_of(value: Any) -> int:
     return count
 
 
+def values_of(value: Any) -> int:
+    """The number of values within a value that was read from JSON."""
+    count, pending = 0, [value] if isinstance(value, (dict, list)) else []
+    while pending:
+        container = pending.pop()
+        count += len(container)
+        items = container.values() if isinstance(container, dict) else container
+        pending += [item for item in items if isinstance(item, (dict, list))]
+    return count
+
+
 def _without_escapes(text: str) -> str:
     """The text without escaped quotes. Each remaining quote begins or ends a string."""
     return text.replace("\\\\", "").replace('\\"', "")

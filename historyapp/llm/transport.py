@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from historyapp.core.json import MAX_CONTAINERS, MAX_RECORD_DEPTH, MAX_VALUES, depth_exceeds
-from historyapp.core.json_counts import containers_of, count_containers, holds_more_values
+from historyapp.core.json import MAX_CONTAINERS, MAX_RECORD_DEPTH, depth_exceeds
+from historyapp.core.json_counts import containers_of, count_containers, holds_more_values, values_of
 from historyapp.core.json_parts import without_collections
 from historyapp.llm.errors import (
     ModelCallError,
@@ -27,6 +27,12 @@ from historyapp.llm.server_sent_events import MAX_EVENT, EventTooLong, read_even
 if TYPE_CHECKING:
     import httpx2
 
+MAX_VALUES = 200_000
+"""JSON values in one event, and in all events beyond :data:`SMALL_VALUES` of each. Readers keep many of them,
+and a value with its name takes 100 bytes or more. All arguments of a tool call are one value.
+"""
+SMALL_VALUES = 100
+"""JSON values in an event of a text, of a tool call or of reasoning, with usage."""
 MAX_RESPONSE = 64 * 1024 * 1024
 """The maximum size of one response, in bytes from the network."""
 MAX_EVENTS = 200_000
@@ -60,6 +66,8 @@ class Deadline:
 
 class Connection:
     """A provider's SDK for one attempt. ``provider`` is its display name."""
+
+    _values = 0
 
     def __init__(self, sdk: Sdk, provider: str, deadline: Deadline) -> None:
         self._sdk = sdk
@@ -110,7 +118,9 @@ class Connection:
                 if data.startswith("[DONE]"):
                     break
                 if name != "ping":
-                    yield self._event(name, data, response)
+                    event = self._event(name, data, response)
+                    self._count_values(event)
+                    yield event
 
     def abort(self) -> None:
         """Ends the connection. A thread that waits for it gets an error."""
@@ -199,6 +209,11 @@ class Connection:
         if depth_exceeds(event, MAX_RECORD_DEPTH):
             raise self._response_broken("sent JSON that is nested too deeply")
         return event
+
+    def _count_values(self, event: Event) -> None:
+        self._values += max(0, values_of(event) - SMALL_VALUES)
+        if self._values > MAX_VALUES:
+            raise self._too_much(f"{MAX_VALUES:,} values in large events")
 
     def _expect_uncompressed(self, response: "httpx2.Response") -> None:
         encoding = response.headers.get("content-encoding", "identity")
