@@ -16,8 +16,14 @@ _TAGS = (
 _OPENING = re.compile(rf"<(?P<tag>{_TAGS})>")
 _WORDS = re.compile(r"(?:</?(?:command-name|command-args|bash-input)>\s{0,99})+")
 """Marks around what the person typed."""
+MAX_READ = 200_000
+"""Characters of a message in which additions and marks are searched. The rest is shown as it is: the search
+stops all other threads, for a second in a text of 31 MB.
+"""
 MAX_PARTS = 20
 """The maximum number of parts that one message is divided into."""
+MAX_CLOSING = 1_000_000
+"""The characters of a message in which the end of an addition is searched."""
 
 
 class MessagePart(NamedTuple):
@@ -35,11 +41,11 @@ def message_parts(text: str) -> list[MessagePart]:
 
 def _parts(text: str) -> Iterator[MessagePart]:
     position, count, unclosed = 0, 0, set[str]()
-    for opening in _OPENING.finditer(text):
+    for opening in _OPENING.finditer(text, 0, MAX_READ):
         tag = opening["tag"]
         if opening.start() < position or tag in unclosed or count >= MAX_PARTS:
             continue
-        end = text.find(f"</{tag}>", opening.end())
+        end = text.find(f"</{tag}>", opening.end(), MAX_CLOSING)
         if end < 0:
             unclosed.add(tag)  # a later tag of this name is not closed either
             continue
@@ -52,4 +58,6 @@ def _parts(text: str) -> Iterator[MessagePart]:
 
 def user_text(text: str) -> str:
     """What a person typed, without the marks that Claude Code puts around commands."""
-    return _WORDS.sub(" ", text).strip(" \n") if "<" in text else text
+    if text.find("<", 0, MAX_READ) < 0:
+        return text
+    return f"{_WORDS.sub(' ', text[:MAX_READ])}{text[MAX_READ:]}".strip(" \n")

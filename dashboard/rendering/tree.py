@@ -15,6 +15,8 @@ MAX_NODES = 150
 """The maximum number of values of a tree that are drawn."""
 MAX_CHARACTERS = 500
 """The maximum number of characters drawn of one text."""
+_READ = 8 * MAX_CHARACTERS
+"""Characters that are read of one text. Escape sequences among them are not drawn."""
 MAX_DEPTH = 8
 """The levels of a tree that are drawn."""
 OPEN_LEVELS = 2
@@ -43,10 +45,11 @@ class Tree:
         return self._scalar(value)
 
     def _scalar(self, value: Any) -> str:
-        text = visible(value if isinstance(value, str) else json_text(value))
+        raw = value if isinstance(value, str) else json_text(value)
+        text = visible(raw[:_READ])
         shown = text[: max(0, min(MAX_CHARACTERS, self.characters))]
         self.characters -= len(shown)
-        if len(shown) < len(text):
+        if len(shown) < len(text) or len(raw) > _READ:
             self.is_whole = False
             shown = f"{shown}…"
         kind = "text" if isinstance(value, str) else "other"
@@ -59,7 +62,7 @@ class Tree:
                 self.is_whole = False
                 rows.append("<li>…</li>")
                 break
-            name = visible(str(key))[:MAX_CHARACTERS]
+            name = visible(str(key)[:_READ])[:MAX_CHARACTERS]
             self.characters -= len(name)
             rows.append(self._item(escape(name), value, depth))
         return f'<ul class="json">{"".join(rows)}</ul>'
@@ -74,7 +77,7 @@ class Tree:
         return f"<li><b>{name}</b> {drawn}</li>"
 
     def _table(self, rows: list[Mapping[str, Any]], columns: Sequence[str]) -> str:
-        heads = "".join(f'<th scope="col">{escape(visible(name)[:80])}</th>' for name in columns)
+        heads = "".join(f'<th scope="col">{escape(visible(name[:_READ])[:80])}</th>' for name in columns)
         self.characters -= sum(len(name[:80]) for name in columns)
         drawn: list[str] = []
         for row in rows:

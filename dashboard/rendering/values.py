@@ -12,12 +12,21 @@ from dashboard.rendering.code import language_of
 from dashboard.rendering.patches import edit_diff
 from dashboard.rendering.tree import tree
 from historyapp.core.call_subjects import PATHS
+from historyapp.core.json import depth_exceeds, is_larger
+from historyapp.core.json_parts import COMPACT, PART, encoded_parts
 
 MAX_FIELDS = 30
 """Objects with more fields are shown as one JSON text."""
 SHORT = 160
 """The maximum number of characters of a one-line text that is shown beside its label."""
+LONG_COMMAND = 1_000_000
+"""Commands that are lists with more characters are shown as JSON."""
+INDENTED_LEVELS, INDENTED_VALUES, INDENTED_CHARACTERS = 20, 50_000, 8_000_000
+"""JSON with more levels, values or characters is written without indents. A value of 1.8 MB, with 150 lists
+around its numbers, had 300 MB with them.
+"""
 
+_compact = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=COMPACT).encode
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COMMANDS = {"command", "cmd", "commands", "script", "bash_command"}
 _EDITOR_COMMANDS = {"view", "create", "str_replace", "insert", "undo_edit"}
@@ -81,7 +90,7 @@ def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[s
 
 
 def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> LabelledValue:
-    if name in _COMMANDS and isinstance(value, list) and value and all(isinstance(w, str) for w in value):
+    if name in _COMMANDS and _are_words(value):
         is_script = len(value) == 3 and value[0].endswith("sh") and value[1] in ("-c", "-lc")
         value = value[2] if is_script else shlex.join(value)  # the script of ``bash -lc SCRIPT``
     if isinstance(value, str):
@@ -89,10 +98,15 @@ def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> Labell
         if language == TERMINAL and len(value) <= SHORT and "\n" not in value.strip():
             return LabelledValue(name, value)
         return LabelledValue(name, block=folder.block(key, value, language, name))
-    short = json.dumps(value, ensure_ascii=False)
-    if len(short) <= SHORT // 2:
+    if not is_larger(value, SHORT) and len(short := json.dumps(value, ensure_ascii=False)) <= SHORT // 2:
         return LabelledValue(name, short)
     return LabelledValue(name, block=folder.block(key, pretty_json(value), "json", name))
+
+
+def _are_words(value: Any) -> bool:
+    if not isinstance(value, list) or not value or is_larger(value, LONG_COMMAND):
+        return False
+    return all(isinstance(word, str) for word in value)
 
 
 def _language(name: str, text: str, path: str) -> str:
@@ -127,7 +141,7 @@ def _part_texts(outputs: Any) -> list[str] | None:
         if not isinstance(part, dict) or not isinstance(part.get("type"), str):
             return None
         text = part.get("text")
-        size = len(json.dumps(part)) if not isinstance(text, str) else 0
+        size = sum(map(len, encoded_parts(part))) if not isinstance(text, str) else 0
         texts.append(text if isinstance(text, str) else f"[{part['type']}, {size:,} bytes: see the raw JSON]")
     return texts
 
@@ -150,6 +164,27 @@ def tree_block(folder: Folder, key: str, value: Any, label: str = "") -> Block:
 
 
 def pretty_json(value: Any) -> str:
-    """JSON over several lines, in its own characters; lone surrogates stay escaped."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return _SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    """JSON over several lines, in its own characters; lone surrogates stay escaped. Large or deep values are
+    in one line.
+    """
+    if _can_be_indented(value):
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+    else:
+        text = "".join(encoded_parts(value, _compact))
+    if text.isascii():
+        return text
+    parts = (text[start : start + PART] for start in range(0, len(text), PART))  # others can run in between
+    return "".join(_SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", part) for part in parts)
+
+
+def _can_be_indented(value: Any) -> bool:
+    if is_larger(value, INDENTED_CHARACTERS) or depth_exceeds(value, INDENTED_LEVELS):
+        return False
+    values, pending = 0, [value]
+    while pending and values <= INDENTED_VALUES:
+        item = pending.pop()
+        if isinstance(item, (dict, list, tuple)):
+            values += len(item)
+            if values <= INDENTED_VALUES:
+                pending.extend(item.values() if isinstance(item, dict) else item)
+    return values <= INDENTED_VALUES

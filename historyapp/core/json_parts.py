@@ -17,13 +17,17 @@ encode = json.JSONEncoder(check_circular=False, allow_nan=False, separators=COMP
 """Compact JSON in ASCII."""
 
 _T = TypeVar("_T")
+_Write = Callable[[Any], str]
 
 
-def encoded_parts(value: Any) -> Iterator[str]:
+def encoded_parts(value: Any, write: _Write = encode) -> Iterator[str]:
     """The JSON of :func:`encode` in parts, between which other threads can run. Writing 30 MB at once would
     stop them for half a second.
+
+    Args:
+        write: another function that writes compact JSON. It is called with parts of the value.
     """
-    return _parts(value, _measure(value))
+    return _parts(value, _measure(value), write)
 
 
 def _measure(value: Any) -> dict[int, int]:
@@ -66,52 +70,52 @@ def _size(value: Any, sizes: Mapping[int, int]) -> int:
     return sizes.get(id(value), _SHORT) if isinstance(value, (dict, list, tuple)) else _VALUE
 
 
-def _parts(value: Any, sizes: Mapping[int, int]) -> Iterator[str]:
+def _parts(value: Any, sizes: Mapping[int, int], write: _Write) -> Iterator[str]:
     """The parts of a value. ``sizes``: the result of :func:`_measure`."""
     if _size(value, sizes) <= PART:
-        yield encode(value)
+        yield write(value)
     elif isinstance(value, str):
         yield '"'
         for start in range(0, len(value), PART):
-            yield encode(value[start : start + PART])[1:-1]
+            yield write(value[start : start + PART])[1:-1]
         yield '"'
     elif isinstance(value, dict):
-        yield from _object_parts(value, sizes)
+        yield from _object_parts(value, sizes, write)
     else:
-        yield from _list_parts(value, sizes)
+        yield from _list_parts(value, sizes, write)
 
 
-def _list_parts(items: Iterable[Any], sizes: Mapping[int, int]) -> Iterator[str]:
+def _list_parts(items: Iterable[Any], sizes: Mapping[int, int], write: _Write) -> Iterator[str]:
     begin = "["
     for batch in _batches(items, lambda item: _size(item, sizes)):
         yield begin
         if len(batch) == 1:
-            yield from _parts(batch[0], sizes)
+            yield from _parts(batch[0], sizes, write)
         else:
-            yield encode(batch)[1:-1]
+            yield write(batch)[1:-1]
         begin = ","
     yield "]"
 
 
-def _object_parts(fields: Mapping[Any, Any], sizes: Mapping[int, int]) -> Iterator[str]:
+def _object_parts(fields: Mapping[Any, Any], sizes: Mapping[int, int], write: _Write) -> Iterator[str]:
     begin = "{"
     for batch in _batches(fields.items(), lambda field: _size(field[0], sizes) + _size(field[1], sizes)):
         yield begin
         if len(batch) == 1:
             name, item = batch[0]
-            yield from _name_parts(name, sizes)
-            yield from _parts(item, sizes)
+            yield from _name_parts(name, sizes, write)
+            yield from _parts(item, sizes, write)
         else:
-            yield encode(dict(batch))[1:-1]
+            yield write(dict(batch))[1:-1]
         begin = ","
     yield "}"
 
 
-def _name_parts(name: Any, sizes: Mapping[int, int]) -> Iterator[str]:
+def _name_parts(name: Any, sizes: Mapping[int, int], write: _Write) -> Iterator[str]:
     if not isinstance(name, str):
-        yield encode({name: 0})[1:-2]  # a number or null, which becomes a text
+        yield write({name: 0})[1:-2]  # a number or null, which becomes a text
         return
-    yield from _parts(name, sizes)
+    yield from _parts(name, sizes, write)
     yield ":"
 
 

@@ -1,11 +1,14 @@
 """JSON as a tree."""
 
 import re
+from importlib import import_module
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboard.rendering.text import visible
 from dashboard.rendering.tree import MAX_NODES, MAX_ROWS, tree
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
@@ -53,3 +56,17 @@ def test_values_that_do_not_fit_are_left_out_and_counted() -> None:
 
 def nested(levels: int) -> Any:
     return {"x": nested(levels - 1)} if levels else 1
+
+
+def test_only_the_beginning_of_a_long_text_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[int]()
+
+    def noted(text: str) -> str:
+        read.append(len(text))
+        return visible(text)
+
+    monkeypatch.setattr(import_module("dashboard.rendering.tree"), "visible", noted)
+    html, is_whole = tree({"a" * 100_000: "\x1b[0m" * 100_000, "b": [{"c" * 100_000: 1, "d": 2}] * 2}, 4_000)
+    assert not is_whole
+    assert max(read) < 5_000
+    assert len(html) < 2_000

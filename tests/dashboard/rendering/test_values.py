@@ -1,5 +1,6 @@
 """Arguments and results as people read them."""
 
+import json
 import re
 from typing import Any
 
@@ -8,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import TERMINAL, Folder
-from dashboard.rendering.values import argument_values, content_text, output_blocks, pretty_json
+from dashboard.rendering.values import (
+    INDENTED_CHARACTERS,
+    INDENTED_LEVELS,
+    INDENTED_VALUES,
+    LONG_COMMAND,
+    argument_values,
+    content_text,
+    output_blocks,
+    pretty_json,
+)
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 json_values = st.recursive(
@@ -137,3 +147,25 @@ def test_an_empty_output_has_no_block() -> None:
 
 def test_json_escapes_only_characters_that_cannot_be_shown() -> None:
     assert pretty_json({"ü": "\ud800\x00"}) == '{\n  "ü": "\\ud800\\u0000"\n}'
+
+
+def test_json_with_many_values_or_levels_is_not_indented() -> None:
+    """1.8 MB, with 150 lists around the numbers, had 300 MB with indents."""
+    deep: Any = [1] * 1_000
+    for _ in range(INDENTED_LEVELS):
+        deep = [deep]
+    assert pretty_json(deep[0]).count("\n") > 1_000
+    for value in (deep, [1] * (INDENTED_VALUES + 1), ["a" * (INDENTED_CHARACTERS + 1)]):
+        assert pretty_json(value) == json.dumps(value, separators=(",", ":"))
+
+
+def test_json_without_indents_has_its_own_characters() -> None:
+    value = {"ü": "\ud800🙂" * 40_000, "n": [1] * (INDENTED_VALUES + 1)}
+    shown = pretty_json(value)
+    assert shown.startswith('{"ü":"\\ud800🙂')
+    assert json.loads(shown) == value
+
+
+def test_a_very_long_list_of_words_is_not_a_command() -> None:
+    assert languages({"command": ["echo", "a" * LONG_COMMAND]}) == {"command": "json"}
+    assert languages({"command": ["echo", "a" * 1_000]}) == {"command": "bash"}
