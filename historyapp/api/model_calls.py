@@ -1,6 +1,7 @@
 """Calls a model: sends it a new context, and streams the response to the client and into the log."""
 
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from historyapp.api.responses import REPLAYED, json_value
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
+from historyapp.llm import streams
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
 from historyapp.services.idempotency import StoredResponse, carry_out_once, find_stored_response
 from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
@@ -49,10 +51,11 @@ Options = Annotated[
 OutputTokens = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(integral)]
 SILENCE = ": the model is silent\n\n"
 """A comment, which clients ignore. A server notices a closed connection only when it sends."""
-MAX_SILENCES = 5
-"""After this many pauses (five seconds each, or between attempts), the response starts without a delta."""
+MAX_PAUSES = 5
 MAX_WITHOUT_CONTENT = 100
-"""After this many deltas without content, the response starts, so that a closed connection is noticed."""
+"""After this many pauses (five seconds each), or this many deltas, the response starts without content, so
+that a closed connection is noticed.
+"""
 _NO_CONTENT = (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
 _UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}, "example": _EVENTS}}
@@ -128,16 +131,7 @@ class ModelCallEvents:
         self._request = request
         self._appended = ""
         self._deltas = model_call.deltas(self._record)
-        first_deltas = dict[str, ModelOutputDelta]()  # by kind: a provider may send usage without end
-        silences = 0
-        for number, delta in enumerate(self._deltas, start=1):
-            first_deltas.pop(delta.kind, None)
-            first_deltas[delta.kind] = delta
-            silences += isinstance(delta, SilentDelta)
-            is_late = silences >= MAX_SILENCES or number >= MAX_WITHOUT_CONTENT
-            if is_late or not isinstance(delta, _NO_CONTENT):
-                break
-        self._first_deltas = list(first_deltas.values())
+        self._first_deltas = _first(self._deltas)
         self._events = self._stream()
 
     def __iter__(self) -> Iterator[str]:
@@ -185,6 +179,20 @@ class ModelCallEvents:
         if key is not None:
             response = StoredResponse(200, self._appended, frozenset([recorded.appended.session.pk]))
             carry_out_once(self._request.auth.project, key, fingerprint(self._request), lambda: response)
+
+
+def _first(deltas: Iterable[ModelOutputDelta]) -> list[ModelOutputDelta]:
+    """The deltas up to the first content or to the limits. Of each kind, only the newest is kept: a provider
+    may send usage without end.
+    """
+    first, end = dict[str, ModelOutputDelta](), time.monotonic() + MAX_PAUSES * streams.PAUSE
+    for number, delta in enumerate(deltas, start=1):
+        first.pop(delta.kind, None)
+        first[delta.kind] = delta
+        is_late = number >= MAX_WITHOUT_CONTENT or time.monotonic() >= end
+        if is_late or not isinstance(delta, _NO_CONTENT):
+            break
+    return list(first.values())
 
 
 def _event(name: str, data: str) -> str:

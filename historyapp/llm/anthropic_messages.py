@@ -46,7 +46,7 @@ class MessagesStreamReader:
         self._parts: dict[int, list[str]] = {}
         self._tool_calls: dict[int, int] = {}
         self._last_text = self._last_thought = -1
-        self._complete = False
+        self.is_complete = False
 
     def read(self, event: Event) -> Iterator[ModelOutputDelta]:
         match event["type"]:
@@ -64,7 +64,7 @@ class MessagesStreamReader:
                 self._message |= event["delta"]
                 yield from self._usage(event.get("usage") or {})
             case "message_stop":
-                self._complete = True
+                self.is_complete = True
 
     def _usage(self, counts: dict[str, Any]) -> Iterator[UsageDelta]:
         """Updates the usage. Counts are cumulative; a count that is missing or null has not changed."""
@@ -128,7 +128,7 @@ class MessagesStreamReader:
             yield ThoughtDelta(block=block)
 
     def finish(self) -> FinishedDelta | None:
-        if not self._complete:
+        if not self.is_complete:
             return None
         with shared_value_limit():
             for index, block in self._blocks.items():

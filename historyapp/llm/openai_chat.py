@@ -40,6 +40,9 @@ _BLOCKS = "reasoning_details"
 class ChatStreamReader:
     """Reads ``chat.completion.chunk`` objects. Usage comes in a separate chunk after the finish reason."""
 
+    is_complete = False
+    """No event is known to be the last: ``[DONE]`` ends the stream."""
+
     def __init__(self) -> None:
         self._started = False
         self._reason = ""

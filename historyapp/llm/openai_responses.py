@@ -40,6 +40,10 @@ class ResponsesReader:
         self._has_text = self._has_thought = self._refused = False
         self._response: dict[str, Any] | None = None
 
+    @property
+    def is_complete(self) -> bool:
+        return self._response is not None
+
     def read(self, event: Event) -> Iterator[ModelOutputDelta]:
         match event["type"]:
             case "response.created":

@@ -1,17 +1,18 @@
 """A model provider: builds its requests and reads its streamed responses."""
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from historyapp.core.errors import Invalid
 from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.core.text import clean_value
-from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta
+from historyapp.llm import streams
+from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta, StartedDelta
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.sdks import Sdk
-from historyapp.llm.streams import read_in_thread
 from historyapp.llm.transport import Connection, Deadline, Event
 
 
@@ -21,6 +22,11 @@ class ResponseReader(Protocol):
     Both methods may raise ``ModelCallError``. Events that do not follow the provider's API may raise
     ``KeyError``, ``TypeError`` and similar errors.
     """
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last event of the response was read. Further events are ignored."""
+        ...
 
     def read(self, event: Event) -> Iterator[ModelOutputDelta]: ...
 
@@ -68,11 +74,10 @@ class Provider:
         body = self.body(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
         reader = self.reader()
-        events = read_in_thread(connection.events(self.path, body), connection.abort)
+        events = streams.read_in_thread(connection.events(self.path, body), connection.abort)
         del body  # it may be long, and the response may take minutes
         try:
-            for event in events:
-                yield from (SilentDelta(),) if event is None else reader.read(event)
+            yield from self._read(events, reader)
             finished = reader.finish()
             if finished is not None:
                 dump_json(finished.message)
@@ -83,6 +88,26 @@ class Provider:
         if finished is None:
             raise self._response_broken("ended the response before it was complete")
         yield finished
+
+    def _read(self, events: Iterable[Event | None], reader: ResponseReader) -> Iterator[ModelOutputDelta]:
+        """The deltas of the events up to the last one of the response. The reader of the deltas can also
+        cancel the model call while events come that have none.
+        """
+        is_started, last = False, time.monotonic()
+        for event in events:
+            if reader.is_complete:
+                return  # the server sent more, or has not closed the stream after a pause
+            for delta in () if event is None else reader.read(event):
+                is_started = is_started or isinstance(delta, StartedDelta)
+                if not is_started:
+                    raise self._response_broken("sent a part of a response before its start")
+                yield delta
+                last = time.monotonic()
+            if event is None or time.monotonic() - last >= streams.PAUSE:
+                yield SilentDelta()
+                last = time.monotonic()
+        if reader.is_complete and not is_started:
+            raise self._response_broken("ended a response that it had not started")
 
     def count(self, request: ModelRequest, model: str, deadline: Deadline) -> int:
         """The request's tokens, as counted by the provider.

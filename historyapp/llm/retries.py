@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
-from historyapp.llm.errors import ModelCallError
+from historyapp.llm.errors import ModelCallError, ResponseBroken
 from historyapp.llm.streams import PAUSE
 from historyapp.llm.transport import Deadline
 
@@ -28,7 +28,9 @@ class RetryPolicy:
     longest_wait: float = 60
     """The longest wait. A model call is not retried if the provider asks for a longer wait."""
     restarts: int = 1
-    """The maximum number of retries after a response broke off. Each of them is billed again."""
+    """The maximum number of retries after a response broke off, or did not follow the provider's API. Each of
+    them is billed again.
+    """
     sleep: Callable[[float], None] = time.sleep
     on_retry: Callable[[ModelCallError, float], None] | None = None
     """Called before each wait with the error and the seconds."""
@@ -57,7 +59,7 @@ def with_retries(
     """
     number, restarts = 1, 0
     while True:
-        sent = has_output = False
+        sent = is_billed = False
         try:
             with closing(attempt()) as deltas:
                 for delta in deltas:
@@ -65,17 +67,18 @@ def with_retries(
                         yield delta
                         continue
                     sent = True
-                    has_output = has_output or not isinstance(delta, (StartedDelta, UsageDelta))
+                    is_billed = is_billed or not isinstance(delta, (StartedDelta, UsageDelta))
                     yield delta
             return
         except ModelCallError as error:
             failure = error
             failure.attempts = number
+            is_billed = is_billed or isinstance(error, ResponseBroken)
         wait = policy.wait(failure, number)
-        if wait is None or wait >= deadline.remaining() or (has_output and restarts >= policy.restarts):
+        if wait is None or wait >= deadline.remaining() or (is_billed and restarts >= policy.restarts):
             raise failure
         _drop_frames(failure)
-        number, restarts = number + 1, restarts + has_output
+        number, restarts = number + 1, restarts + is_billed
         if sent:
             yield RestartedDelta(attempt=number, reason=failure.detail)
         if policy.on_retry is not None:

@@ -9,6 +9,7 @@ import pytest
 from historyapp.api.auth import ApiRequest
 from historyapp.api.model_calls import MAX_WITHOUT_CONTENT, ModelCallEvents
 from historyapp.core.usage import Usage
+from historyapp.llm import streams
 from historyapp.llm.deltas import ModelOutputDelta, StartedDelta, TextDelta, UsageDelta
 from historyapp.services.model_calls import ModelCall
 
@@ -46,3 +47,10 @@ def test_a_provider_without_content_does_not_delay_the_response_for_ever(delta: 
     call = Deltas(repeat(delta))
     assert kinds(call) == [delta.kind]
     assert call.taken == MAX_WITHOUT_CONTENT
+
+
+def test_a_response_begins_after_some_seconds_without_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PAUSE", 0)
+    call = Deltas([STARTED], repeat(USAGE))
+    assert kinds(call) == ["started"]
+    assert call.taken == 1

@@ -12,11 +12,12 @@ from contextlib import closing, contextmanager
 import pytest
 
 from historyapp.llm import server_sent_events, streams, transport
-from historyapp.llm.deltas import SilentDelta
+from historyapp.llm.deltas import SilentDelta, UsageDelta
 from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
 from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.network import MAX_BODY
 from historyapp.llm.request import TimeLimits
+from historyapp.llm.router import PROVIDERS
 from tests.llm.conftest import APIS, Api, Caller
 from tests.llm.loopback import Answer, Loopback, Raw, Refusal
 
@@ -234,3 +235,51 @@ def test_a_call_that_is_cancelled_before_its_response_ends_its_connection(
             connection.settimeout(5)
             while received:
                 received = connection.recv(65536)
+
+
+START = {"type": "message_start", "message": {"id": "m", "model": "m"}}
+USAGE = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5}}
+END = {"type": "message_stop"}
+DONE = {"type": "response.completed", "response": {"status": "completed", "usage": {"output_tokens": 5}}}
+
+
+def sent(*events: dict[str, object]) -> Raw:
+    return Raw("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
+
+
+@pytest.mark.parametrize(
+    ("number", "events"), [(1, [DONE]), (2, [USAGE, END]), (2, [END])], ids=["responses", "usage", "end"]
+)
+def test_a_response_without_its_start_is_broken(
+    loopback: Loopback, caller: Caller, number: int, events: list[dict[str, object]]
+) -> None:
+    loopback.default = lambda _: sent(*events)
+    with pytest.raises(ResponseBroken, match="start"):
+        caller.deltas(APIS[number].request())
+    assert len(loopback.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "events"),
+    [
+        (1, [{"type": "response.created", "response": {"id": "r", "model": "m"}}, DONE, DONE, DONE]),
+        (2, [START, USAGE, END, USAGE, USAGE]),
+    ],
+    ids=["responses", "anthropic"],
+)
+def test_nothing_is_read_after_the_last_event_of_a_response(
+    loopback: Loopback, caller: Caller, number: int, events: list[dict[str, object]]
+) -> None:
+    loopback.steps.append(sent(*events))
+    deltas = caller.deltas(APIS[number].request())
+    assert sum(isinstance(delta, UsageDelta) for delta in deltas) == 1
+
+
+@pytest.mark.parametrize(("pause", "silences"), [(0, 3), (1000, 0)])
+def test_a_call_can_be_cancelled_while_events_come_that_have_no_deltas(
+    monkeypatch: pytest.MonkeyPatch, pause: float, silences: int
+) -> None:
+    monkeypatch.setattr(streams, "PAUSE", pause)
+    provider = PROVIDERS["anthropic"]
+    deltas = list(provider._read([{"type": "unknown"}] * 3, provider.reader()))
+    assert deltas == [SilentDelta()] * silences

@@ -125,3 +125,11 @@ def test_a_failed_attempt_is_not_kept_during_the_next() -> None:
     with pytest.raises(ProviderFailed):
         list(with_retries(attempt, policy, Deadline(TimeLimits())))
     assert len(requests) == policy.attempts
+
+
+def test_a_broken_response_counts_as_a_restart_also_before_its_first_words() -> None:
+    broken = ResponseBroken("It broke.", provider="P", retryable=True)
+    script = Script([STARTED, broken], [broken], [STARTED, TEXT, FINISHED])
+    with pytest.raises(ResponseBroken):
+        list(script.run())
+    assert len(script.attempts) == 1
