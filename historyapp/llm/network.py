@@ -35,7 +35,7 @@ class ProviderExchange(Protocol):
         ...
 
     def use_connection(self, connection: "LimitedStream") -> None:
-        """Called before each read and write."""
+        """Called when a connection was opened, and before each read and write."""
         ...
 
     def count(self, received: int) -> None:
@@ -94,13 +94,19 @@ class _LimitedNetwork:
         self._backend = backend
 
     def connect_tcp(self, *args: Any, **options: Any) -> "LimitedStream":
-        return LimitedStream(self._backend.connect_tcp(*args, **options))
+        return _opened(self._backend.connect_tcp(*args, **options))
 
     def connect_unix_socket(self, *args: Any, **options: Any) -> "LimitedStream":
-        return LimitedStream(self._backend.connect_unix_socket(*args, **options))
+        return _opened(self._backend.connect_unix_socket(*args, **options))
 
     def sleep(self, seconds: float) -> None:
         self._backend.sleep(seconds)
+
+
+def _opened(stream: Any) -> "LimitedStream":
+    connection = LimitedStream(stream)
+    _current.get().use_connection(connection)
+    return connection
 
 
 class LimitedStream:

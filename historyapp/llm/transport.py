@@ -20,6 +20,7 @@ from historyapp.llm.errors import (
 )
 from historyapp.llm.network import MAX_BODY, LimitedStream, limited_by
 from historyapp.llm.pace import PACE
+from historyapp.llm.probabilities import without_probabilities
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.server_sent_events import MAX_EVENT, EventTooLong, read_events
@@ -38,13 +39,16 @@ MAX_RESPONSE = 64 * 1024 * 1024
 MAX_EVENTS = 200_000
 """The maximum number of events in one response. A model writes at most 128,000 tokens."""
 MAX_RESPONSE_CONTAINERS = 1_000_000
-"""Lists and objects in one response. Each event of a text has two to four."""
-SMALL_EVENT = 8
-"""Lists and objects in an event of a text, of a tool call or of reasoning."""
-MAX_LARGE_EVENTS = 250_000
-"""Lists and objects in all events that are not small, without probabilities of tokens. Readers keep such
-events until the response ends, and an object takes 200 bytes.
+"""Lists and objects in one response, without those that no reader uses. Each event of a text has two to four.
 """
+SMALL_EVENT = 10
+"""Lists and objects in an event of a text, of a tool call or of reasoning, with usage."""
+MAX_LARGE_EVENTS = 250_000
+"""Lists and objects in all events beyond those of small events. Readers keep such events until the response
+ends, and an object takes 200 bytes.
+"""
+_READ_OF_CHOICES = {"index", "delta", "finish_reason"}
+"""The fields of a choice that are read. Azure adds six lists and objects of its content filter to each."""
 LONG_EVENT = 1 << 18
 """Characters of an event during whose parsing the garbage collector pauses."""
 
@@ -74,6 +78,7 @@ class Connection:
         self._provider = provider
         self._deadline = deadline
         self._connection: LimitedStream | None = None
+        self._is_aborted = False
         self._received = self._events = self._containers = self._large = 0
         self._rest: Callable[[], None] = lambda: None
 
@@ -85,6 +90,8 @@ class Connection:
 
     def use_connection(self, connection: LimitedStream) -> None:
         self._connection = connection
+        if self._is_aborted:  # while the connection was opened
+            connection.abort()
 
     def count(self, received: int) -> None:
         self._received += received
@@ -123,7 +130,8 @@ class Connection:
                     yield event
 
     def abort(self) -> None:
-        """Ends the connection. A thread that waits for it gets an error."""
+        """Ends the connection, or the next one of this attempt. A thread that waits for it gets an error."""
+        self._is_aborted = True
         if (connection := self._connection) is not None:
             connection.abort()
 
@@ -163,16 +171,12 @@ class Connection:
             yield part
             self._rest()
 
-    def _count_large(self, containers: int) -> None:
-        self._large += containers
-        if self._large > MAX_LARGE_EVENTS:
-            raise self._too_much(f"{MAX_LARGE_EVENTS:,} lists and objects in large events")
-
     def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
-        containers = self._count_event(data)
-        has_probabilities = '"logprobs"' in data
-        if containers > SMALL_EVENT and not has_probabilities:
-            self._count_large(containers)
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise self._too_much(f"{MAX_EVENTS:,} events")
+        data = without_probabilities(data)
+        self._expect_few_values(data)
         try:
             event = json.loads(data) if len(data) < LONG_EVENT else without_collections(json.loads, data)
         except ValueError:
@@ -181,27 +185,26 @@ class Connection:
             event = data
         if name == "error" or (isinstance(event, dict) and event.get("error")):
             raise error_from(event, provider=self._provider, headers=response.headers, secret=self._sdk.key)
-        if containers > SMALL_EVENT and has_probabilities:
-            _drop_probabilities(event)
-            self._count_large(containers_of(event))
-        return self._checked(event)
+        event = self._checked(event)
+        _drop_unread_fields(event)
+        self._count_kept(event)
+        return event
 
-    def _count_event(self, data: str) -> int:
-        """The number of lists and objects of an event. Refuses what would take much memory: parsing an event
-        stops all other threads.
-        """
-        self._events += 1
-        if self._events > MAX_EVENTS:
-            raise self._too_much(f"{MAX_EVENTS:,} events")
+    def _expect_few_values(self, data: str) -> None:
+        """Refuses an event that would take much memory. Parsing it stops all other threads."""
         if holds_more_values(data, MAX_VALUES):
             raise self._too_much(f"{MAX_VALUES:,} values in one event")
-        containers = count_containers(data, MAX_CONTAINERS)
-        self._containers += containers
-        if containers > MAX_CONTAINERS:
+        if count_containers(data, MAX_CONTAINERS) > MAX_CONTAINERS:
             raise self._too_much(f"{MAX_CONTAINERS:,} lists and objects in one event")
+
+    def _count_kept(self, event: Event) -> None:
+        containers = containers_of(event)
+        self._containers += containers
+        self._large += max(0, containers - SMALL_EVENT)
         if self._containers > MAX_RESPONSE_CONTAINERS:
             raise self._too_much(f"{MAX_RESPONSE_CONTAINERS:,} lists and objects")
-        return containers
+        if self._large > MAX_LARGE_EVENTS:
+            raise self._too_much(f"{MAX_LARGE_EVENTS:,} lists and objects in large events")
 
     def _checked(self, event: Any) -> Event:
         if not isinstance(event, dict):
@@ -318,9 +321,9 @@ class Connection:
         return None
 
 
-def _drop_probabilities(event: Any) -> None:
-    """Removes the probabilities of tokens from deltas. No reader uses them."""
-    choices = event.get("choices") if isinstance(event, dict) else None
-    for part in (event, *(choices if isinstance(choices, list) else ())):
-        if isinstance(part, dict):
-            part.pop("logprobs", None)
+def _drop_unread_fields(event: Event) -> None:
+    choices = event.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict):
+            for name in choice.keys() - _READ_OF_CHOICES:
+                del choice[name]

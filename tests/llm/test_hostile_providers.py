@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 
-from historyapp.llm import server_sent_events, streams, transport
+from historyapp.llm import network, server_sent_events, streams, transport
 from historyapp.llm.deltas import SilentDelta, UsageDelta
 from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
 from historyapp.llm.model_calls import count_tokens
@@ -19,7 +20,7 @@ from historyapp.llm.network import MAX_BODY
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.router import PROVIDERS
 from tests.llm.conftest import APIS, Api, Caller
-from tests.llm.loopback import Answer, Loopback, Raw, Refusal
+from tests.llm.loopback import Answer, Loopback, Raw, Refusal, responses_wire
 
 COUNTING = APIS[-1]
 """An API that counts tokens."""
@@ -189,10 +190,10 @@ def test_a_usage_object_that_grows_with_each_event_is_refused(
 def test_the_objects_of_large_events_are_limited_together(
     loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_LARGE_EVENTS", 50)
+    monkeypatch.setattr(transport, "MAX_LARGE_EVENTS", 30)
     event = b'event: x\ndata: {"type": "x", "x": [' + b"[]," * 20 + b"1]}\n\n"
     loopback.steps.append(Raw(event * 3))
-    with pytest.raises(ResponseBroken, match="more than 50 lists and objects in large events"):
+    with pytest.raises(ResponseBroken, match="more than 30 lists and objects in large events"):
         caller.deltas(api.request())
 
 
@@ -208,16 +209,39 @@ def test_the_values_of_large_events_are_limited_together(
         caller.deltas(api.request())
 
 
-def test_probabilities_of_tokens_do_not_count_as_large(
+TOKEN = {"token": "a", "logprob": -0.1, "bytes": [97], "top_logprobs": [{"bytes": [97]}] * 20}
+
+
+def test_fields_of_choices_that_are_not_read_do_not_count(
     loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_LARGE_EVENTS", 50)
-    token = {"token": "a", "logprob": -0.1, "bytes": [97], "top_logprobs": [{"bytes": [97]}] * 20}
-    choice = {"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [token]}}
+    monkeypatch.setattr(transport, "MAX_RESPONSE_CONTAINERS", 50)
+    severity = {"filtered": False, "severity": "safe"}
+    choice = {
+        "index": 0,
+        "delta": {"content": "a"},
+        "logprobs": {"content": [TOKEN]},
+        "content_filter_results": dict.fromkeys(("hate", "self_harm", "sexual", "violence"), severity),
+    }
     event = f"data: {json.dumps({'choices': [choice]})}\n\n"
     last = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
     loopback.steps.append(Raw((event * 10 + last).encode()))
     assert caller.collected(APIS[0].request()).output.text == "a" * 10
+
+
+def test_probabilities_of_the_responses_api_do_not_count_and_are_not_stored(
+    loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_RESPONSE_CONTAINERS", 150)
+    stream = responses_wire.events(Answer(text="All is well."), 1, "gpt-5.3", 1)
+    body = "".join(f"event: {name}\ndata: {json.dumps(event)}\n\n" for name, event in stream)
+    loopback.steps.append(
+        Raw(body.replace('"logprobs": []', f'"logprobs": {json.dumps([TOKEN] * 9)}').encode())
+    )
+    output = caller.collected(APIS[1].request()).output
+    assert output.text == "All is well."
+    assert output.raw_message is not None
+    assert output.raw_message["output"][0]["content"][0]["logprobs"] == []
 
 
 def test_a_call_that_is_cancelled_before_its_response_ends_its_connection(
@@ -283,3 +307,26 @@ def test_a_call_can_be_cancelled_while_events_come_that_have_no_deltas(
     provider = PROVIDERS["anthropic"]
     deltas = list(provider._read([{"type": "unknown"}] * 3, provider.reader()))
     assert deltas == [SilentDelta()] * silences
+
+
+def test_a_call_that_is_cancelled_while_it_connects_sends_no_request(
+    loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_connect, threads = threading.Event(), list[threading.Thread]()
+    connect = network._LimitedNetwork.connect_tcp
+
+    def connect_late(self: network._LimitedNetwork, *args: Any, **options: Any) -> network.LimitedStream:
+        threads.append(threading.current_thread())
+        may_connect.wait(10)
+        return connect(self, *args, **options)
+
+    monkeypatch.setattr(streams, "PAUSE", 0.01)
+    monkeypatch.setattr(streams, "JOIN_SECONDS", 0)
+    monkeypatch.setattr(network._LimitedNetwork, "connect_tcp", connect_late)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{loopback.url}/without/connections/yet")
+    with closing(caller.call(COUNTING.request())) as deltas:
+        assert isinstance(next(deltas), SilentDelta)
+    may_connect.set()
+    for thread in threads:
+        thread.join(10)
+    assert (len(threads), loopback.requests) == (1, [])
