@@ -10,7 +10,7 @@ from uuid import UUID
 
 from historyapp.core.budget import meter_for
 from historyapp.core.entries import DebugLog, EntryDraft
-from historyapp.core.errors import Conflict, Invalid, PlayheadError
+from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.core.json_memory import memory_of
 from historyapp.core.tokens import count_tokens
@@ -24,7 +24,14 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.models.large_reads import end_large_read
-from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
+from historyapp.services.append import (
+    ACTION_IN_FLIGHT,
+    AppendedEntries,
+    append,
+    check_open,
+    check_position,
+    read_session,
+)
 from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
@@ -35,7 +42,7 @@ from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
-from historyapp.wire.problems import CapReached
+from historyapp.wire.problems import CapReached, ModelNotAllowed, SpendForbidden
 
 RETRIES = RetryPolicy()
 FAILURE_CATEGORY = "model_call"
@@ -103,6 +110,7 @@ class ModelCall:
         self._builder = CompletionBuilder()
         self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
+        self._is_sent = False
         self._started = time.monotonic()
 
     def deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
@@ -119,6 +127,9 @@ class ModelCall:
             Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
             CapReached: when a spending cap leaves too little for the model call. Nothing is sent.
             ServerUnavailable: when the contexts of other calls take too much memory. Nothing is sent.
+            SpendForbidden, ModelNotAllowed: when permission was withdrawn. Nothing is sent, or no further
+                attempt.
+            NotFound: when the session was erased meanwhile.
         """
         size = memory_of(self._request.context)
         with CALL_MEMORY.held(self._session.project_id, size), closing(self._deltas(on_append)) as deltas:
@@ -130,7 +141,8 @@ class ModelCall:
             self._reserve()
             release_connection()
             end_large_read()
-            retries = replace(RETRIES, on_retry=self._retry)
+            self._is_sent = True
+            retries = replace(RETRIES, on_retry=self._retry, sleep=self._wait)
             with closing(call_model(self._request, retries=retries)) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
@@ -140,12 +152,12 @@ class ModelCall:
                         self._builder.add(delta)
                     yield delta
             self._append(on_append)
-        except (ModelCallError, Conflict, CapReached) as error:
-            if self._reservation.id is not None or not isinstance(error, CapReached):
+        except (ModelCallError, Conflict, CapReached, SpendForbidden, ModelNotAllowed) as error:
+            if self._is_sent or isinstance(error, (ModelCallError, Conflict)):
                 self._log_failure(error)
             self._reservation.fail(error)
             raise
-        except Invalid as error:
+        except (Invalid, NotFound) as error:
             self._reservation.fail(error)
             raise
         finally:
@@ -167,6 +179,13 @@ class ModelCall:
 
     def _retry(self, failure: ModelCallError, wait: float) -> None:
         self._reservation.retry(failure, wait)
+        release_connection()
+
+    def _wait(self, seconds: float) -> None:
+        """Waits before another attempt, and then checks that it may still be sent."""
+        RETRIES.sleep(seconds)
+        check_open(read_session(self._session.project, self._session.pk))
+        self._reservation.check()
         release_connection()
 
     def _append(self, on_append: Callable[[RecordedCompletion], None]) -> None:

@@ -54,6 +54,10 @@ class Reservation:
     model: str
     attempt_cost: int = 0
     """The maximum cost of one attempt, in millionths of a dollar."""
+    unpriced: str = ""
+    """A description of an option or tool of the request without a known price."""
+    uncounted: str = ""
+    """A description of a part of its content whose tokens are not known."""
     is_capped: bool = False
     """Whether any cap applies."""
     id: UUID | None = None
@@ -150,6 +154,34 @@ class Reservation:
             self.add_attempt()
         self.may_be_billed = False
 
+    def check(self) -> None:
+        """Repeats the checks of :func:`reserve` before another attempt, which may have waited for a minute.
+
+        Raises:
+            CapReached: when a cap was lowered below what is counted, or set while the price is not known.
+            ModelNotAllowed, SpendForbidden: as :meth:`Payer.check`.
+        """
+        self.payer.check(self.model, self.unpriced)
+        if self.id is None:
+            self.check_price()
+            return
+        now = timezone.now()
+        for counters in counters_of(self.payer):
+            for cap in counters.capped():
+                cap.begin_period(now)
+                if cap.limit is not None and cap.counted > cap.limit:
+                    record_cap_refusal(self.payer.session_id, cap)
+                    raise _cap_exceeded(cap, self)
+
+    def check_price(self) -> None:
+        """Refuses a call without a known price if a cap applies."""
+        if not self.unpriced and not self.uncounted and price_list().of(self.model) is not None:
+            return
+        sessions = _counted_sessions(self.payer)
+        caps = [cap for counters in counters_of(self.payer, sessions) for cap in counters.capped()]
+        if caps:
+            raise _unknown_price(caps[0], self.model, self.unpriced or self.uncounted)
+
     def watch(self, deltas: Iterable[ModelOutputDelta]) -> Generator[ModelOutputDelta]:
         """Yields the deltas unchanged, and records whether the provider has responded."""
         for delta in deltas:
@@ -190,13 +222,9 @@ def reserve(
         Invalid: when the session has too many ancestors.
     """
     payer.check(model, unpriced)
-    reservation = Reservation(payer, model)
+    reservation = Reservation(payer, model, unpriced=unpriced, uncounted=uncounted)
+    reservation.check_price()
     price = price_list().of(model)
-    if unpriced or uncounted or price is None:
-        sessions = _counted_sessions(payer)
-        caps = [cap for counters in counters_of(payer, sessions) for cap in counters.capped()]
-        if caps:
-            raise _unknown_price(caps[0], model, unpriced or uncounted)
     if price is None:
         return reservation
     sent, limit = round(tokens_in * INPUT_TOKEN_MARGIN), tokens_out or OUTPUT_LIMIT

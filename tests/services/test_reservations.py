@@ -129,6 +129,27 @@ def test_a_retry_that_does_not_fit_is_refused_and_the_attempt_before_it_stays_co
     assert counted(project) == estimate()
 
 
+def test_another_attempt_needs_the_caps_that_apply_when_it_is_sent(
+    project: Project, session: Session
+) -> None:
+    set_caps(project, {"day": estimate()})
+    reservation = reserve_call(session)
+    reservation.check()
+    set_caps(project, {"day": estimate() - 1})
+    with pytest.raises(CapReached, match="The project may spend"):
+        reservation.check()
+
+
+def test_another_attempt_without_a_known_price_is_refused_once_there_is_a_cap(
+    project: Project, session: Session
+) -> None:
+    reservation = reserve(Payer(project.pk, session.pk), "openai:own", 1000, 500)
+    reservation.check()
+    set_caps(project, {"day": DOLLAR})
+    with pytest.raises(CapReached, match="PLAYHEAD_PRICES"):
+        reservation.check()
+
+
 def test_an_attempt_stays_counted_if_the_database_fails_before_its_retry(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

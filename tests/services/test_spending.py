@@ -10,16 +10,18 @@ from historyapp.core.errors import Invalid
 from historyapp.models import ApiKey, CompressionRun, Membership, Project, Session
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
+from historyapp.services.compression import summarise
 from historyapp.services.compression.request import FALLBACK_MODEL, RunRequest, estimate
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, compress_if_due, retry_run, start_run
+from historyapp.services.connections import short_connection
 from historyapp.services.keys import change_scopes, create_key, revoke_key
 from historyapp.services.projects import change_project, read_models
 from historyapp.services.sessions import create_session
 from historyapp.services.spending import Spender, allows_model
 from historyapp.services.strategy_comparisons import start_comparison
 from historyapp.wire.problems import ModelNotAllowed
-from tests.llm.loopback import Loopback
+from tests.llm.loopback import Loopback, Refusal
 from tests.services.compression.conftest import Record, loopback, loopback_server, record
 from tests.services.drafts import act, ok
 
@@ -179,6 +181,31 @@ def test_a_waiting_run_ends_when_its_person_may_no_longer_spend(
     assert (run.state, run.calls) == ("failed", 0)
     assert "alice requested this and no longer owns the project" in run.note
     assert loopback.requests == []
+
+
+@pytest.mark.parametrize("how", ["cap", "model", "key"])
+def test_a_run_whose_permission_is_withdrawn_during_a_pause_sends_no_further_attempt(
+    project: Project, record: Record, loopback: Loopback, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, _ = create_key(project, "agent", scopes=("read", "write", "spend"))
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), spender=Spender(key)).run
+    loopback.default = lambda _: Refusal(500)
+
+    def withdraw(_: float) -> None:
+        with short_connection():
+            match how:
+                case "cap":
+                    set_caps(project, {"day": 0})
+                case "model":
+                    change_project(project, ONLY_HAIKU)
+                case _:
+                    ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())
+
+    monkeypatch.setattr(summarise, "sleep", withdraw)
+    run = worked_on(run)
+    reason = {"cap": "The project may spend", "model": "does not allow the model", "key": "has been revoked"}
+    assert (run.state, reason[how] in run.note) == ("failed", True)
+    assert 1 <= len(loopback.requests) == run.calls <= run.total
 
 
 def test_a_run_of_an_owner_calls_its_model(project: Project, record: Record, loopback: Loopback) -> None:

@@ -252,7 +252,7 @@ class MeteredModel:
         prompt_tokens = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         reservation = self._reserve(prompt_tokens, prompt)
         before_retry = partial(_before_retry, self._model, reservation)
-        retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=self._sleep)
+        retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
             self._check_allowed()
             deltas = call_model(request, limits=LIMITS, retries=retries)
@@ -279,11 +279,17 @@ class MeteredModel:
             )
         return text
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, reservation: Reservation, seconds: float) -> None:
+        """Waits before another attempt, and then checks that it may still be sent."""
         sleep(seconds)
-        if not self._may_call():
+        try:
+            self._check_allowed()
+            if self._payer is not None:
+                with short_connection(("calls", self._payer.project_id)):
+                    reservation.check()
+        except (ClaimEnded, CapReached, SpendForbidden):
             self._add_usage(Usage())  # for the failed attempts, which may be billed
-            raise ClaimEnded
+            raise
 
     def _check_allowed(self) -> None:
         if not self._may_call():

@@ -17,11 +17,12 @@ from django.conf import settings
 from django.db.models import Q
 
 from historyapp.core.dates import utc_text
-from historyapp.models import Webhook, WebhookDelivery
+from historyapp.models import Session, Webhook, WebhookDelivery
 from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import MAX_CLAIM, MAX_PAUSE, MAX_RETRY
 from historyapp.services.audit import add_audit_record
 from historyapp.services.connections import release_connection
+from historyapp.services.short_transactions import delete_in_parts
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import add_deliveries
 from historyapp.services.webhooks.sending import Attempt, send
@@ -112,21 +113,40 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
     Stops and returns None if the target cannot be reached or requests a pause, or the claim has expired.
     After any other error it continues with the other sessions.
     """
-    due = WebhookDelivery.objects.first_of_sessions(webhook).due(database_now())
+    due = WebhookDelivery.objects.first_of_sessions(webhook).due(database_now()).order_by("due_at", "pk")
     succeeded, milliseconds = 0, inf
-    for delivery in due.order_by("due_at", "pk")[:BATCH_SIZE]:
+    for id in list(due.values_list("pk", flat=True)[:BATCH_SIZE]):
         if should_stop():
             break
-        delivery.webhook = webhook
+        delivery = _current_delivery(id, claim)
+        if delivery is None:
+            continue
         started_at = database_now()
         if milliseconds > QUICK_MILLISECONDS:
             release_connection()  # because PostgreSQL limits their number
-        attempt = send(webhook.url, headers_of(delivery, started_at), delivery.body)
+        attempt = send(delivery.webhook.url, headers_of(delivery, started_at), delivery.body)
         milliseconds = attempt.milliseconds
         if not _store_attempt(delivery, claim, attempt, started_at) or attempt.status in _PAUSE_STATUSES:
             return None
         succeeded += attempt.succeeded
     return succeeded
+
+
+def _current_delivery(id: int, claim: UUID) -> WebhookDelivery | None:
+    """The delivery and its webhook as they are now: sending others may have taken twenty seconds.
+
+    None if it must not be sent any more. If its session was purged, its deliveries are deleted here,
+    because the purge may still need minutes to reach them.
+    """
+    pending = WebhookDelivery.objects.filter(pk=id, state=WebhookDelivery.State.PENDING)
+    active = pending.filter(webhook__claim=claim, webhook__state=Webhook.State.ACTIVE)
+    delivery = active.select_related("webhook").first()
+    if delivery is None or delivery.session is None:
+        return delivery
+    if Session.objects.filter(pk=delivery.session, project=delivery.webhook.project_id).exists():
+        return delivery
+    delete_in_parts(WebhookDelivery.objects.filter(webhook=delivery.webhook, session=delivery.session), "id")
+    return None
 
 
 def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, started_at: datetime) -> bool:
@@ -147,7 +167,9 @@ def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, sta
         if webhook.state != Webhook.State.ACTIVE:
             webhook.claim = webhook.claimed_until = None
         webhook.save(update_fields=_ATTEMPT_COLUMNS)
-        delivery.save(update_fields=("state", "attempts", "retries", "due_at", "log", "finished_at"))
+        # The row is gone if its session was purged meanwhile.
+        values = {name: getattr(delivery, name) for name in _DELIVERY_COLUMNS}
+        WebhookDelivery.objects.filter(pk=delivery.pk).update(**values)
         return webhook.claim is not None
 
 
@@ -155,6 +177,7 @@ _ATTEMPT_COLUMNS = (
     "state", "note", "failures", "failing_since", "last_success_at", "not_before", "claim", "claimed_until",
 )  # fmt: skip
 """The columns of a webhook that an attempt changes."""
+_DELIVERY_COLUMNS = ("state", "attempts", "retries", "due_at", "log", "finished_at")
 
 
 def _log_attempt(delivery: WebhookDelivery, attempt: Attempt, started_at: datetime) -> None:

@@ -1,0 +1,56 @@
+"""A model call that waits for its provider's pause may only go on if it may still begin."""
+
+from collections.abc import Callable
+
+import pytest
+
+from historyapp.llm.retries import RetryPolicy
+from historyapp.models import Project, Session, SpendingReservation
+from historyapp.services import model_calls
+from historyapp.services.append import lock_session
+from historyapp.services.caps import set_caps
+from historyapp.services.deletions import hide
+from historyapp.services.projects import change_project
+from historyapp.services.sessions import change_session
+from tests.api.agent import Agent, ask
+from tests.api.test_costs_of_calls import CALL, counted
+from tests.api.test_problems import assert_problem
+from tests.llm.loopback import Loopback, Refusal
+
+Change = Callable[[Project], object]
+
+
+def session_of(project: Project) -> Session:
+    return Session.objects.get(project=project)
+
+
+CHANGES: dict[str, tuple[Change, int]] = {
+    "cap": (lambda project: set_caps(project, {"day": 0}), 402),
+    "model": (lambda project: change_project(project, {"allowed_models": ["claude-haiku-4-5"]}), 403),
+    "scope": (lambda project: project.api_keys.update(scopes=["read", "write"]), 403),
+    "archive": (
+        lambda project: change_session(project, session_of(project).pk, {"status": "archived"}),
+        409,
+    ),
+    "erasure": (lambda project: hide(lock_session(project, session_of(project).pk), "alice"), 404),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_further_attempt_is_sent_after_a_change_that_forbids_the_call(
+    change: str, run: Agent, loopback: Loopback, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.append(ask("find it"))
+    apply, status = CHANGES[change]
+    loopback.default = lambda _: Refusal(429, "slow down", "rate_limit_error")
+
+    def change_meanwhile(_: float) -> None:
+        apply(project)
+
+    policy = RetryPolicy(sleep=change_meanwhile, random=lambda: 0.0)
+    monkeypatch.setattr(model_calls, "RETRIES", policy)
+    assert_problem(run.post("/calls", CALL), status)
+    assert len(loopback.requests) == 1
+    assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
+    if change not in ("archive", "erasure"):
+        assert run.get("/entries")["items"][-1]["kind"] == "debug_log"
