@@ -36,8 +36,10 @@ def clean(text: str) -> str:
         return text
     if len(text) <= PIECE:
         return _UNSTORABLE.sub("\ufffd", text)
-    pieces = (text[start : start + PIECE] for start in range(0, len(text), PIECE))
-    return "".join(_UNSTORABLE.sub("\ufffd", piece) for piece in pieces)
+    starts = range(0, len(text), PIECE)
+    if not any(_UNSTORABLE.search(text, start, start + PIECE) for start in starts):
+        return text  # without a copy: with an emoji in it, each character takes four bytes
+    return "".join(_UNSTORABLE.sub("\ufffd", text[start : start + PIECE]) for start in starts)
 
 
 def fold(text: str) -> str:

@@ -43,3 +43,11 @@ def test_lines_of_a_text_in_pieces_are_those_of_the_whole(text: str, piece: int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PIECE", piece)
         assert list(whole_lines(text)) == text.split("\n")
+
+
+def test_a_long_text_that_is_clean_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request of a model call keeps it until the call ends, beside the context."""
+    monkeypatch.setattr(module, "PIECE", 10)
+    text = "\U0001f600" * 35
+    assert clean(text) is text
+    assert clean(text + "\ud800" + text) == text + "\ufffd" + text
