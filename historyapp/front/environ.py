@@ -12,9 +12,13 @@ Scope = dict[str, Any]
 MAX_PATH = 4096
 """The maximum length of a path in bytes. Decoding 60 KB of escapes takes the event loop 8 ms."""
 MAX_HEAD = 1 << 14
-"""The maximum length of the query and all headers in bytes, as in Node.js. Django's parser of cookies takes
+"""The maximum length of the query and the headers in bytes, without ``_ADDRESSES``, as in Node.js. Django's parser of cookies takes
 7 ms for 32 KB of semicolons, and may run for 200 strangers at once.
 """
+MAX_ADDRESSES = 2 * MAX_HEAD
+"""The maximum length of the headers ``_ADDRESSES`` in bytes. Browsers repeat the address of a page in them, so
+a page with a long query could otherwise be opened, but not updated."""
+_ADDRESSES = (b"referer", b"hx-current-url")
 MAX_NAME = 200
 """The maximum length of a header's name in bytes. Longer headers are left out, because names are cached."""
 _CONSTANT = {
@@ -39,7 +43,14 @@ def check_head(scope: Scope) -> None:
     path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
     if len(path) > MAX_PATH and (size := len(path.partition(b"?")[0])) > MAX_PATH:
         raise HeadTooLarge(f"The path has {size:,} bytes, but at most {MAX_PATH:,} are accepted. Shorten it.")
-    size = len(query) + sum(len(name) + len(value) for name, value in scope["headers"])
+    headers = scope["headers"]
+    addresses = sum(len(value) for name, value in headers if name in _ADDRESSES)
+    if addresses > MAX_ADDRESSES:
+        raise HeadTooLarge(
+            f"The headers Referer and HX-Current-URL have {addresses:,} bytes, but at most "
+            f"{MAX_ADDRESSES:,} are accepted. Leave them out."
+        )
+    size = len(query) + sum(len(name) + len(value) for name, value in headers) - addresses
     if size > MAX_HEAD:
         raise HeadTooLarge(
             f"The query and the headers have {size:,} bytes, but at most {MAX_HEAD:,} are accepted. Shorten "

@@ -11,7 +11,7 @@ from django.http.cookie import parse_cookie
 from historyapp.core.json import parse_strict
 from historyapp.front import environ
 from historyapp.front.application import Front
-from historyapp.front.environ import MAX_HEAD, MAX_PATH
+from historyapp.front.environ import MAX_ADDRESSES, MAX_HEAD, MAX_PATH
 from historyapp.services.devices import COOKIE, cookie_value
 from tests.front.limits import small_limits
 from tests.front.virtual_time import run_in_virtual_time
@@ -77,6 +77,19 @@ def test_a_long_head_is_refused_unread_and_after_a_second(
     assert found == status
     assert "at most" in parse_strict(body.decode())["detail"]
     assert seconds == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("repeated", "status"), [(MAX_HEAD - 1000, 200), (MAX_ADDRESSES // 2 + 1, 431)])
+def test_a_page_whose_query_is_accepted_can_be_updated(
+    monkeypatch: pytest.MonkeyPatch, repeated: int, status: int
+) -> None:
+    """Browsers send its address again in two headers."""
+    monkeypatch.setattr("historyapp.front.application.REFUSED_SECONDS", 0)
+    front = Front(_application, small_limits(), 1)
+    address = b"a" * repeated
+    headers = [(b"referer", address), (b"hx-current-url", address)]
+    query = b"a" * (MAX_HEAD - 1000)
+    assert asyncio.run(_ask(front, headers, query_string=query))[0] == status
 
 
 @pytest.mark.parametrize(
