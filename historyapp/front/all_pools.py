@@ -5,7 +5,7 @@ from functools import partial
 
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.connections import close_connection, renew_connection
-from historyapp.front.pool_names import KNOWN_DEVICES, PASSWORDS
+from historyapp.front.pool_names import CHECKS, KNOWN_DEVICES, PASSWORDS
 from historyapp.front.pools import Client, Hooks, Pool, RankedPool
 from historyapp.services.connections import limited_connections, release_connection, set_owner
 from historyapp.wire.problems import ServerUnavailable
@@ -68,6 +68,6 @@ def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dic
         KNOWN_DEVICES: ending(KNOWN_DEVICES, 1),
         KEYS: ending(KEYS, 1),
         # They respond even while all threads wait for the database.
-        "checks": ending("health checks", 4),
+        CHECKS: ending("health checks", 4),
         "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS, hooks=long),
     }

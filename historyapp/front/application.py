@@ -26,7 +26,15 @@ from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.bodies import BodyRoom, Receive, length_of, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, check_head, environ_of, headers_of
-from historyapp.front.limits import Clients, KnownClients, Limits, client_of, credential_of
+from historyapp.front.limits import (
+    Clients,
+    KnownClients,
+    Limits,
+    client_of,
+    credential_of,
+    known_at,
+    strangers_at,
+)
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import KNOWN_DEVICES, LONG, PASSWORDS, SHORT, pool_name
@@ -43,7 +51,7 @@ from historyapp.services.changes import on_change
 from historyapp.services.devices import known_device
 from historyapp.services.keys import on_credential
 from historyapp.services.transactions import is_long_request, queued_seconds
-from historyapp.wire.problems import HeadTooLarge, TooManyRequests, Unauthenticated
+from historyapp.wire.problems import HeadTooLarge, TooManyRequests
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +151,7 @@ class Front:
 
     def _stop(self) -> None:
         self._deadlines.stop()
-        self._strangers.pace.stop()
+        self._strangers.stop()
         self._streams.stop()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
@@ -160,9 +168,16 @@ class Front:
             network = network_of(peer[0])
             client = client_of(scope["path"], headers.get(b"authorization", b""), network)
             credential = credential_of(client, scope["path"], cookies)
-            is_known = credential in self.known_clients or name == KNOWN_DEVICES
-            with self.clients.admitted(client, network, size=length, is_long=name in LONG):
-                refusal = None if is_known else await self._admit(scope, headers, credential, network)
+            holder = self._holder(name, credential, network, cookies)
+            refusal = None
+            is_known = holder.owner != network.encode()
+            if not is_known:
+                with self.clients.admitted(client, strangers_at(network, name)):
+                    refusal = await self._strangers.admit(scope["path"], headers, credential, network)
+                holder = self._holder(name, credential, network, cookies)
+                is_known = holder.owner != network.encode()
+            share = (holder.id, known_at(network)) if is_known else (client, strangers_at(network, name))
+            with self.clients.admitted(*share, size=length, is_long=name in LONG):
                 max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
                 kept = length if length <= max_length and refusal is None else 0
                 with self._bodies.reserve(kept) as in_memory:
@@ -173,14 +188,15 @@ class Front:
                     if refusal is not None:
                         raise refusal
                     loop, pool = asyncio.get_running_loop(), self._pools[name]
-                    outbox = Outbox(loop, self._unread, client, pool.waiting_for_client)
+                    outbox = Outbox(loop, self._unread, holder, pool.waiting_for_client)
                     environ = environ_of(scope, headers, body)
                     environ[CREDENTIAL] = credential
-                    holder = self._holder(name, credential, network, cookies)
+                    if name == PASSWORDS:
+                        self._attempts.add(network.encode())
                     pool.submit(holder, partial(self._run, environ, outbox, send, name), outbox.refuse)
                     stream_start = await self._respond(outbox, scope, receive, send)
             if stream_start is not None:
-                with self.clients.streaming(client, network):
+                with self.clients.streaming(*share):
                     await self._send_events(stream_start, scope, receive, send)
         except PlayheadError as error:
             if isinstance(error, HeadTooLarge) or (isinstance(error, TooManyRequests) and not is_known):
@@ -191,21 +207,9 @@ class Front:
         finally:
             connections.busy.discard(peer)
 
-    async def _admit(
-        self, scope: Scope, headers: dict[bytes, bytes], credential: bytes, network: str
-    ) -> Unauthenticated | None:
-        """Waits for the turn of a stranger's request. Returns the error if no such API key exists."""
-        authorization = headers.get(b"authorization", b"")
-        refusal = await self._strangers.refusal(scope["path"], authorization, credential)
-        if credential not in self.known_clients:
-            await self._strangers.pace.wait(network)
-        return refusal
-
     def _holder(self, pool: str, credential: bytes, network: str, cookies: bytes) -> Client:
         if pool == KNOWN_DEVICES and (device := known_device(cookies)):
             return Client(device.id.encode(), device.account.encode())
-        if pool == PASSWORDS:
-            self._attempts.add(network.encode())
         return self.known_clients.holder(credential, network)
 
     async def _respond(

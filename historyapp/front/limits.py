@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 from django.conf import settings
 
+from historyapp.front.pool_names import CHECK, CHECKS
 from historyapp.front.pools import Client
 from historyapp.services.devices import cookie_value
 from historyapp.wire.problems import TooManyRequests
@@ -71,11 +72,14 @@ class Clients:
         """By address, and by the result of :func:`client_of`. Without those that use nothing."""
 
     @contextmanager
-    def admitted(self, client: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
+    def admitted(
+        self, client: bytes, address: str, *, size: int = 0, is_long: bool = False
+    ) -> Iterator[None]:
         """Counts a request while the block runs.
 
         Args:
-            client: the result of :func:`client_of`.
+            client: who sends it: a known client, or the result of :func:`client_of`.
+            address: the result of :func:`known_at` or :func:`strangers_at`.
             size: the length of the body.
 
         Raises:
@@ -197,6 +201,19 @@ class KnownClients:
         self._owners.pop(credential, None)
 
 
+def known_at(address: str) -> str:
+    """The known clients at an address. Strangers at the same address, such as a proxy's, have limits of their
+    own, so that they cannot use up those of people who are signed in and of valid keys.
+    """
+    return f"known clients at {address}"
+
+
+def strangers_at(address: str, pool: str) -> str:
+    """The strangers at an address that use one kind of threads. Health checks are not refused because of
+    others."""
+    return f"strangers at {address}: {pool == CHECKS}"
+
+
 def bearer_token(authorization: bytes) -> str:
     """The API key in a header ``Authorization``, or an empty string. Parsed as the API does, so that other
     spaces or ``bearer`` in lower case give the same key.
@@ -210,7 +227,10 @@ def client_of(path: str, authorization: bytes, address: str) -> bytes:
 
     All readers of a share link are one client. Otherwise readers at many addresses could use all threads.
     Pages ignore keys. Otherwise a signed-in person could invent keys and count as many clients.
+    A browser session is a client only when it has been found, see :class:`KnownClients`.
     """
+    if path == CHECK:
+        return b"checks from " + address.encode()
     if path.startswith("/s/"):
         return blake2b(path.split("/")[2].encode(), digest_size=16, person=b"share link").digest()
     if not path.startswith("/api/"):

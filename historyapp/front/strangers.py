@@ -16,6 +16,7 @@ from django.db import close_old_connections
 
 from historyapp.api.auth import NO_KEY, NO_SUCH_KEY
 from historyapp.front.limits import KnownClients, bearer_token
+from historyapp.front.pool_names import CHECK
 from historyapp.front.pools import Client, Pool
 from historyapp.services.keys import find_owners, hash_secret
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests, Unauthenticated
@@ -27,6 +28,8 @@ RATE = 100
 processor time."""
 BURST = 200
 """Requests of strangers that may begin at once after a pause."""
+CHECK_RATE, CHECK_BURST = 20, 40
+"""The same for ``/readyz``, so that other strangers do not delay it. Load balancers check once in seconds."""
 MAX_WAITING = 2000
 """When this many requests wait for their turns, an address that already has one waiting is refused."""
 MAX_KEYS = 500
@@ -218,17 +221,32 @@ class Strangers:
     def __init__(self, known: KnownClients, pool: Pool, max_wait: float) -> None:
         self._known = known
         self._lookup = KeyLookup(pool, max_wait)
-        self.pace = StrangerPace()
+        self._pace, self._check_pace = StrangerPace(), StrangerPace(CHECK_RATE, CHECK_BURST)
 
-    async def refusal(self, path: str, authorization: bytes, credential: bytes) -> Unauthenticated | None:
-        """The error for a request of the API that has no key or an unknown one. None if it may continue.
+    def stop(self) -> None:
+        """Refuses all waiting requests, because the server stops."""
+        self._pace.stop()
+        self._check_pace.stop()
+
+    async def admit(
+        self, path: str, headers: dict[bytes, bytes], credential: bytes, network: str
+    ) -> Unauthenticated | None:
+        """Waits for the turn of a stranger's request. Returns the error if no such API key exists.
 
         Args:
             credential: the result of :func:`historyapp.front.limits.credential_of`, which is not known.
 
         Raises:
-            ServerUnavailable: if the database does not answer in time.
+            TooManyRequests: if too many requests wait.
+            ServerUnavailable: if the database does not answer in time, or the server stops.
         """
+        refusal = await self._refusal(path, headers.get(b"authorization", b""), credential)
+        if credential not in self._known:
+            await (self._check_pace if path == CHECK else self._pace).wait(network)
+        return refusal
+
+    async def _refusal(self, path: str, authorization: bytes, credential: bytes) -> Unauthenticated | None:
+        """The error for a request of the API that has no key or an unknown one. None if it may continue."""
         if not path.startswith(API) or path.startswith(WITHOUT_KEY):
             return None
         key = bearer_token(authorization)

@@ -99,6 +99,69 @@ def test_a_limited_number_of_clients_is_kept_in_memory() -> None:
     assert known.holder(b"%d" % MAX_CREDENTIALS, "10.0.0.1").id == b"%d" % MAX_CREDENTIALS
 
 
+@pytest.mark.parametrize("path", ["/sign-in", "/api/v1/sessions"])
+def test_strangers_leave_the_share_of_their_address_to_known_clients_and_health_checks(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Behind a proxy all of them have the same address."""
+    monkeypatch.setattr("historyapp.front.application.REFUSED_SECONDS", 0)
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [b""]
+
+    async def run() -> tuple[int, int, int, int]:
+        front = Front(application, small_limits(client_requests=2), 1)
+        cookies = settings.SESSION_COOKIE_NAME.encode() + b"=found"
+        session = credential_of(client_of("/", b"", "10.0.0.1"), "/", cookies)
+        key = client_of(API, b"Bearer known", "10.0.0.1")
+        front.known_clients.add(session, b"Ann")
+        front.known_clients.add(key, b"a project")
+        turn = asyncio.Event()
+        monkeypatch.setattr(front._strangers._pace, "wait", lambda network: turn.wait())
+        monkeypatch.setattr(front._strangers, "_refusal", _none)
+        strangers = [
+            asyncio.create_task(_status(front, path, (b"authorization", b"Bearer %d" % number)))
+            for number in range(20)
+        ]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        found = (
+            await _status(front, "/", (b"cookie", cookies)),
+            await _status(front, API, (b"authorization", b"Bearer known")),
+            await _status(front, "/readyz", (b"accept", b"*/*")),
+        )
+        turn.set()
+        return *found, (await asyncio.gather(*strangers)).count(429)
+
+    *found, refused = asyncio.run(asyncio.wait_for(run(), 10))
+    assert found == [200, 200, 200]
+    assert refused == (12 if path == API else 18)
+
+
+async def _none(*_: Any) -> None:
+    return None
+
+
+async def _status(front: Front, path: str, header: tuple[bytes, bytes]) -> int:
+    statuses: list[int] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        statuses.extend([message["status"]] if "status" in message else [])
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    scope = {
+        "type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [header],
+        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
+        "root_path": "",
+    }  # fmt: skip
+    await front(scope, receive, send)
+    return statuses[0]
+
+
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:
     """With the default limits of a server."""
     clients = make_front(1).clients
