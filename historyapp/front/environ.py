@@ -12,12 +12,12 @@ Scope = dict[str, Any]
 MAX_PATH = 4096
 """The maximum length of a path in bytes. Decoding 60 KB of escapes takes the event loop 8 ms."""
 MAX_HEAD = 1 << 14
-"""The maximum length of the query and the headers in bytes, without ``_ADDRESSES``, as in Node.js. Django's parser of cookies takes
-7 ms for 32 KB of semicolons, and may run for 200 strangers at once.
+"""The maximum length of the query and the headers in bytes, without ``_ADDRESSES``, as in Node.js.
+Django's parser of cookies takes 7 ms for 32 KB of semicolons, and may run for 200 strangers at once.
 """
 MAX_ADDRESSES = 2 * MAX_HEAD
-"""The maximum length of the headers ``_ADDRESSES`` in bytes. Browsers repeat the address of a page in them, so
-a page with a long query could otherwise be opened, but not updated."""
+"""The maximum length of the headers ``_ADDRESSES`` in bytes. Browsers repeat the address of a page in them,
+so a page with a long query could otherwise be opened, but not updated."""
 _ADDRESSES = (b"referer", b"hx-current-url")
 MAX_NAME = 200
 """The maximum length of a header's name in bytes. Longer headers are left out, because names are cached."""

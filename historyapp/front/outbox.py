@@ -11,6 +11,7 @@ from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
 from historyapp.event_streams import Subscription
+from historyapp.front.pools import Client
 from historyapp.front.unread import UnreadBytes, WaitContext
 from historyapp.wire.problems import ServerFailed
 
@@ -63,7 +64,7 @@ class Outbox:
     if the reader stalls for too long.
 
     Args:
-        client: the client whose limits the bytes count in, see :func:`historyapp.front.limits.client_of`.
+        client: the client whose limits the bytes count in, see :class:`KnownClients`.
         waiting_for_client: the context in which a thread waits for the reader, see :class:`Pool`.
     """
 
@@ -71,7 +72,7 @@ class Outbox:
         self,
         loop: asyncio.AbstractEventLoop,
         unread: UnreadBytes,
-        client: bytes,
+        client: Client,
         waiting_for_client: Callable[[], WaitContext] = nullcontext,
     ) -> None:
         self._loop = loop

@@ -45,6 +45,14 @@ class PoolJob:
     """The monotonic time at which the job started to wait, or 0."""
 
 
+@dataclass(slots=True, eq=False)
+class ReturningJob:
+    """A job whose client reads again. It has a thread of the system, which waits for its turn."""
+
+    client: Client
+    may_run: threading.Event = field(default_factory=threading.Event)
+
+
 class Hooks(NamedTuple):
     """Functions that the threads of a pool call. Their errors are logged."""
 
@@ -94,6 +102,8 @@ class Pool:
         self._hooks = hooks
         self._jobs: dict[bytes, dict[bytes, deque[PoolJob]]] = {}
         """Waiting jobs by owner and client. The owner and the client whose turn is next come first."""
+        self._returning: list[ReturningJob] = []
+        """Jobs that have waited for their client, the oldest first."""
         self._pending = 0
         """Waiting and running jobs."""
         self._threads = 0
@@ -165,7 +175,11 @@ class Pool:
 
     @contextmanager
     def waiting_for_client(self) -> Iterator[None]:
-        """Lets another job run while this job waits for its client. Called in the job's thread."""
+        """Lets another job run while this job waits for its client. Called in the job's thread.
+
+        Then the job waits until it may have a thread again. Otherwise many jobs whose clients read again at
+        the same time would take all threads together. The caller must hold no lock.
+        """
         job: PoolJob = self._local.job
         with self._lock:
             self._count(job.client, -1)
@@ -173,8 +187,11 @@ class Pool:
         try:
             yield
         finally:
+            returning = ReturningJob(job.client)
             with self._lock:
-                self._count(job.client, 1)
+                self._returning.append(returning)
+                self._dispatch()
+            returning.may_run.wait()
 
     def reassign(self, client: Client) -> None:
         """Counts this job for another client from now on. Called in the job's thread."""
@@ -187,7 +204,13 @@ class Pool:
                 self._dispatch()
 
     def _dispatch(self) -> None:
-        """Gives threads to the waiting jobs that may have one. The caller holds the lock."""
+        """Gives threads to the waiting jobs that may have one: first to those that have begun. The caller
+        holds the lock."""
+        for returning in list(self._returning):
+            if self._may_run(returning.client):
+                self._returning.remove(returning)
+                self._count(returning.client, 1)
+                returning.may_run.set()
         while (client := self._next_client()) is not None:
             if self._spacing and not self._take_start(self._jobs[client.owner][client.id][0].loop):
                 return

@@ -8,58 +8,70 @@ from contextlib import AbstractContextManager
 from tempfile import gettempdir
 
 from historyapp.front.limits import Limits
+from historyapp.front.pools import Client
 
-WRITERS = 8
-"""The maximum number of threads that wait for readers. While they wait, other threads run in their place."""
+WRITERS, SPARE_WRITERS, WRITERS_OF_OWNER = 8, 4, 4
+"""The maximum number of threads that wait for readers, of further ones for owners without such a thread, and
+of those of one owner. While they wait, other threads run in their place."""
 MIN_SHARE = 0.1
 """The share of the disk that stays free, if that is less than ``min_free``."""
 WaitContext = AbstractContextManager[None]
 
 
 class UnreadBytes:
-    """Divides the space for unread responses among clients. Any thread may use it.
+    """Divides the space for unread responses among owners and their clients. Any thread may use it.
 
-    A client may use at most ``client_unread`` bytes, and never more than the space that is still free. So the
-    next client always finds space, however many clients use their shares.
+    A client may use at most ``client_unread`` bytes, and an owner twice as many, and neither more than the
+    space that is still free, of all or of its owner. So the next one always finds space, however many use
+    their shares.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._changed = threading.Condition()
         self._used: Counter[bytes] = Counter()
-        self._waiting: set[bytes] = set()
+        """By client; likewise by owner."""
+        self._used_by_owner: Counter[bytes] = Counter()
+        self._waiting: dict[bytes, bytes] = {}
+        """The owners of the clients for which a thread waits."""
 
     def take(
         self,
-        client: bytes,
+        client: Client,
         size: int,
         is_gone: Callable[[], bool],
         waiting_for_client: Callable[[], WaitContext],
     ) -> bool:
         """Waits for room, for at most ``stall_seconds``. Counts the bytes and returns True, or returns False.
 
-        Returns False at once if another thread waits for the same client, or ``WRITERS`` threads wait.
+        Returns False at once if another thread waits for the same client, or too many threads wait.
 
         Args:
             is_gone: returns whether the client has closed its connection.
-            waiting_for_client: the context in which the thread waits.
+            waiting_for_client: the context in which the thread waits. Its end may wait for other threads.
         """
         with self._changed:
-            if not self._has_room(client, size):
-                with waiting_for_client():
-                    if not self._wait(client, size, is_gone):
-                        return False
-            self._used[client] += size
-            return True
+            if self._has_room(client, size):
+                self._add(client, size)
+                return True
+            if not self._may_wait(client):
+                return False
+            self._waiting[client.id] = client.owner
+        with waiting_for_client(), self._changed:
+            try:
+                has_room = self._wait(client, size, is_gone)
+            finally:
+                del self._waiting[client.id]
+            if has_room:
+                self._add(client, size)
+        return has_room
 
-    def give_back(self, client: bytes, size: int) -> None:
+    def give_back(self, client: Client, size: int) -> None:
         """Releases bytes that are no longer in a file, and wakes waiting threads."""
         if not size and not self._waiting:
             return  # The usual case. A thread that begins to wait now checks for room first.
         with self._changed:
-            self._used[client] -= size
-            if not self._used[client]:
-                del self._used[client]
+            self._add(client, -size)
             if self._waiting:
                 self._changed.notify_all()
 
@@ -68,21 +80,26 @@ class UnreadBytes:
         """The bytes of all clients in files."""
         return self._used.total()
 
-    def _has_room(self, client: bytes, size: int) -> bool:
-        free = self._limits.all_unread - self.total
-        limit = min(self._limits.client_unread, free)
-        return self._used[client] + size <= limit and disk_has_room(size, self._limits.min_free_disk)
+    def _has_room(self, client: Client, size: int) -> bool:
+        of_client = self._limits.client_unread
+        free_of_owner = min(2 * of_client, self._limits.all_unread - self.total)
+        free = free_of_owner - self._used_by_owner[client.owner]
+        has_room = self._used[client.id] + size <= min(of_client, free)
+        return has_room and disk_has_room(size, self._limits.min_free_disk)
 
-    def _wait(self, client: bytes, size: int, is_gone: Callable[[], bool]) -> bool:
-        if client in self._waiting or len(self._waiting) >= WRITERS:
-            return False
-        self._waiting.add(client)
-        try:
-            self._changed.wait_for(
-                lambda: is_gone() or self._has_room(client, size), self._limits.stall_seconds
-            )
-        finally:
-            self._waiting.discard(client)
+    def _add(self, client: Client, size: int) -> None:
+        for counter, key in ((self._used, client.id), (self._used_by_owner, client.owner)):
+            counter[key] += size
+            if not counter[key]:
+                del counter[key]
+
+    def _may_wait(self, client: Client) -> bool:
+        of_owner = [*self._waiting.values()].count(client.owner)
+        limit = WRITERS if of_owner else WRITERS + SPARE_WRITERS
+        return client.id not in self._waiting and of_owner < WRITERS_OF_OWNER and len(self._waiting) < limit
+
+    def _wait(self, client: Client, size: int, is_gone: Callable[[], bool]) -> bool:
+        self._changed.wait_for(lambda: is_gone() or self._has_room(client, size), self._limits.stall_seconds)
         return not is_gone() and self._has_room(client, size)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from historyapp.front.outbox import ClientGone, Outbox
+from historyapp.front.pools import Client
 from historyapp.front.unread import UnreadBytes
 from tests.front.limits import MB, small_limits
 
-ANN = b"Ann"
+ANN = Client(b"Ann", b"Ann")
 HEAD = (200, list[tuple[bytes, bytes]]())
 
 

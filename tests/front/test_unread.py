@@ -3,24 +3,31 @@
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 
 from historyapp.front.application import Front
 from historyapp.front.limits import client_of
+from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections
-from historyapp.front.unread import UnreadBytes
+from historyapp.front.unread import WRITERS, WRITERS_OF_OWNER, UnreadBytes
+from historyapp.wire.problems import ServerUnavailable
 from tests.front.limits import MB, small_limits
 
-ANN, BOB = b"Ann", b"Bob"
+ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
 EXPORT = 20 * MB
 
 
 def never() -> bool:
     return False
+
+
+def never_refused(error: ServerUnavailable) -> None:
+    raise AssertionError(error)
 
 
 def test_a_client_can_fill_only_its_share() -> None:
@@ -33,7 +40,7 @@ def test_a_client_can_fill_only_its_share() -> None:
 def test_a_further_client_finds_room_after_any_number_of_full_shares() -> None:
     unread = UnreadBytes(small_limits(stall_seconds=0.001))
     for number in range(12):
-        client, held = b"%d" % number, 0
+        client, held = Client(b"%d" % number, b"%d" % number), 0
         while unread.take(client, 1 << 10, never, nullcontext):
             held += 1
         assert held
@@ -68,6 +75,55 @@ def test_one_thread_waits_for_each_client() -> None:
     unread.give_back(ANN, 0)
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_clients_of_one_owner_leave_room_and_threads_to_another_owner() -> None:
+    limits = small_limits(stall_seconds=20, client_unread=2 * MB)
+    unread, gone, threads = UnreadBytes(limits), threading.Event(), list[threading.Thread]()
+    for number in range(WRITERS + 1):
+        key = Client(b"%d" % number, b"of Ann")
+        while unread._has_room(key, 1 << 14):
+            assert unread.take(key, 1 << 14, never, nullcontext)
+        if unread._may_wait(key):
+            thread = threading.Thread(target=unread.take, args=(key, MB, gone.is_set, nullcontext))
+            thread.start()
+            threads.append(thread)
+            while key.id not in unread._waiting:
+                time.sleep(0.001)
+    assert unread.total <= 4 * MB
+    assert len(threads) == WRITERS_OF_OWNER
+    assert unread.take(BOB, 2 * MB, never, nullcontext)
+    assert unread._may_wait(BOB)
+    gone.set()
+    unread.give_back(BOB, 0)
+    for thread in threads:
+        thread.join(10)
+    assert unread._waiting == {}
+
+
+def test_an_owner_without_a_waiting_thread_may_have_a_spare_one() -> None:
+    unread = UnreadBytes(small_limits())
+    owner_of = {b"%d" % number: b"%d" % (number % 3) for number in range(WRITERS)}
+    unread._waiting.update(owner_of)
+    assert not unread._may_wait(Client(b"another key", b"0"))
+    assert unread._may_wait(BOB)
+
+
+def test_a_thread_that_waits_for_its_turn_holds_no_lock() -> None:
+    """Otherwise no reader could make room for anybody meanwhile."""
+    unread, was_free = UnreadBytes(small_limits(stall_seconds=0)), list[bool]()
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        yield
+        thread = threading.Thread(target=unread.give_back, args=(ANN, MB))
+        thread.start()
+        thread.join(5)
+        was_free.append(not thread.is_alive())
+
+    assert unread.take(ANN, 4 * MB, never, nullcontext)
+    assert not unread.take(ANN, MB, never, waiting)
+    assert was_free == [True]
 
 
 @pytest.mark.parametrize(
@@ -125,9 +181,9 @@ async def get(front: Front, key: bytes, *, reads: bool, events: list[str] | None
 def test_unread_exports_do_not_block_other_clients() -> None:
     async def run() -> int:
         front = Front(export, small_limits(stall_seconds=4), 1)
-        slow = [asyncio.create_task(get(front, ANN, reads=False)) for _ in range(12)]
+        slow = [asyncio.create_task(get(front, ANN.id, reads=False)) for _ in range(12)]
         await asyncio.sleep(0)
-        size = await asyncio.wait_for(get(front, BOB, reads=True), 3.5)
+        size = await asyncio.wait_for(get(front, BOB.id, reads=True), 3.5)
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
@@ -163,7 +219,44 @@ def test_the_end_of_a_failed_response_follows_the_closing_of_its_connection(
 
     async def run() -> None:
         front = Front(application, small_limits(), 1)
-        await get(front, ANN, reads=True, events=events)
+        await get(front, ANN.id, reads=True, events=events)
 
     asyncio.run(run())
     assert events == ["closed", "end"]
+
+
+def test_jobs_whose_clients_read_again_together_leave_a_thread_to_another_owner() -> None:
+    """They wait for threads like other jobs. Three keys of one project can keep two of two threads."""
+    keys = [Client(name, b"of Ann") for name in (b"A", b"B", b"C")]
+
+    async def run() -> int:
+        pool = Pool("transfers", 2, spare=1, max_wait=5, keeps_thread=False)
+        read, release, computing, ended = threading.Event(), threading.Event(), list[int](), list[float]()
+        waits = threading.Semaphore(0)
+
+        def transfer(_: float) -> None:
+            with pool.waiting_for_client():
+                waits.release()
+                read.wait(5)
+            computing.append(pool._busy)
+            release.wait(5)
+            ended.append(0)
+
+        for key in keys:
+            pool.submit(key, transfer, never_refused)
+            await asyncio.to_thread(waits.acquire)
+        read.set()
+        while len(computing) < 2 or len(pool._returning) < 1:
+            await asyncio.sleep(0.001)
+        pool.submit(BOB, ended.append, never_refused)
+        while not ended or pool._busy > 2:
+            await asyncio.sleep(0.001)
+        at_once = len(computing)
+        release.set()
+        while pool.is_busy:
+            await asyncio.sleep(0.001)
+        assert len(computing) == 3
+        assert not pool._busy_by_client
+        return at_once
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == 2
