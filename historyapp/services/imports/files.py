@@ -23,7 +23,7 @@ from historyapp.services.imports.sessions import ImportJob, may_be_empty
 from historyapp.services.imports.time_limit import TookTooLong, detect_in_time, with_time_limit
 from historyapp.services.imports.writer import DifferentBeginning
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import TransactionTooLong
+from historyapp.wire.problems import DiskLow, TransactionTooLong
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,8 @@ def _reporting_errors(report: FileReport) -> Iterator[None]:
     except (NotFound, ObjectDoesNotExist):  # a purge has deleted the session or its source
         report.error, report.retryable = _DELETED, True
     except PlayheadError as error:
-        report.error, report.retryable = error.detail, isinstance(error, (Conflict, TransactionTooLong))
+        report.error = error.detail
+        report.retryable = isinstance(error, (Conflict, DiskLow, TransactionTooLong))
         report.unknown_format = not report.format
         if isinstance(error, TookTooLong):
             log.warning("Import of %s: %s", clean(report.name), error.detail)

@@ -27,6 +27,7 @@ from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.audit import was_deleted
 from historyapp.services.compression.start import set_thresholds
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.imports.limits import MAX_WAITING_BYTES, check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
@@ -235,11 +236,13 @@ class ImportJob:
         if start.forked_from is not None and start.forked_from[0] in self.starts:
             if position is None:  # a purge has deleted the fork's source meanwhile
                 raise Conflict(f"{start.session} was deleted during the import. Import the file again.")
+            check_disk_space()  # a fork copies the step that it cuts
             parent = self._writer(start.forked_from[0])
             session.forked_from = lock_session(self.project, parent.source.session_id)
             shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]
             shared = session.forked_from.lineage(position).cut(position)
             begin_fork(session, shared, position, self._tails.of(shared))
+            self._tails.count_copy(session)
         else:
             session.save(force_insert=True)
         import_annotation(session, start.annotation)

@@ -10,6 +10,9 @@ from historyapp.models.tails import tail_of
 
 MAX_CUT_BYTES = 1 << 30
 """The maximum number of bytes that the rewinds and forks of one file may read of the steps that they cut."""
+MAX_COPIED = 1 << 26
+"""The maximum number of characters in the ids of open tool calls that they may store again. A line of 100
+characters can store the 1,000 ids of a step; steps of recorded sessions have up to 20 open tool calls."""
 
 
 class Tails:
@@ -21,7 +24,7 @@ class Tails:
     """
 
     def __init__(self) -> None:
-        self._left = MAX_CUT_BYTES
+        self._left, self._copied = MAX_CUT_BYTES, 0
         self._tails: dict[tuple[str, int], Tail] = {}
         """By the session and the position of the newest entry."""
 
@@ -50,6 +53,21 @@ class Tails:
     def of(self, lineage: Lineage) -> Tail | None:
         """The tail of a lineage, or None if it was not read."""
         return self._tails.get(_end(lineage))
+
+    def count_copy(self, session: Session) -> None:
+        """Counts what a rewind or fork has stored again of the step that it cut.
+
+        Raises:
+            Invalid: if the file's rewinds and forks store too much.
+        """
+        step = session.tail.get("step") or {}
+        self._copied += sum(map(len, step.get("pending", ())))
+        if self._copied > MAX_COPIED:
+            raise Invalid(
+                f"The rewinds and forks of this file store more than {MAX_COPIED:,} characters in the ids of "
+                "open tool calls again. The operations before this one are imported. Leave out the rewinds "
+                "and forks within steps with many open tool calls."
+            )
 
     def forget(self) -> None:
         """Forgets all tails except the last one, because a tail may be long."""

@@ -25,6 +25,7 @@ from historyapp.models import Entry, ImportSource, Session
 from historyapp.models.fields import pack_all
 from historyapp.models.notes import MAX_NOTES
 from historyapp.services.append import append_locked, lock_session, read_session
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.imports.digests import DIGEST_PREFIX, digest, earlier_digest
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
@@ -376,8 +377,10 @@ def _cut_off_changed_end(
 
 
 def _rewind_to(session: Session, position: int, draft: EntryDraft, tails: Tails) -> None:
+    check_disk_space()  # a rewind copies the step that it cuts
     remaining = session.lineage(position).cut(position)
     rewind_locked(session, draft, "import", remaining, tails.of(remaining))
+    tails.count_copy(session)
 
 
 def _target(rewind: Append | RewindTo, position: int) -> int:

@@ -18,7 +18,7 @@ from historyapp.core.importers.base import (
 )
 from historyapp.models import AuditRecord, Entry, Project, Session, relatives
 from historyapp.models.history import History
-from historyapp.services.imports import files, sessions, writer
+from historyapp.services.imports import files, sessions, tails, writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import open_parser
 from historyapp.services.projections import parents_first, rebuild
@@ -199,6 +199,38 @@ def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script
     child = Session.objects.get(title="fork")
     assert [entry.body["content"] for entry in History(child).entries()] == ["a", "b", "d"]
     assert child.forked_from == Session.objects.get(title="a run")
+
+
+@pytest.mark.parametrize("change", [SessionStart("f", forked_from=("s", 1)), RewindTo("s", 1)])
+def test_forks_and_rewinds_of_a_file_are_not_stored_while_the_disk_is_nearly_full(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch, change: SessionStart | RewindTo
+) -> None:
+    """A header of a few bytes could store a step of hundreds of KB again."""
+    disk = SimpleNamespace(free=0, total=1 << 40)
+    with monkeypatch.context() as full:
+        full.setattr("historyapp.services.disk_space.shutil.disk_usage", lambda _: disk)
+        assert read(project, script, *texts("a", "b")).error == ""
+        report = read(project, script, *texts("a", "b"), change)
+    assert "PLAYHEAD_DISK_ALARM" in report.error
+    assert report.retryable
+    assert (Session.objects.count(), Session.objects.get().head) == (1, 2)
+    assert read(project, script, *texts("a", "b"), change).error == ""
+    assert (Session.objects.count(), Session.objects.get(title="a run").head) != (1, 2)
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_forks_and_rewinds_of_a_file_store_a_limited_part_of_steps_again(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(tails, "MAX_COPIED", 300)
+    calls = tool_calls(*(f"call-{n:05}" for n in range(10)))
+    changes: list[Operation] = [
+        RewindTo("s", 1),
+        *(SessionStart(f"f{n}", forked_from=("s", 1)) for n in range(1, number)),
+    ]
+    report = read(project, script, Append("s", calls), *changes)
+    assert ("tool calls again" in report.error) == (number > 3)
+    assert Session.objects.count() == 3
 
 
 def test_a_fork_in_the_file_can_end_before_the_file_does(project: Project, script: Script) -> None:
