@@ -29,6 +29,7 @@ from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.wire import examples
 from historyapp.wire.base import with_example
 from historyapp.wire.entries import AppendedOut, UnpairedOut
+from historyapp.wire.problems import DiskLow
 
 router = Router(tags=["entries"])
 
@@ -64,7 +65,7 @@ class EntryFilter(PageQuery):
 
 
 @router.post("/sessions/{session_id}/entries", response={201: AppendedOut}, summary="Append entries")
-@raises(Conflict)
+@raises(Conflict, DiskLow)
 def append_entries(
     request: ApiRequest, session_id: SessionId, batch: EntriesIn
 ) -> HttpResponse | LongResponse:

@@ -15,9 +15,10 @@ MAX_CALL_TOKENS = 10**10
 the totals of a project would not fit into its columns."""
 MAX_CALL_COST = 100_000
 """The same for the cost of one model call, in US dollars."""
-MAX_MODELS = 20
-"""The maximum number of models with totals of their own; further models are added up under the empty name."""
-MAX_MODEL_NAMES = 1_000
+MAX_MODELS = 8
+"""The maximum number of models with totals of their own; further models are added up under the empty name.
+Recorded sessions use up to four."""
+MAX_MODEL_NAMES = 400
 """The maximum number of characters of their names together, as JSON. Each entry stores all of them."""
 
 

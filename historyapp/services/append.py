@@ -27,6 +27,7 @@ from historyapp.models.compiled import CompiledQuery
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.linked_snapshots import (
     NO_SNAPSHOTS,
     NamedSnapshot,
@@ -51,6 +52,9 @@ NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MAX_TOOL_CALLS = 1000
 """The maximum number of tool calls of one output. Each append stores the open tool calls, and each tool
 result searches them."""
+EXPECTED_MODELS, MAX_UNCHECKED = 512, 1 << 14
+"""Characters of totals by model that an entry usually stores, and how many more the entries of one append may
+store without a check of the disk. Totals of four models with names of 25 characters take about 350."""
 MAX_ID_CHARACTERS = 200_000
 """The maximum total length of the tool call ids of one output as JSON in ASCII, plus 20 characters for each
 tool call. Each append stores the ids of the open tool calls again. A single id may be long: gateways put the
@@ -131,6 +135,7 @@ def append(
     Raises:
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
+        DiskLow: when the disk is nearly full, and the entries would store long totals of many models.
         Invalid: when an entry is not valid: two tool calls have the same id, a tool call has no name, or the
             ids are too long.
     """
@@ -204,6 +209,7 @@ def append_locked(
         if unpaired and not lenient:
             unmatched += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
+        _check_growth(tail, len(entries))
         session.strip = strip
         insert_entries(session.pk, entries, bodies() if bodies else None)
         stored_step = first_tail.step
@@ -226,6 +232,16 @@ def check_open(session: Session) -> None:
     """Refuses to change an archived session."""
     if session.status == Session.Status.ARCHIVED:
         raise Conflict("The session is archived. Set its status to live before appending to it.")
+
+
+def _check_growth(tail: Tail, number: int) -> None:
+    """Raises ``DiskLow`` if the disk is nearly full and the totals by model of these entries take much more
+    than the entries may have."""
+    models = tail.totals.models
+    if number > 1 and len(models) > 2:
+        size = len(dump_json(tail.totals.dump()["models"]))
+        if number * (size - EXPECTED_MODELS) > MAX_UNCHECKED:
+            check_disk_space("Or append fewer entries at once: the session has totals of many models.")
 
 
 def _check(draft: EntryDraft, tail: Tail, index: int) -> None:

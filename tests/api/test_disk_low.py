@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.usage import MAX_MODELS
 from historyapp.services.disk_space import check_disk_space
 from historyapp.wire.problems import DiskLow
 from tests.api.agent import Agent
@@ -45,6 +46,28 @@ def test_appends_and_unrecorded_contexts_go_on(run: Agent, monkeypatch: pytest.M
     run.step("ls", 1)
     assert run.post("/contexts", {"record": False}).status == 200
     assert_problem(run.post("/contexts", {}), 507, "Send `record: false`")
+
+
+@pytest.mark.parametrize(("models", "status"), [(4, 201), (MAX_MODELS, 507)])
+def test_appends_that_would_store_long_totals_of_many_models_are_refused(
+    run: Agent, monkeypatch: pytest.MonkeyPatch, models: int, status: int
+) -> None:
+    """Each entry stores them, so 48 bytes would become more than a thousand."""
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    usage = dict.fromkeys(names, 9_999_999_990)
+    outputs = [
+        {
+            "kind": "model_output",
+            "text": "a",
+            "metadata": {"model": f"a-provider/a-name-of-a-model-of-46-characters-{number}", "usage": usage},
+        }
+        for number in range(models)
+    ]
+    assert run.post("/entries", {"entries": outputs}).status == 201
+    set_free(monkeypatch, 0)
+    notes = [{"kind": "debug_log", "category": "", "message": ""}] * 100
+    assert run.post("/entries", {"entries": notes}).status == status
+    assert run.post("/entries", {"entries": notes[:10]}).status == 201
 
 
 def test_a_small_disk_needs_a_tenth_of_its_space(monkeypatch: pytest.MonkeyPatch) -> None:
