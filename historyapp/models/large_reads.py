@@ -13,9 +13,10 @@ from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
 LARGE = 1 << 24
 """A request that reads more bytes needs a slot."""
-AT_ONCE, OF_PROJECT, WAITING = 3, 1, 3
-"""Large reads at the same time in total and of one project, and how many more of a project may wait."""
-WAIT_SECONDS, RETRY_SECONDS = 5.0, 2
+AT_ONCE, OF_PROJECT, WAITING = 3, 1, 5
+"""Large reads at the same time in total and of one project, and how many more of a project may wait. With
+eight threads for reads, two remain for other projects; what a waiting request has read stays in memory."""
+WAIT_SECONDS, RETRY_SECONDS = 15.0, 2
 
 LARGE_READS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
 
