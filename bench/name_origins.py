@@ -16,14 +16,14 @@ from functools import lru_cache
 from hashlib import sha256
 from operator import add
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from bench.likely_failures import Share
 from historyapp.core.entries import Entry, ModelOutput
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.importers import detect
 from historyapp.core.importers.base import Append, Source
-from historyapp.core.origins import NAME_KINDS, best_lookup, calls_of, lookups, mentions_of
+from historyapp.core.origins import NameKind, best_lookup, calls_of, lookups, mentions_of
 from tests.core.entries import session
 from tests.shared import SHARED
 
@@ -85,7 +85,7 @@ def origin(places: Places, name: str, position: int) -> int | None:
 
 def measure(folder: Path, half: str) -> dict[str, Count]:
     """The counts of each kind of name."""
-    counts = {kind: Count() for kind in NAME_KINDS}
+    counts: dict[str, Count] = {kind: Count() for kind in get_args(NameKind)}
     for row in labels(half):
         entries, places = read(folder / row["file"])
         body = next(entry.body for entry in entries if entry.position == row["position"])

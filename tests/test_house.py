@@ -186,6 +186,28 @@ def test_no_private_name_of_another_module_is_imported() -> None:
     assert imported == []
 
 
+def test_the_measurements_import_names_that_exist() -> None:
+    """mypy does not check them, and no test calls most of them."""
+    missing = [
+        f"{path.relative_to(ROOT)}: {node.module}.{alias.name}"
+        for path in files("bench", suffixes=(".py",))
+        for node in statements(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FOLDERS
+        for alias in node.names
+        if not is_named_in(node.module or "", alias.name)
+    ]
+    assert missing == []
+
+
+def is_named_in(module: str, name: str) -> bool:
+    """Whether the module has the name in a line that is not indented, or the package has such a module."""
+    path = ROOT.joinpath(*module.split("."))
+    if path.is_dir() and {path / name, path / f"{name}.py"} & set(path.iterdir()):
+        return True
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return bool(re.search(rf"^(\S.*\b|    )?{name}\b", source.read_text(), re.MULTILINE))
+
+
 def test_class_names_are_unique() -> None:
     """Except Django's commands, and an entry and a step: a value of the core and a row of a table."""
     times = Counter(

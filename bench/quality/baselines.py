@@ -16,7 +16,7 @@ from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import Unit, unit_position
 from historyapp.core.policies.clipping import without_reasoning
 from historyapp.core.progress import progress_line
-from historyapp.core.results import as_text, returned_text
+from historyapp.core.results import returned_text, with_only_text
 
 MASK_BEYOND = 10
 NAMES = 0.5
@@ -148,7 +148,7 @@ def _mask(unit: Unit, step: int) -> Unit:
     if not isinstance(unit, Episode) or unit.number >= step - MASK_BEYOND:
         return unit
     text = MASK.format(unit.number)
-    masked = [answered._replace(result=as_text(answered.result, text)) for answered in unit.received]
+    masked = [answered._replace(result=with_only_text(answered.result, text)) for answered in unit.received]
     return replace(unit, received=tuple(masked))
 
 
