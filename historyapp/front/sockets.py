@@ -55,12 +55,16 @@ class Connections:
         return self._closed
 
     def _close_batch(self) -> None:
-        clients, self._to_close = self._to_close, set()
+        try:
+            for sock in open_sockets():
+                with suppress(OSError):  # closed meanwhile, or not connected
+                    if sock.getpeername()[:2] in self._to_close:
+                        sock.shutdown(socket.SHUT_RDWR)
+        except OSError:  # the process has no free descriptor to list its open files
+            self._loop.call_later(BATCH_SECONDS, self._close_batch)
+            return
+        self._to_close.clear()
         closed, self._closed = self._closed, self._loop.create_future()
-        for sock in open_sockets():
-            with suppress(OSError):  # closed meanwhile, or not connected
-                if sock.getpeername()[:2] in clients:
-                    sock.shutdown(socket.SHUT_RDWR)
         closed.set_result(None)
 
     def _close_surplus(self) -> None:

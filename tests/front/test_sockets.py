@@ -1,17 +1,20 @@
 """Sockets are found among the open files, whose locks stay held."""
 
 import asyncio
+import errno
 import os
 import socket
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from historyapp.front import sockets
 from historyapp.front.sockets import Connections, Peer, limit_unread, open_sockets, peers_by_address, surplus
 
 TRY = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
@@ -87,3 +90,27 @@ def test_a_connection_is_closed_once_its_closing_is_awaited() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert asyncio.run(close(server)) == b""
+
+
+def test_a_connection_is_closed_later_if_the_process_has_no_free_descriptor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its request waits for that. Otherwise it would wait forever, or a part of a response look complete."""
+    list_sockets, fails = sockets.open_sockets, iter([False, True])
+
+    def open_sockets() -> Iterator[socket.socket]:
+        if next(fails, False):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return list_sockets()
+
+    async def close(server: socket.socket) -> bytes:
+        with socket.create_connection(server.getsockname()) as client, server.accept()[0]:
+            client.settimeout(5)
+            async with asyncio.timeout(5):
+                await Connections(10, 100).close(client.getsockname())
+            return client.recv(1)
+
+    monkeypatch.setattr(sockets, "open_sockets", open_sockets)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert asyncio.run(close(server)) == b""
+    assert next(fails, None) is None
