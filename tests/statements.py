@@ -106,7 +106,7 @@ class Recorder:
         function.seconds += self._used_seconds() - start
         function.statements |= {_normalised(statement) for statement in self._statements}
         has_threads = not self._threads.isdisjoint(self._started)
-        required = has_threads or self._processes > 0 or _is_of_the_database(item)
+        required = has_threads or self._processes > 0 or _must_run_on_postgresql(item)
         required |= any(statement.startswith("EXPLAIN") for statement in self._statements)
         function.required |= required
         return result
@@ -148,7 +148,7 @@ class Recorder:
         return f"{len(remaining) / len(every):.1%} of {len(every):,} statements remain"
 
 
-def _is_of_the_database(item: pytest.Item) -> bool:
+def _must_run_on_postgresql(item: pytest.Item) -> bool:
     """Whether it tests what PostgreSQL does in its own way, or migrations, or does not run on SQLite."""
     if item.nodeid.startswith(KEPT) or "older" in getattr(item, "fixturenames", ()):
         return True

@@ -50,14 +50,14 @@ class CallThreads:
     def sleep(self, project: UUID, seconds: float) -> None:
         """Sleeps in a job's thread. Others may have its slot meanwhile."""
         with self._lock:
-            keeps_place = self._sleeping >= self._spare
-            if not keeps_place:
+            keeps_slot = self._sleeping >= self._spare
+            if not keeps_slot:
                 self._sleeping += 1
                 self._end(project)
         try:
             time.sleep(seconds)
         finally:
-            if not keeps_place:
+            if not keeps_slot:
                 with self._lock:
                     self._sleeping -= 1
                     self._running[project] += 1  # at once, because the time limit of its call runs

@@ -15,13 +15,13 @@ TRACEBACK = (
 PYTEST = "tests/a.py F.\n=========== 1 failed, 1 passed in 0.12s ===========\n"
 
 
-def finding_in(outputs: Any, command: str = "run | tail", name: str = "bash") -> LikelyFailure | None:
+def failure_in(outputs: Any, command: str = "run | tail", name: str = "bash") -> LikelyFailure | None:
     arguments = {"command": command} if name == "bash" else {"path": command}
     return likely_failure(ToolResult(status="success", outputs=outputs), check_of(name, arguments))
 
 
 def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
-    finding = finding_in(outputs, command, name)
+    finding = failure_in(outputs, command, name)
     return finding.rule if finding else ""
 
 
@@ -118,7 +118,7 @@ def test_an_exit_code_of_0_covers_only_the_last_command() -> None:
 
 def test_a_program_that_shows_text_fails_only_by_its_own_messages() -> None:
     line = "grep: src/Config.js: No such file or directory"
-    assert finding_in(line, "grep -n x src/Config.js | head") == LikelyFailure("missing_file", line)
+    assert failure_in(line, "grep -n x src/Config.js | head") == LikelyFailure("missing_file", line)
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_only_a_reported_success_can_be_a_likely_failure(status: Any) -> None:
 
 
 def test_the_line_of_a_failure_has_at_most_200_characters() -> None:
-    assert finding_in(TRACEBACK) == LikelyFailure("traceback", "ValueError: no {}")
-    long = finding_in(TRACEBACK.replace("no {}", "x" * 5000))
+    assert failure_in(TRACEBACK) == LikelyFailure("traceback", "ValueError: no {}")
+    long = failure_in(TRACEBACK.replace("no {}", "x" * 5000))
     assert long
     assert len(long.line) == 200
 

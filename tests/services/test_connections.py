@@ -114,7 +114,7 @@ def _query() -> None:
 
 
 @on_postgres
-def test_a_connection_takes_a_place_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_takes_a_slot_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     with _slots(monkeypatch, limit=2, spare=0, own=1) as slots:
         with limited_connections("ours"):
             assert not slots._taken
@@ -131,7 +131,7 @@ def test_a_connection_takes_a_place_until_it_is_closed(monkeypatch: pytest.Monke
 
 
 @on_postgres
-def test_a_connection_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_fails_gives_its_slot_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**parameters: Any) -> None:
         raise psycopg.OperationalError("too many clients already")
 
@@ -144,7 +144,7 @@ def test_a_connection_that_fails_gives_its_place_back(monkeypatch: pytest.Monkey
 
 
 @on_postgres
-def test_without_a_free_place_no_connection_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_free_slot_no_connection_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     with _slots(monkeypatch, limit=1, spare=0, own=1) as slots:
         slots.take("ours", 0)
         with short_connection("ours"):

@@ -106,12 +106,12 @@ def test_a_cancelled_call_takes_no_thread(four: Calls) -> None:
     assert len(four.begun) == 5
 
 
-def test_a_call_that_sleeps_for_long_gives_its_place_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_sleeps_for_long_gives_its_slot_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     wake = threading.Event()
     monkeypatch.setattr(model_call_threads, "time", SimpleNamespace(sleep=lambda _: wake.wait(30)))
     threads = CallThreads("test", 4)
     slept = [threads.submit(OURS, lambda: sleep(25)) for _ in range(8)]
-    # Two of the first four give their places to two others, which may not do the same.
+    # Two of the first four give their slots to two others, which may not do the same.
     assert eventually(lambda: sum(future.running() for future in slept) == 6)
     time.sleep(0.1)
     assert sum(future.running() for future in slept) == 6
