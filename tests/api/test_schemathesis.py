@@ -43,13 +43,16 @@ PHASES = ("coverage", "examples", "fuzzing")
 ONE_PHASE = [
     {
         "include-operation-id": OPERATIONS[first::8],
-        "phases": {other: {"enabled": False} for other in PHASES if other != phase},
+        "phases": {
+            "examples": {"fill-missing": True},
+            **{other: {"enabled": False} for other in PHASES if other != phase},
+        },
     }
     for first, phase in enumerate(["coverage", *["examples", "fuzzing"] * 3, "examples"])
 ]
 """``make test`` tries edges for every eighth operation, examples for half of all, random requests for others.
 
-Sequences it tries for all of them.
+An operation without examples gets a random request. Sequences are tried for all operations.
 """
 KEEPING = re.compile(r"DELETE /api/v1/sessions/[^/]+(/compressions/[^/]+)?")
 """The DELETEs that delete nothing: an archived session stays readable and can be set to live again, and a

@@ -112,6 +112,7 @@ def addresses(project: Project, every_state: bool) -> list[str]:
         "/",
         "/imports",
         "/palette?q=e",
+        f"/compare?a={session.pk}",
         f"/compare?a={session.pk}/takes/{rewound.position}&b={odd.pk}",
         NOWHERE,
         "/docs/errors",
@@ -154,7 +155,6 @@ def _other_states(session: Session, odd: Session, empty: Session) -> list[str]:
     return [
         "/?q=nothing-like-this",
         "/compare",
-        f"/compare?a={session.pk}",
         page_of(session),
         page_of(session, f"?step=11&as_of={session.head}"),
         page_of(session, "?step=2&shown=summary"),

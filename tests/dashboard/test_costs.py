@@ -93,7 +93,7 @@ def compressed(response: Any) -> int:
         ("session", "?step=60&noted=1"),
         ("session", "?step=60&tool=read_file&zoom=41-80"),
         thorough("session", "?step=60&tool=none&zoom=41-80"),
-        thorough("session", "?step=60&names=unseen&zoom=41-80"),
+        ("session", "?step=60&names=unseen&zoom=41-80"),
         ("session", "?step=60&text=notes&zoom=41-80"),
         ("continue", "?step=60"),
         ("step", ""),
