@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboard.rendering import text as text_module
 from dashboard.rendering.text import terminal, visible
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
@@ -69,3 +70,21 @@ def test_invisible_characters_become_visible_signs(text: str, shown: str) -> Non
 )
 def test_terminal_colours_become_classes(text: str, shown: str) -> None:
     assert terminal(text) == shown
+
+
+@pytest.mark.parametrize("start", range(0, 40, 3))
+def test_a_long_text_is_made_visible_in_parts(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
+    """31 MB of escape sequences stopped all other threads for four seconds."""
+    long = ("a \x1b[31mred\x1b[0m\r\n\u202e\x1b]8;;http://x\x1b\\link\x07" * 20)[start:]
+    whole, translated = visible(long), list[int]()
+    monkeypatch.setattr(text_module, "PART", 60)
+    expression = text_module._ESCAPES
+
+    class Noted:
+        def sub(self, replacement: str, part: str) -> str:
+            translated.append(len(part))
+            return expression.sub(replacement, part)
+
+    monkeypatch.setattr(text_module, "_ESCAPES", Noted())
+    assert visible(long) == whole
+    assert max(translated) <= 60
