@@ -45,6 +45,16 @@ class CallMemory:
                 if not self._bytes[project]:
                     del self._bytes[project]
 
+    def check(self, project: Hashable) -> None:
+        """Refuses a call of a project whose contexts exceed its limit, before its own context is built, which
+        takes more memory. Only a single context can exceed it, and providers accept none that is so large.
+
+        Raises:
+            TooManyRequests: when they do.
+        """
+        if self._bytes.get(project, 0) > OF_PROJECT:
+            raise TooManyRequests(_refusal("of this project", OF_PROJECT), retry_after=RETRY_SECONDS)
+
     def _add(self, project: Hashable, size: int) -> None:
         with self._lock:
             own, total = self._bytes.get(project, 0), self._bytes.total()

@@ -87,7 +87,9 @@ class ModelCall:
                 be built.
             Conflict: when an action is in flight, the head is not ``expected_position``, or the session is
                 archived.
+            TooManyRequests: when a context of the project that waits takes too much memory.
         """
+        CALL_MEMORY.check(session.project_id)
         check_open(session)
         check_position(session, request.expected_position)
         step = session.live_tail.step

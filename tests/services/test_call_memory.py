@@ -37,5 +37,10 @@ def test_a_usual_context_does_not_count() -> None:
 
 
 def test_a_single_context_may_be_larger_than_the_limits() -> None:
-    with CallMemory().held("a", 2 * MAX_TOTAL):
-        pass
+    memory = CallMemory()
+    with memory.held("a", 2 * MAX_TOTAL):
+        memory.check("b")
+        with pytest.raises(TooManyRequests, match="Wait until one has ended"):
+            memory.check("a")
+    with memory.held("a", OF_PROJECT):
+        memory.check("a")
