@@ -186,7 +186,9 @@ class ModelCall:
     def _wait(self, seconds: float) -> None:
         """Waits before another attempt, and then checks that it may still be sent."""
         RETRIES.sleep(seconds)
-        check_open(read_session(self._session.project, self._session.pk))
+        session = read_session(self._session.project, self._session.pk)
+        check_open(session)
+        check_position(session, self._session.head)  # otherwise the response could not be appended
         self._reservation.check()
         release_connection()
 

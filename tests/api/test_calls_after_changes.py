@@ -7,7 +7,7 @@ import pytest
 from historyapp.llm.retries import RetryPolicy
 from historyapp.models import Project, Session, SpendingReservation
 from historyapp.services import model_calls
-from historyapp.services.append import lock_session
+from historyapp.services.append import append, lock_session
 from historyapp.services.caps import set_caps
 from historyapp.services.deletions import hide
 from historyapp.services.projects import change_project
@@ -16,6 +16,7 @@ from tests.api.agent import Agent, ask
 from tests.api.test_costs_of_calls import CALL, counted
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Loopback, Refusal
+from tests.services.drafts import ask as asked
 
 Change = Callable[[Project], object]
 
@@ -32,6 +33,7 @@ CHANGES: dict[str, tuple[Change, int]] = {
         lambda project: change_session(project, session_of(project).pk, {"status": "archived"}),
         409,
     ),
+    "append": (lambda project: append(project, session_of(project).pk, [asked("and this")]), 409),
     "erasure": (lambda project: hide(lock_session(project, session_of(project).pk), "alice"), 404),
 }
 
