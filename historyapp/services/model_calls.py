@@ -155,9 +155,9 @@ class ModelCall:
                     yield delta
             self._append(on_append)
         except (ModelCallError, Conflict, CapReached, SpendForbidden, ModelNotAllowed) as error:
+            self._reservation.fail(error)  # first: nothing can be logged in a session that was erased
             if self._is_sent or isinstance(error, (ModelCallError, Conflict)):
                 self._log_failure(error)
-            self._reservation.fail(error)
             raise
         except (Invalid, NotFound) as error:
             self._reservation.fail(error)

@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from historyapp.core.errors import PlayheadError
 from historyapp.llm.retries import RetryPolicy
 from historyapp.models import Project, Session, SpendingReservation
-from historyapp.services import model_calls
+from historyapp.services import call_memory, model_calls
 from historyapp.services.append import append, lock_session
+from historyapp.services.call_memory import OF_PROJECT, CallMemory
 from historyapp.services.caps import set_caps
 from historyapp.services.deletions import hide
 from historyapp.services.projects import change_project
@@ -15,7 +17,7 @@ from historyapp.services.sessions import change_session
 from tests.api.agent import Agent, ask
 from tests.api.test_costs_of_calls import CALL, counted
 from tests.api.test_problems import assert_problem
-from tests.llm.loopback import Loopback, Refusal
+from tests.llm.loopback import Loopback, Recorded, Refusal, Step
 from tests.services.drafts import ask as asked
 
 Change = Callable[[Project], object]
@@ -56,3 +58,41 @@ def test_no_further_attempt_is_sent_after_a_change_that_forbids_the_call(
     assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
     if change not in ("archive", "erasure"):
         assert run.get("/entries")["items"][-1]["kind"] == "debug_log"
+
+
+def test_a_refused_call_of_an_erased_session_costs_nothing(
+    run: Agent, loopback: Loopback, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.append(ask("find it"))
+    loopback.default = lambda _: Refusal(400, "no such option", "invalid_request_error")
+    log_failure = model_calls.ModelCall._log_failure
+
+    def erase_and_log(call: model_calls.ModelCall, error: PlayheadError) -> None:
+        hide(lock_session(project, session_of(project).pk), "alice")
+        log_failure(call, error)
+
+    monkeypatch.setattr(model_calls.ModelCall, "_log_failure", erase_and_log)
+    assert_problem(run.post("/calls", CALL), 404)
+    assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_call_holds_memory_for_its_context_until_it_ends(
+    refused: bool, run: Agent, loopback: Loopback, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.append(ask("find it"))
+    memory = CallMemory()
+    monkeypatch.setattr(model_calls, "CALL_MEMORY", memory)
+    monkeypatch.setattr(call_memory, "SMALL", 0)
+    answer, during = loopback.default, list[bool]()
+
+    def note(request: Recorded) -> Step:
+        during.append(bool(memory._bytes[project.pk]))
+        return Refusal(400, "no such option", "invalid_request_error") if refused else answer(request)
+
+    loopback.default = note
+    status = run.post("/calls", CALL).status
+    assert (during, dict(+memory._bytes), status == 200) == ([True], {}, not refused)
+    with memory.held(project.pk, OF_PROJECT + 1):
+        assert_problem(run.post("/calls", CALL), 429)
+    assert len(loopback.requests) == 1
