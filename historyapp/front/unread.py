@@ -57,13 +57,14 @@ class UnreadBytes:
             if not self._may_wait(client):
                 return False
             self._waiting[client.id] = client.owner
-        with waiting_for_client(), self._changed:
-            try:
+        try:
+            with waiting_for_client(), self._changed:
                 has_room = self._wait(client, size, is_gone)
-            finally:
+                if has_room:
+                    self._add(client, size)
+        finally:
+            with self._changed:
                 del self._waiting[client.id]
-            if has_room:
-                self._add(client, size)
         return has_room
 
     def give_back(self, client: Client, size: int) -> None:

@@ -77,6 +77,25 @@ def test_one_thread_waits_for_each_client() -> None:
     assert not thread.is_alive()
 
 
+def test_a_client_may_wait_again_after_a_thread_could_not_wait_for_it() -> None:
+    class NoThread(nullcontext[None]):
+        def __enter__(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    unread = UnreadBytes(small_limits(stall_seconds=0.01))
+    assert unread.take(ANN, 4 * MB, never, nullcontext)
+    with pytest.raises(RuntimeError, match="new thread"):
+        unread.take(ANN, MB, never, NoThread)
+    entered: list[str] = []
+
+    class Noted(nullcontext[None]):
+        def __enter__(self) -> None:
+            entered.append("waits")
+
+    assert not unread.take(ANN, MB, never, Noted)
+    assert entered == ["waits"]
+
+
 def test_clients_of_one_owner_leave_room_and_threads_to_another_owner() -> None:
     limits = small_limits(stall_seconds=20, client_unread=2 * MB)
     unread, gone, threads = UnreadBytes(limits), threading.Event(), list[threading.Thread]()
