@@ -8,6 +8,9 @@ import re
 from json import JSONDecoder
 
 _NAME = '"logprobs"'
+_INPUT_OF_TOOL = '"content_block"'
+"""In an event of Anthropic's API, which has no probabilities, an input of a tool may have a field of that
+name."""
 _TOKEN = 16 * 1024
 """Characters of one token with its alternatives, at most. Twenty of them take 2,000."""
 _MAX_TOKENS = 200_000
@@ -26,7 +29,7 @@ def without_probabilities(text: str) -> str:
     The text stays unchanged if the values are unusual: it then has to keep the limits of events with them.
     One token is read at a time, so that other threads can run.
     """
-    if _NAME not in text:
+    if _NAME not in text or _INPUT_OF_TOOL in text:
         return text
     try:
         return "".join(_Parts(text).kept())

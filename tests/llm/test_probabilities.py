@@ -36,6 +36,7 @@ def test_the_probabilities_of_both_apis_are_removed(indent: int | None) -> None:
         {"logprobs": [], "a": {"logprobs": {}}},
         {"text": 'Set "logprobs": [1] here.', "list": ["logprobs", [1]]},
         {"logprobs": "logprobs", "top_logprobs": [1]},
+        {"content_block": {"type": "tool_use", "input": {"logprobs": [1, 2]}}},
     ],
 )
 def test_other_values_stay(value: Any) -> None:
