@@ -14,8 +14,8 @@ MIN_SHARE = 0.1
 def check_disk_space(advice: str = "") -> None:
     """Checks the free space of the disk of the data folder, before derived data is stored.
 
-    Most appends are not checked, and neither are entries of imports: they store about what the client sends.
-    With a full disk, nothing could be appended at all.
+    Most entries are not checked, whether they are appended or imported: they take about what the client
+    sends. With a full disk, nothing could be appended at all.
 
     Args:
         advice: what else the client can do.

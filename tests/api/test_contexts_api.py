@@ -50,6 +50,7 @@ FIELDS = {
 
 PAIRS = list(zip(POLICIES, cycle(FORMATS), strict=False))
 """Each policy, and each format at least once."""
+assert len(POLICIES) >= len(FORMATS)
 OTHER_PAIRS = [pair for pair in product(POLICIES, FORMATS) if pair not in PAIRS]
 
 

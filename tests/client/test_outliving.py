@@ -1,83 +1,102 @@
-"""Agents outlive their server: ``kill -9`` in the middle of a run."""
+"""Agents, as processes of their own, outlive their server: ``kill -9`` in the middle of a run."""
 
-import asyncio
-import time
+import subprocess
+import sys
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO
 from uuid import UUID, uuid4
 
 import pytest
 
-from historyapp.client import (
-    ActionProposal,
-    AsyncPlayhead,
-    AsyncRecorder,
-    Playhead,
-    Recorder,
-    Spool,
-    UseTool,
-)
+from historyapp.client import Playhead
 from tests.client.server_process import KEY, ServerProcess
 from tests.examples import thorough
 
 pytestmark = pytest.mark.slow
 
 STEPS_BETWEEN = 4
+AGENT = """
+import asyncio, sys, time
+from pathlib import Path
+
+from historyapp.client import ActionProposal, AsyncPlayhead, AsyncRecorder, Playhead, Recorder, Spool, UseTool
+
+kind, on_outage, url, key, session, folder = sys.argv[1:]
+outage = Spool(Path(folder) / "agent.spool") if on_outage == "spool" else on_outage
 
 
-@dataclass
-class Agent:
-    """Records steps in a thread until it is stopped. A process of its own would load the client again."""
+def proposal(number):
+    return ActionProposal(thoughts=f"step {number}", use_tool=UseTool(name="count", arguments={"n": number}))
 
-    url: str
-    kind: str
-    session: UUID
-    outage: Literal["wait"] | Spool
-    steps: int = 0
-    stopped: bool = False
 
-    def run(self) -> None:
-        if self.kind == "blocking":
-            self._record()
-        else:
-            asyncio.run(self._record_in_loop())
+def is_over(number):
+    print(number, flush=True)
+    return (Path(folder) / "stop").exists()
 
-    def _proposal(self) -> ActionProposal:
-        tool = UseTool(name="count", arguments={"n": self.steps + 1})
-        return ActionProposal(thoughts=f"step {self.steps + 1}", use_tool=tool)
 
-    def _record(self) -> None:
-        with Playhead(self.url, KEY, timeout=5, on_outage=self.outage) as playhead:
-            recorder = Recorder.open(playhead, self.session)
-            while not self.stopped:
-                if self.outage == "wait":
-                    recorder.context(format="openai_chat")
-                recorder.after_parse(self._proposal())
-                time.sleep(0.1)
-                recorder.after_execute(self.steps + 1)
-                self.steps += 1
-            assert playhead.flush(60) == 0
+def blocking():
+    with Playhead(url, key, timeout=5, on_outage=outage) as playhead:
+        recorder = Recorder.open(playhead, session)
+        number = 0
+        while not is_over(number):
+            number += 1
+            if on_outage == "wait":
+                recorder.context(format="openai_chat")
+            recorder.after_parse(proposal(number))
+            time.sleep(0.1)
+            recorder.after_execute(number)
+        assert playhead.flush(60) == 0
+        print(number)
 
-    async def _record_in_loop(self) -> None:
-        async with AsyncPlayhead(self.url, KEY, timeout=5, on_outage=self.outage) as playhead:
-            recorder = await AsyncRecorder.open(playhead, self.session)
-            while not self.stopped:
-                if self.outage == "wait":
-                    await recorder.context(format="openai_chat")
-                await recorder.after_parse(self._proposal())
-                await asyncio.sleep(0.1)
-                await recorder.after_execute(self.steps + 1)
-                self.steps += 1
-            assert await playhead.flush(60) == 0
+
+async def awaiting():
+    async with AsyncPlayhead(url, key, timeout=5, on_outage=outage) as playhead:
+        recorder = await AsyncRecorder.open(playhead, session)
+        number = 0
+        while not is_over(number):
+            number += 1
+            if on_outage == "wait":
+                await recorder.context(format="openai_chat")
+            await recorder.after_parse(proposal(number))
+            await asyncio.sleep(0.1)
+            await recorder.after_execute(number)
+        assert await playhead.flush(60) == 0
+        print(number)
+
+
+blocking() if kind == "blocking" else asyncio.run(awaiting())
+"""
 
 
 @pytest.fixture(scope="module")
 def server(lighter: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with ServerProcess(tmp_path_factory.mktemp("server") / "home") as server:
         yield server
+
+
+@dataclass(frozen=True)
+class Running:
+    """An agent's process and its session."""
+
+    process: "subprocess.Popen[str]"
+    session: UUID
+
+    @property
+    def printed(self) -> IO[str]:
+        assert self.process.stdout
+        return self.process.stdout
+
+
+@contextmanager
+def agent(server: ServerProcess, folder: Path, kind: str, on_outage: str) -> Iterator[Running]:
+    folder.mkdir()
+    session = uuid4()
+    command = [sys.executable, "-c", AGENT, kind, on_outage, server.url, KEY, str(session), str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield Running(process, session)
 
 
 @pytest.mark.parametrize(
@@ -91,35 +110,31 @@ def test_every_step_is_recorded_once_over_restarts(
     server: ServerProcess, tmp_path: Path, kinds: list[tuple[str, str]], kills: int
 ) -> None:
     """Several agents at once, each with its session."""
-    agents = [
-        Agent(server.url, kind, uuid4(), Spool(tmp_path / f"{kind}.spool") if how == "spool" else "wait")
-        for kind, how in kinds
-    ]
-    with ThreadPoolExecutor(len(agents)) as threads:
-        running = [threads.submit(one.run) for one in agents]
-        try:
-            for _ in range(kills):
-                after(STEPS_BETWEEN, agents, running)
-                server.kill()
-                server.start()
-            after(STEPS_BETWEEN, agents, running)
-        finally:
-            for one in agents:
-                one.stopped = True
-        for ended in running:
-            ended.result(120)
-    for one in agents:
-        assert one.steps > kills * STEPS_BETWEEN
-        check(server, one.session, one.steps)
+    with ExitStack() as stack:
+        folders = [tmp_path / "-".join(kind) for kind in kinds]
+        agents = [
+            stack.enter_context(agent(server, folder, *kind))
+            for folder, kind in zip(folders, kinds, strict=True)
+        ]
+        for _ in range(kills):
+            after(STEPS_BETWEEN, agents)
+            server.kill()
+            server.start()
+        after(STEPS_BETWEEN, agents)
+        for folder in folders:
+            (folder / "stop").touch()
+        for one in agents:
+            steps = int(one.printed.read().split()[-1])
+            assert one.process.wait(60) == 0
+            assert steps > kills * STEPS_BETWEEN
+            check(server, one.session, steps)
 
 
-def after(steps: int, agents: list[Agent], running: list[Future[None]]) -> None:
+def after(steps: int, agents: list[Running]) -> None:
     """Waits until each agent has recorded a number of further steps."""
-    for one, thread in zip(agents, running, strict=True):
-        first = one.steps
-        while one.steps < first + steps:
-            assert not thread.done(), thread.exception()
-            time.sleep(0.02)
+    for one in agents:
+        first = int(next(one.printed))
+        assert any(int(line) >= first + steps for line in one.printed)
 
 
 def check(server: ServerProcess, session: UUID, steps: int) -> None:

@@ -165,8 +165,8 @@ def test_the_page_of_a_session_of_many_rewinds_needs_a_few_queries_more_for_each
             taken.append(len(issued))
         counts.append(taken)
     few, many = counts
-    assert all(more <= less + 5 for less, more in zip(few, many, strict=True))
-    assert max(many) <= 27
+    assert all(more <= less + 2 for less, more in zip(few, many, strict=True))
+    assert max(many) <= 24
 
 
 def test_the_page_of_a_long_session_is_small(alice: Client, long: Session) -> None:

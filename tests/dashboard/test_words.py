@@ -177,7 +177,8 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
     Few modules have one, and most of these only in a name or comment: to parse all modules took a second.
     """
     source = path.read_text()
-    joined = re.sub(r"""["']\s+[rf]?["']""", "", source)  # the parts of a text on several lines
+    one_line = re.sub(r"\\n|\\\n", " ", source)
+    joined = re.sub(r"""["'](?:\s|#.*\n)+[rf]*["']""", "", one_line)  # the parts of a text on several lines
     if not RIDDLES.search(" ".join(joined.split())):
         return
     for node in ast.walk(ast.parse(source)):

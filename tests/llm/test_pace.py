@@ -61,8 +61,8 @@ def test_all_threads_together_work_at_most_half_of_the_time(number: int) -> None
             threads.work(0.002)
             threads.rest()
         shares = [threads.share(thread) for thread in range(number)]
-    assert sum(shares) == pytest.approx(SHARE, rel=0.1)
-    assert max(shares) == pytest.approx(min(shares), rel=0.2)
+    assert sum(shares) == pytest.approx(SHARE, rel=0.02)
+    assert max(shares) == pytest.approx(min(shares), rel=0.05)
 
 
 def test_a_thread_that_waits_for_its_provider_does_not_rest() -> None:

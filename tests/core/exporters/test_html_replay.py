@@ -231,7 +231,7 @@ def test_memory_does_not_grow_with_the_session() -> None:
     tracemalloc.stop()
     few = peak(100)
     tracemalloc.stop()
-    assert peak(400) < few + 200_000
+    assert peak(400) < few + 60_000
     tracemalloc.stop()
 
 

@@ -29,7 +29,7 @@ MAX_GROWTH = 8
 PUMPS = ("a", "\n", "<parameter=a>", "<think>", "```bash\n", "\\'", "{}", '{"a":', "a=1, ", "\x1b[", "\ud800")
 SLOW = 0.5
 """Seconds that no text may take; a quadratic loop takes at least twice as long."""
-TEXT = {2: 45_000, len(PUMPS): 60_000}
+TEXT = {2: 60_000, len(PUMPS): 60_000}
 """The characters of a text, by the number of texts that are tried at each place."""
 
 Records = Iterable[dict[str, Any]]
