@@ -211,7 +211,7 @@ def known_at(address: str) -> str:
 def strangers_at(address: str, pool: str) -> str:
     """The strangers at an address that use one kind of threads. Health checks are not refused because of
     others."""
-    return f"strangers at {address}: {pool == CHECKS}"
+    return f"{'health checks' if pool == CHECKS else 'strangers'} at {address}"
 
 
 def bearer_token(authorization: bytes) -> str:

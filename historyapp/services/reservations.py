@@ -87,6 +87,10 @@ class Reservation:
                 counted = SpendingCounter.objects.filter(pk__in=self._counters)
                 counted.update(counted=F("counted") + self.attempt_cost)
                 self._store(now)
+        self._refuse_if_any(reached)
+
+    def _refuse_if_any(self, reached: list[SpendingCounter]) -> None:
+        """Raises ``CapReached`` for the cap that ends last."""
         if reached:
             cap = max(reached, key=lambda counter: counter.ends_at)
             record_cap_refusal(self.payer.session_id, cap)
@@ -165,13 +169,13 @@ class Reservation:
         if self.id is None:
             self.check_price()
             return
-        now = timezone.now()
+        now, reached = timezone.now(), list[SpendingCounter]()
         for counters in counters_of(self.payer):
             for cap in counters.capped():
                 cap.begin_period(now)
                 if cap.limit is not None and cap.counted > cap.limit:
-                    record_cap_refusal(self.payer.session_id, cap)
-                    raise _cap_exceeded(cap, self)
+                    reached.append(cap)
+        self._refuse_if_any(reached)
 
     def check_price(self) -> None:
         """Refuses a call without a known price if a cap applies."""
