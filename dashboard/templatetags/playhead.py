@@ -29,7 +29,7 @@ from historyapp.wire.problems import StorageFailed
 register = template.Library()
 
 _FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
-_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?/(?:[^/\s]+/)+(?=[^/\s]+/[^/\s]+)")
+_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+[/\\]+)+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
 _CHANGED = ("+", "−", "new file, ")
 """The beginnings of previews that say how many lines an edit changed."""
 _SHORT_THOUGHT = 60

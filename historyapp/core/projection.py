@@ -231,7 +231,9 @@ def advance(tail: Tail, entry: Entry, *, texts: Sequence[str] | None = None) -> 
     if isinstance(body, ModelInput):
         begins_turn = tail.begins_turn or body.channel == PERSON
         is_compacted = tail.is_compacted or marks_compaction("model_input", body.channel)
-        return Advance(Tail(totals, tail.step, preview(text_of(body.content)), begins_turn, is_compacted))
+        adds_to_turn = tail.begins_turn and body.channel != PERSON
+        shown = tail.input_preview if adds_to_turn else preview(text_of(body.content))
+        return Advance(Tail(totals, tail.step, shown, begins_turn, is_compacted))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
         return _continue(tail, totals, tail.step, entry, texts)
     if isinstance(body, DebugLog) and marks_compaction("debug_log", body.category or ""):

@@ -94,12 +94,19 @@ function send({ file, progress, state }) {
       const answer = new DOMParser().parseFromString(request.responseText, "text/html");
       const found = [...answer.querySelectorAll("#reports > *")];
       progress.value = 100;
-      state.textContent = request.status === 200 && found.length ? "done" : messageOf(request);
+      state.textContent = request.status === 200 && found.length ? resultOf(found) : messageOf(request);
+      progress.classList.toggle("progress-failed", state.textContent !== "done");
       reports.append(...found);
       done();
     });
     request.send(data);
   });
+}
+
+/** What became of a file, from its reports, which say the reason. */
+function resultOf(found) {
+  if (!found.some((report) => report.querySelector("[role=alert]"))) return "done";
+  return found.some((report) => report.querySelector("table")) ? "imported in part" : "not imported";
 }
 
 function messageOf(request) {

@@ -30,7 +30,7 @@ def test_chosen_and_dropped_files_are_imported_one_by_one_and_a_refusal_is_repor
     expect(uploads).to_have_text(["chat.json" + "done"])
     expect(page.get_by_role("link", name="Hello?")).to_be_in_viewport()  # on the screen of a laptop
     page.evaluate(DROP, [["noise.json", '{"no": "transcript"}'], ["again.json", content]])
-    expect(uploads).to_have_text(["chat.json" + "done", "noise.json" + "done", "again.json" + "done"])
+    expect(uploads).to_have_text(["chat.json" + "done", "noise.json" + "not imported", "again.json" + "done"])
     expect(page.locator(".report h2 bdi")).to_have_text(["chat.json", "noise.json", "again.json"])
     expect(page.locator(".report [role=alert]")).to_be_visible()
     assert [session.steps for session in Session.objects.all()] == [1, 1]

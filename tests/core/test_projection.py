@@ -165,6 +165,13 @@ def test_a_turn_begins_at_the_step_after_an_input_of_a_person() -> None:
     assert (tail.turn, tail.turn_first) == (1, 2)
 
 
+def test_the_input_preview_is_what_the_person_wrote_and_not_what_the_harness_added() -> None:
+    step, added = calling(("ls", {})), ModelInput(channel="meta", content="caveat: the messages below")
+    assert newest(added, ModelInput(content="go"), added, step).input_preview == "go"
+    assert newest(ModelInput(content="go"), step, added, step).input_preview == added.content
+    assert newest(ModelInput(content="go"), ModelInput(content="no, stop"), step).input_preview == "no, stop"
+
+
 def test_steps_after_a_compaction_are_counted_once_for_its_note_and_its_summary() -> None:
     step, summary = calling(("ls", {})), ModelInput(channel="compaction", content="so far")
     note, other = (DebugLog(category=name, message="x") for name in ("compaction", "hook"))

@@ -16,7 +16,7 @@ from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.strategies.base import Language
 from historyapp.core.strategies.lines import line_of
 from historyapp.core.strategies.reviews import review_fields
-from historyapp.core.text import clean
+from historyapp.core.text import clean, without_colours
 from historyapp.core.tokens import TokenCounter
 
 MAX_CALL = 200
@@ -88,6 +88,7 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     if len(text) > MAX_TEXT:
         half = MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
+    text = without_colours(text)
     return Facts(line_of(called, MAX_CALL), tuple(_facts(split_lines(text), text)), entities)
 
 

@@ -42,6 +42,10 @@ def test_an_extract_begins_with_the_call_and_its_outcome() -> None:
     assert write(called("no", status="error")).text.startswith("read_file: src/a_b.py → error\n")
 
 
+def test_colours_of_a_terminal_are_no_part_of_names() -> None:
+    assert write(called("\x1b[31msrc/core/parser.py\x1b[0m\n")).text.endswith("\nsrc/core/parser.py")
+
+
 def test_a_thought_fills_the_remaining_room() -> None:
     text = write(called("done", thoughts="I must look first. Then I see.")).text
     assert text.endswith("done\nThought: I must look first.")
