@@ -66,13 +66,20 @@ def live_rows(
     return _rows(spans_between(lineage, after), metadata, kinds)
 
 
-def rows_at(lineage: Lineage, positions: Iterable[int]) -> Iterator[OwnRow]:
-    """The live entries at these positions, which are in order."""
-    return _rows(span for position in positions for span in lineage.between(position, position))
+def row_at(lineage: Lineage, position: int, body: tuple[str, ...] | None = None) -> OwnRow:
+    """The live entry at a position, without metadata.
+
+    Args:
+        body: the fields of the body to load; None: all.
+    """
+    return next(_rows(lineage.between(position, position), metadata=(), body=body))
 
 
 def _rows(
-    spans: Iterable[Span], metadata: tuple[str, ...] | None = None, kinds: tuple[str, ...] = ()
+    spans: Iterable[Span],
+    metadata: tuple[str, ...] | None = None,
+    kinds: tuple[str, ...] = (),
+    body: tuple[str, ...] | None = None,
 ) -> Iterator[OwnRow]:
     """One body at a time is read from its stored form, so entries of any length take little memory.
 
@@ -85,13 +92,14 @@ def _rows(
         for start in range(span.first, span.last + 1, _RANGE):
             values = [session_value(span.session), start, min(span.last, start + _RANGE - 1), *kinds]
             for row in long_rows(statement, values, "position", ("body", "metadata")):
-                yield _own_row(row, metadata)
+                yield _own_row(row, metadata, body)
 
 
-def _own_row(row: tuple[Any, ...], keys: tuple[str, ...] | None) -> OwnRow:
+def _own_row(row: tuple[Any, ...], keys: tuple[str, ...] | None, fields: tuple[str, ...] | None) -> OwnRow:
     """Not in the generator, which would hold the texts of the row while it reads the next one."""
     position, kind, created_at, packed, tokens, totals, metadata = row
-    body, body_size = sized_body(unpack(packed))
+    text = unpack(packed)
+    body, body_size = sized_body(text) if fields is None else sized_fields(text, fields)
     loaded, size = sized_json(metadata) if keys is None else sized_fields(metadata, keys)
     time = as_aware(created_at)
     return OwnRow(position, kind, time, body, tokens, load_dumped(totals), loaded, body_size + size)

@@ -4,18 +4,17 @@ A session stores its current tail. Rewinds, forks and reads with ``as_of`` need 
 positions.
 """
 
-from collections.abc import Iterator
-
 from historyapp.core import entries as core
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 from historyapp.models.long_rows import count_read
-from historyapp.models.own_rows import OwnRow, live_rows, rows_at
+from historyapp.models.own_rows import live_rows, row_at
 
 MAX_PENDING = 100
 """The maximum number of inputs after the newest step to read, and of notes. The newest are read."""
+_TEXTS = {"model_input": "content", "debug_log": "message"}
 _MIN_ROW = 256
 """Bytes that an entry of a step counts in addition to its own: reading it takes at least 10 µs."""
 
@@ -23,22 +22,23 @@ _MIN_ROW = 256
 def tail_of(lineage: Lineage) -> Tail:
     """The tail of a lineage, from its newest entry and the step of this entry.
 
-    It reads the entries of this step and the inputs after it. They may be long, so call it before you take
-    the write lock: entries never change, and neither does the tail of a lineage.
+    It reads the entries of this step and an input after it. They may be long, so call it before you take the
+    write lock: entries never change, and neither does the tail of a lineage.
     """
     newest = Entry.objects.defer("body", "metadata").newest(lineage)
     if newest is None:
         return Tail()
     totals = Totals.load(newest.totals)
     step = _newest_step(lineage, totals)
-    pending = Tail()
-    for row in _pending_rows(lineage, step.first_position if step else 0):
-        pending = advance(pending, row.core()).tail
+    pending = _pending(lineage, step.first_position if step else 0)
     return pending._replace(totals=totals, step=step)
 
 
-def _pending_rows(lineage: Lineage, after: int) -> Iterator[OwnRow]:
-    """The newest inputs and notes after a position, in order. Notes displace no inputs."""
+def _pending(lineage: Lineage, after: int) -> Tail:
+    """What the newest inputs and notes after a position add to a tail. Notes displace no inputs.
+
+    Only the input of the preview is read whole: together they may have millions of values.
+    """
 
     def newest(*kinds: str) -> list[int]:
         rows = Entry.objects.only("position").live(
@@ -49,9 +49,17 @@ def _pending_rows(lineage: Lineage, after: int) -> Iterator[OwnRow]:
     positions = newest("model_input", "debug_log")
     if len(positions) == MAX_PENDING:
         positions = newest("model_input") + newest("debug_log")
-    for row in rows_at(lineage, sorted(positions)):  # one at a time, because they may be long
+    tail = Tail()
+    for position in sorted(positions):
+        row = row_at(lineage, position, ("channel", "category"))
         count_read(row.size)
-        yield row
+        text = {_TEXTS[row.kind]: str(position)}  # so the preview tells which input it is
+        tail = advance(tail, row._replace(body={**row.body, **text}).core()).tail
+    if not tail.input_preview:
+        return tail
+    shown = row_at(lineage, int(tail.input_preview))
+    count_read(shown.size)
+    return tail._replace(input_preview=advance(Tail(), shown.core()).tail.input_preview)
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:

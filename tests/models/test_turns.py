@@ -5,7 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.entries import DebugLog, EntryDraft, ModelInput
-from historyapp.models import Episode, Project, Session
+from historyapp.core.json_memory import memory_of
+from historyapp.models import Episode, Project, Session, long_rows
 from historyapp.models.history import History
 from historyapp.models.tails import tail_of
 from historyapp.models.turns import first_step, last_step, steps_of_turn
@@ -78,6 +79,24 @@ def test_many_notes_after_the_newest_step_do_not_hide_an_input(
     with CaptureQueriesContext(connection) as queries:
         assert tail_of(then) == tail
     assert all("LIMIT" in query["sql"] for query in queries if "debug_log" in query["sql"])
+
+
+def test_of_the_inputs_after_the_newest_step_only_the_one_of_the_preview_is_read_whole(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    lists = EntryDraft(ModelInput(channel="reminder", content=[[]] * 2_000), metadata={"ids": [[]] * 2_000})
+    compacted = EntryDraft(ModelInput(channel="compaction", content=[[]] * 2_000))
+    append(project, session.pk, [act(), ok(), ask("go on"), compacted, *[lists] * 6])
+    then = Session.objects.get(pk=session.pk)
+    memory = memory_of(lists.body.model_dump())
+    token = long_rows.bytes_left.set(2 * memory)
+    try:
+        tail = tail_of(then.lineage())
+    finally:
+        long_rows.bytes_left.reset(token)
+    assert tail._replace(step=None) == then.live_tail._replace(step=None)
+    assert (tail.input_preview, tail.begins_turn, tail.is_compacted) == ("go on", True, True)
 
 
 def test_the_steps_of_each_turn_are_found(project: Project) -> None:
