@@ -41,6 +41,12 @@ def test_the_form_shows_the_work_before_it_starts(alice: Client, session: Sessio
     assert not CompressionRun.objects.exists()
 
 
+def test_the_form_says_what_its_figures_include(alice: Client, session: Session) -> None:
+    page, again = text(alice.get(form(session))), text(alice.get(form(session, "?again=1")))
+    assert "summaries together have more than 8,000 characters" in page
+    assert ("not summarised again" in page, "not summarised again" in again) == (True, False)
+
+
 def test_all_but_the_newest_steps_are_chosen_by_default(alice: Client, session: Session) -> None:
     assert "Compress step 1 " in text(alice.get(form(session)))
 
