@@ -44,6 +44,9 @@ class MessagesStreamReader:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._parts: dict[int, list[str]] = {}
+        """Texts of the blocks that have not ended."""
+        self._inputs: dict[int, str] = {}
+        """The JSON of the blocks that have ended."""
         self._tool_calls: dict[int, int] = {}
         self._last_text = self._last_thought = -1
         self.is_complete = False
@@ -116,13 +119,18 @@ class MessagesStreamReader:
             yield kind(text=text)
 
     def _stop_block(self, index: int) -> Iterator[ModelOutputDelta]:
-        block, text = self._blocks[index], "".join(self._parts[index])
-        kind = block["type"]
+        """Ends a block once: its content could be sent again and again with another few bytes each time."""
+        block = self._blocks[index]
+        if index not in self._parts:
+            return
+        text, kind = "".join(self._parts.pop(index)), block["type"]
         if kind == "text":
             block["text"] = text
         elif kind == "thinking":
             block["thinking"] = text
-        elif index in self._tool_calls and block.get("input") and not text:
+        elif text:
+            self._inputs[index] = text
+        elif index in self._tool_calls and block.get("input"):
             yield ToolCallDelta(index=self._tool_calls[index], arguments=dump_json(block["input"]))
         if kind in _THINKING_BLOCKS:
             yield ThoughtDelta(block=block)
@@ -132,7 +140,8 @@ class MessagesStreamReader:
             return None
         with shared_value_limit():
             for index, block in self._blocks.items():
-                if block["type"] in _TOOL_BLOCKS and (text := "".join(self._parts[index])):
+                text = self._inputs.get(index) or "".join(self._parts.get(index, ()))
+                if text and block["type"] in _TOOL_BLOCKS:
                     block["input"] = arguments_of(text)
         self._message["content"] = [self._blocks[index] for index in sorted(self._blocks)]
         reason = self._message.get("stop_reason") or ""

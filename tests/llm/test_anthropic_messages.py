@@ -135,3 +135,17 @@ def test_stop_reasons_are_translated(reason: str, known: str) -> None:
 def test_a_response_without_its_last_event_is_incomplete() -> None:
     with pytest.raises(ValueError, match="not complete"):
         collect(read("anthropic", [START, *text(0, "a")]))
+
+
+@pytest.mark.parametrize(
+    "content_block",
+    [
+        {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}},
+        {"type": "thinking", "thinking": "so"},
+    ],
+)
+def test_a_block_ends_once(content_block: dict[str, Any]) -> None:
+    events = block(0, content_block)
+    assert of(*events, *[events[-1]] * 3).output == of(*events).output
+    with pytest.raises(KeyError):
+        of(*events, {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ""}})
