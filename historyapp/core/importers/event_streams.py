@@ -1,37 +1,60 @@
 """Builds the complete message from a recorded event stream."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from historyapp.core.embedded_json import MAX_EMBEDDED_VALUES
 from historyapp.core.json import listing, mapping, parse_embedded, text
+from historyapp.core.json_counts import count_values
+
+SMALL_VALUES = 1_000
+"""JSON values in an event of a text, of a tool call or of reasoning, with usage. The probabilities of a token
+and 20 others have 250."""
+_DATA = re.compile(r"^data:(.*)", re.MULTILINE)
+
+
+class _TooManyValues(Exception):
+    """The events have more than :data:`MAX_EMBEDDED_VALUES` values beyond :data:`SMALL_VALUES` of each."""
 
 
 def streamed_message(stream: str) -> dict[str, Any] | None:
-    """The complete response of an Anthropic or OpenAI event stream.
+    """The complete response of an Anthropic or OpenAI event stream, or an object with an ``error``.
 
     None if the text is not such a stream.
     """
-    events = list(_events(stream))
-    if any(event.get("type") == "message_start" for event in events):
-        return _anthropic(events)
-    if any("choices" in event for event in events):
-        return _openai(events)
+    try:
+        for event in _events(stream):
+            if event.get("type") == "message_start":
+                return _anthropic(_events(stream))
+            if "choices" in event:
+                return _openai(_events(stream))
+    except _TooManyValues:
+        fault = (
+            f"Its events have more than {MAX_EMBEDDED_VALUES:,} JSON values beyond {SMALL_VALUES:,} of each."
+        )
+        return {"error": f"The recorded response was not read. {fault}"}
     return None
 
 
 def _events(stream: str) -> Iterator[dict[str, Any]]:
-    for line in stream.split("\n"):
-        if line.startswith("data:"):
-            try:
-                event = parse_embedded(line.removeprefix("data:").strip())
-            except ValueError:
-                continue  # "[DONE]" or truncated
-            if isinstance(event, dict):
-                yield event
+    """The events, one at a time: together they may have millions of values."""
+    left = MAX_EMBEDDED_VALUES
+    for line in _DATA.finditer(stream):
+        data = line[1].strip()
+        left -= max(0, count_values(data, left + SMALL_VALUES) - SMALL_VALUES)
+        if left < 0:
+            raise _TooManyValues
+        try:
+            event = parse_embedded(data)
+        except ValueError:
+            continue  # "[DONE]" or truncated
+        if isinstance(event, dict):
+            yield event
 
 
-def _anthropic(events: list[dict[str, Any]]) -> dict[str, Any]:
+def _anthropic(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     message: dict[str, Any] = {}
     blocks: dict[Any, dict[str, Any]] = {}
     inputs: dict[Any, str] = {}
@@ -68,7 +91,7 @@ def _add_delta(block: dict[str, Any], delta: dict[str, Any], inputs: dict[Any, s
             block["citations"] = [*listing(block.get("citations")), delta.get("citation")]
 
 
-def _openai(events: list[dict[str, Any]]) -> dict[str, Any]:
+def _openai(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     response: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": ""}
     calls: dict[Any, dict[str, Any]] = {}

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from historyapp.core.importers import event_streams
 from historyapp.core.importers.event_streams import streamed_message
 from tests.core.importers.reading import damaged
 
@@ -92,3 +93,14 @@ def test_other_text_is_not_read_as_a_stream() -> None:
 @given(damaged(ANTHROPIC) | damaged(OPENAI))
 def test_the_readable_events_of_a_damaged_stream_are_used(events: Any) -> None:
     streamed_message(stream(events if isinstance(events, list) else [events]))
+
+
+def test_the_values_of_large_events_have_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_streams, "MAX_EMBEDDED_VALUES", 500)
+    large = {**OPENAI[0], "citations": [[]] * 550}
+    message = streamed_message(stream([large] * 3 + OPENAI * 30))
+    assert message
+    assert "choices" in message
+    message = streamed_message(stream([large] * 20))
+    assert message
+    assert message["error"].endswith("more than 500 JSON values beyond 1,000 of each.")
