@@ -23,9 +23,10 @@ from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm import streams
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
-from historyapp.services.idempotency import StoredResponse, carry_out_once, find_stored_response
+from historyapp.services.idempotency import StoredResponse, find_stored_response
 from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
 from historyapp.services.prices import price_list
+from historyapp.services.running_requests import RunningRequest
 from historyapp.services.spending import Spender
 from historyapp.wire import examples
 from historyapp.wire.base import with_example
@@ -107,16 +108,19 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
 
     The key needs the scope `spend`.
     """
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and (first := find_stored_response(request.auth.project, key, fingerprint(request))):
-        return StreamingHttpResponse(
-            iter([_event("appended", first.body or "")]),
-            content_type="text/event-stream",
-            headers={**_UNBUFFERED, **REPLAYED},
-        )
+    running = None
+    if (key := request.headers.get("Idempotency-Key")) is not None:
+        project, digest = request.auth.project, fingerprint(request)
+        if first := find_stored_response(project, key, digest):
+            return StreamingHttpResponse(
+                iter([_event("appended", first.body or "")]),
+                content_type="text/event-stream",
+                headers={**_UNBUFFERED, **REPLAYED},
+            )
+        running = RunningRequest(project, key, digest, session_id)
     Spender(request.auth).check("This request")
     model_call = ModelCall(find_session(request, session_id), body.model_call_request(), request.auth.pk)
-    events = ModelCallEvents(request, model_call)
+    events = ModelCallEvents(request, model_call, running)
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=_UNBUFFERED)
 
 
@@ -127,10 +131,14 @@ class ModelCallEvents:
     document.
     """
 
-    def __init__(self, request: ApiRequest, model_call: ModelCall) -> None:
-        self._request = request
+    def __init__(
+        self, request: ApiRequest, model_call: ModelCall, running: RunningRequest | None = None
+    ) -> None:
+        """``running``: the request, if it has an ``Idempotency-Key``."""
+        self._request, self._running = request, running
         self._appended = ""
-        self._deltas = model_call.deltas(self._record)
+        deltas = model_call.deltas(self._record)
+        self._deltas = running.watch(deltas) if running else deltas
         self._first_deltas = _first(self._deltas)
         self._events = self._stream()
 
@@ -175,10 +183,9 @@ class ModelCallEvents:
             output=OutputOut(**output),
         )
         self._appended = dump_json(json_value(content))
-        key = self._request.headers.get("Idempotency-Key")
-        if key is not None:
-            response = StoredResponse(200, self._appended, frozenset([recorded.appended.session.pk]))
-            carry_out_once(self._request.auth.project, key, fingerprint(self._request), lambda: response)
+        if self._running is not None:
+            session = recorded.appended.session.pk
+            self._running.store(StoredResponse(200, self._appended, frozenset([session])))
 
 
 def _first(deltas: Iterable[ModelOutputDelta]) -> list[ModelOutputDelta]:

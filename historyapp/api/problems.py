@@ -13,7 +13,7 @@ from django.http.multipartparser import MultiPartParserError
 from ninja.errors import HttpError
 
 from historyapp.api.auth import bearer_token
-from historyapp.core.errors import NotFound, PlayheadError
+from historyapp.core.errors import Conflict, NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 from historyapp.log import request_id
@@ -81,6 +81,8 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
         is_logged = expected is error or isinstance(expected, (StorageFailed, TransactionTooLong))
         if not is_logged:
             log.warning("%s %s: the database is not available", request.method, request.path, exc_info=error)
+    elif isinstance(expected, Conflict) and "retry_after" in expected.fields:
+        headers = {"Retry-After": str(expected.fields["retry_after"])}
     elif isinstance(expected, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, expected.detail)
     elif isinstance(expected, Unauthenticated):

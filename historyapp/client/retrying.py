@@ -45,8 +45,9 @@ def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> f
     if isinstance(outcome, httpx.RequestError):
         should_retry = is_outage(outcome) and (repeatable or isinstance(outcome, _UNSENT))
         return growing_pause(attempt) if should_retry else None
-    if outcome.status_code in _BUSY:
-        requested = retry_after(outcome)
+    requested = retry_after(outcome)
+    # 409: an equal request with the same Idempotency-Key is still running.
+    if outcome.status_code in _BUSY or (outcome.status_code == 409 and requested is not None):
         return growing_pause(attempt) if requested is None else requested
     failed = outcome.status_code >= 500 and not _is_provider_failure(outcome)
     if not failed or not repeatable or (attempt >= QUICK_ATTEMPTS and not is_outage(outcome)):

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project, Session
+from historyapp.models.database_clock import database_now
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.services.transactions import writing, writing_together
@@ -29,6 +30,11 @@ _STATUS_PURGED = 409
 """The status of a stored response that was emptied because its session was purged."""
 _STATUS_TOO_LONG = 413
 """The status of a stored response that was too long to keep."""
+STATUS_RUNNING = 102
+"""The status of a key whose request is still running; see :mod:`running_requests`."""
+RUNNING_FOR = timedelta(minutes=3)
+"""A running request renews the time of its key. After this time without it, its process was killed."""
+_RETRY_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,9 @@ def find_stored_response(project: Project, key: str, fingerprint: str) -> Stored
     """
     _check_key(key)
     row = IdempotencyKey.objects.filter(project=project, key=key).first()
-    return _replayed(row, fingerprint) if row else None
+    if row is None or (row.status == STATUS_RUNNING and abs(database_now() - row.created_at) > RUNNING_FOR):
+        return None
+    return _replayed(row, fingerprint)
 
 
 def carry_out_once(
@@ -68,7 +76,8 @@ def carry_out_once(
 
     Raises:
         Invalid: for a malformed key, and for a key that was used for another request.
-        Conflict: when the session of the earlier request was purged, or its response was too long to keep.
+        Conflict: when the session of the earlier request was purged, or its response was too long to keep, or
+            it is still running.
     """
     if earlier := find_stored_response(project, key, fingerprint):
         return earlier
@@ -77,7 +86,7 @@ def carry_out_once(
         with writing_together(partial(_claim, row)):
             response = carry_out()
             with writing():
-                _store(row, response)
+                store_response(row, response)
     except _AlreadyCarriedOut as error:
         return _replayed(error.row, fingerprint)
     return response
@@ -99,7 +108,8 @@ def _claim(row: IdempotencyKey) -> None:
         raise _AlreadyCarriedOut(IdempotencyKey.objects.get(project=row.project_id, key=row.key)) from None
 
 
-def _store(row: IdempotencyKey, response: StoredResponse) -> None:
+def store_response(row: IdempotencyKey, response: StoredResponse) -> None:
+    """Stores the response to a request, within the transaction of its writes."""
     body = response.body
     is_kept = body is not None and len(body) <= KEPT_CHARACTERS
     row.status, row.response = (response.status, body or "") if is_kept else (_STATUS_TOO_LONG, "")
@@ -164,9 +174,21 @@ def _check_key(key: str) -> None:
         raise Invalid("Idempotency-Key must be 1 to 255 visible ASCII characters, without spaces.")
 
 
+def still_running() -> Conflict:
+    """The error of a request that is equal to one that has not ended."""
+    return Conflict(
+        "An equal request with this Idempotency-Key is still running and is not carried out twice. Send it "
+        f"again after {_RETRY_SECONDS} seconds to get its response. If its server was killed, the key is "
+        f"free after {RUNNING_FOR.seconds // 60} minutes.",
+        retry_after=_RETRY_SECONDS,
+    )
+
+
 def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
     if row.fingerprint != fingerprint:
         raise Invalid("This Idempotency-Key was used for another request. Use a new key.")
+    if row.status == STATUS_RUNNING:
+        raise still_running()
     if row.status == _STATUS_PURGED:
         raise Conflict("This request was carried out before, but its session has since been purged.")
     if row.status == _STATUS_TOO_LONG:

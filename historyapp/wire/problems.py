@@ -274,9 +274,9 @@ PROBLEM_TYPES = (
         Conflict, 409, "Conflict", "The request does not fit the current state of the session.",
         "Possible causes: `expected_position` is not the session's head; an action is already in flight, or "
         "none is; the last step to summarise is still in flight; the id is taken; the session is archived; "
-        "another import of the session is running; the compression has ended; the session of an earlier "
-        "request with this `Idempotency-Key` was purged, or that request's response was too long to keep. "
-        "Read the session again, then retry if the request still makes sense.",
+        "another import of the session is running; the compression has ended; an earlier request with this "
+        "`Idempotency-Key` is still running (wait for `Retry-After`), its session was purged, or its "
+        "response was too long to keep. Read the session again, then retry if the request still makes sense.",
     ),
     ProblemType(
         CursorExpired, 410, "Cursor expired", "The changes after the cursor are no longer kept.",

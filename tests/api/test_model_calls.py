@@ -196,9 +196,11 @@ def test_restarts_are_reported(ready: Agent, loopback: Loopback) -> None:
     assert ready.get("/entries/3")["text"] == "All of it."
 
 
-def stream(run: Agent, fields: dict[str, Any]) -> tuple[StreamingHttpResponse, Iterator[bytes]]:
+def stream(
+    run: Agent, fields: dict[str, Any], headers: dict[str, str] | None = None
+) -> tuple[StreamingHttpResponse, Iterator[bytes]]:
     client: Client = run._client
-    response = client.post(f"{run._base}/calls", fields, "application/json")
+    response = client.post(f"{run._base}/calls", fields, "application/json", headers=headers)
     assert isinstance(response, StreamingHttpResponse)
     return response, iter(response)
 

@@ -147,6 +147,7 @@ def test_a_definite_response_is_final(status: int) -> None:
         (answer(502), False),
         (answer(503), True),
         (answer(429), True),
+        (answer(409, "5"), True),
         (httpx.ConnectError("refused"), True),
         (httpx.ReadTimeout("late"), False),
         (httpx.ReadError("cut"), False),
