@@ -46,17 +46,16 @@ def _visible(text: str) -> str:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Where the parts of a long text begin and end: before an escape sequence if one is near."""
+    """Where the parts of a long text begin and end: never within an escape sequence."""
     end = 0
     while end < len(text):
         yield end
         limit = end + PART
         if limit >= len(text):
             break
-        escape_start = text.rfind("\x1b", end + PART // 2, limit)
-        if text.startswith("\x1b\\", escape_start):  # the end of a title or link
-            escape_start = text.rfind("\x1b", end + PART // 2, escape_start)
-        limit = escape_start if escape_start >= 0 else limit
+        last = text.rfind("\x1b", end, limit)
+        sequence = _ESCAPES.match(text, last) if last >= 0 else None
+        limit = max(limit, sequence.end()) if sequence else limit
         end = limit - 1 if text[limit - 1] == "\r" else limit
     yield len(text)
 

@@ -81,10 +81,19 @@ def test_a_long_text_is_made_visible_in_parts(monkeypatch: pytest.MonkeyPatch, s
     expression = text_module._ESCAPES
 
     class Noted:
+        match = expression.match
+
         def sub(self, replacement: str, part: str) -> str:
             translated.append(len(part))
             return expression.sub(replacement, part)
 
     monkeypatch.setattr(text_module, "_ESCAPES", Noted())
     assert visible(long) == whole
-    assert max(translated) <= 60
+    assert max(translated) <= 60 + len("\x1b]8;;http://x\x1b\\")
+
+
+@pytest.mark.parametrize("link", ["\x1b]8;;{}\x1b\\", "\x1b]8;;{}\x07", "\x1b[{}m"])
+def test_no_part_of_a_long_escape_sequence_is_shown(monkeypatch: pytest.MonkeyPatch, link: str) -> None:
+    monkeypatch.setattr(text_module, "PART", 60)
+    for start in range(0, 70, 7):
+        assert visible("a" * start + link.format("1" * 200) + "b" * 90) == "a" * start + "b" * 90
