@@ -13,6 +13,7 @@ from historyapp.core.identifiers import MAX_IDENTIFIER
 from historyapp.core.text import clean
 from historyapp.enqueue import ensure_name_index
 from historyapp.services.names.origins import origins_of, places_of
+from historyapp.services.names.steps import run_names
 
 
 @signed_in
@@ -45,7 +46,10 @@ def origin_places(request: PersonRequest, session_id: UUID, number: int) -> Http
 @signed_in
 @require_POST
 def index_names(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Builds the index of names, or lets a worker build it. Redirects to the overview."""
+    """Builds the index of names, or lets a worker build it. For htmx the findings, else the overview."""
     location = find_location(request, session_id)
     ensure_name_index(location.history)
-    return redirect("overview", session_id)
+    if not request.htmx:
+        return redirect("overview", session_id)
+    shown = {"names": run_names(location.history), "is_requested": True}
+    return render_fragment(request, "overview/_names.html", location, shown)

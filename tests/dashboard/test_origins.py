@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from dashboard.views import origins
 from historyapp import enqueue
 from historyapp.core.entries import ModelInput
 from historyapp.models import NameIndex, Project, Session
@@ -124,6 +125,22 @@ def test_the_overview_counts_unseen_and_removed_names_once_they_are_indexed(
     assert "The agent named 6 files that it had never seen 1 , 2 , 3 …" in shown
     assert "The agent used 1 name that had been compacted away 9" in shown
     assert "Not indexed yet." not in shown
+
+
+def test_an_open_overview_indexes_names_itself_and_waits_for_a_worker_that_does(
+    alice: Client, named: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"/sessions/{named.pk}/names"
+    assert f'hx-post="{address}" hx-trigger="load"' in " ".join(
+        html(alice.get(f"/sessions/{named.pk}/overview")).split()
+    )
+    monkeypatch.setattr(origins, "ensure_name_index", lambda history: False)
+    waiting = alice.post(address, headers={"hx-request": "true"})
+    assert 'hx-trigger="load delay:3s"' in html(waiting)
+    assert "A worker is building it." in text(waiting)
+    monkeypatch.undo()
+    shown = text(alice.post(address, headers={"hx-request": "true"}))
+    assert "The agent named 6 files that it had never seen 1 , 2 , 3 …" in shown
 
 
 def listed(client: Client, session: Session, query: str) -> list[str]:
