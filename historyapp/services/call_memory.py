@@ -14,7 +14,11 @@ from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 SMALL = 1 << 20
 """Bytes of a context in memory that do not count. A context of 200,000 tokens has about 800,000."""
 MAX_TOTAL, OF_PROJECT = 1 << 27, 1 << 26
-"""Bytes of all larger contexts, and of those of one project. A single one may be larger."""
+"""Bytes of all larger contexts, and of those of one project. A single one may be larger; for other projects
+it counts as ``OF_PROJECT``."""
+FEW, SPARE = 1 << 24, 1 << 27
+"""A project whose contexts take at most ``FEW`` bytes may also use the ``SPARE`` bytes: they are left while
+others use all of ``MAX_TOTAL``. A context of a million tokens has 4 MB, with an emoji in it 16 MB."""
 RETRY_SECONDS = 5
 
 
@@ -57,11 +61,13 @@ class CallMemory:
 
     def _add(self, project: Hashable, size: int) -> None:
         with self._lock:
-            own, total = self._bytes.get(project, 0), self._bytes.total()
+            own = self._bytes.get(project, 0)
             if own and own + size > OF_PROJECT:
                 raise TooManyRequests(_refusal("of this project", OF_PROJECT), retry_after=RETRY_SECONDS)
-            if total and total + size > MAX_TOTAL:
-                raise ServerUnavailable(_refusal("of this server", MAX_TOTAL), retry_after=RETRY_SECONDS)
+            total = sum(min(held, OF_PROJECT) for held in self._bytes.values())
+            limit = MAX_TOTAL + SPARE if own + size <= FEW else MAX_TOTAL
+            if total + min(size, OF_PROJECT) > limit:
+                raise ServerUnavailable(_refusal("of this server", limit), retry_after=RETRY_SECONDS)
             self._bytes[project] += size
 
 

@@ -1,8 +1,10 @@
 """Large contexts of model calls that wait for a provider are limited together."""
 
+from contextlib import ExitStack
+
 import pytest
 
-from historyapp.services.call_memory import MAX_TOTAL, OF_PROJECT, SMALL, CallMemory
+from historyapp.services.call_memory import FEW, MAX_TOTAL, OF_PROJECT, SMALL, SPARE, CallMemory
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
 
@@ -23,11 +25,30 @@ def test_a_project_may_have_large_contexts_up_to_its_limit() -> None:
 def test_all_projects_together_have_a_limit() -> None:
     memory = CallMemory()
     with (
-        memory.held("a", MAX_TOTAL - 2 * SMALL),
+        memory.held("a", OF_PROJECT),
+        memory.held("b", MAX_TOTAL - OF_PROJECT),
         pytest.raises(ServerUnavailable, match="of this server"),
-        memory.held("b", 3 * SMALL),
+        memory.held("c", FEW + 1),
     ):
         pass
+
+
+def test_a_single_context_leaves_room_for_other_projects() -> None:
+    memory = CallMemory()
+    with memory.held("a", 2 * MAX_TOTAL), memory.held("b", OF_PROJECT):
+        pass
+
+
+def test_projects_with_small_contexts_have_room_while_others_use_their_limits() -> None:
+    memory = CallMemory()
+    with ExitStack() as held:
+        held.enter_context(memory.held("a", 2 * MAX_TOTAL))
+        held.enter_context(memory.held("b", 2 * MAX_TOTAL))
+        for project in range(SPARE // FEW):
+            held.enter_context(memory.held(project, FEW // 2))
+            held.enter_context(memory.held(project, FEW // 2))
+        with pytest.raises(ServerUnavailable, match="of this server"):
+            held.enter_context(memory.held("c", FEW))
 
 
 def test_a_usual_context_does_not_count() -> None:
