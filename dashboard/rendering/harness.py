@@ -16,7 +16,7 @@ _TAGS = (
 _OPENING = re.compile(rf"<(?P<tag>{_TAGS})>")
 _WORDS = re.compile(r"(?:</?(?:command-name|command-args|bash-input)>\s{0,99})+")
 """Marks around what the person typed."""
-MAX_READ = 200_000
+MAX_SEARCHED = 200_000
 """Characters of a message in which additions and marks are searched. The rest is shown as it is: the search
 stops all other threads, for a second in a text of 31 MB.
 """
@@ -41,7 +41,7 @@ def message_parts(text: str) -> list[MessagePart]:
 
 def _parts(text: str) -> Iterator[MessagePart]:
     position, count, unclosed = 0, 0, set[str]()
-    for opening in _OPENING.finditer(text, 0, MAX_READ):
+    for opening in _OPENING.finditer(text, 0, MAX_SEARCHED):
         tag = opening["tag"]
         if opening.start() < position or tag in unclosed or count >= MAX_PARTS:
             continue
@@ -58,6 +58,6 @@ def _parts(text: str) -> Iterator[MessagePart]:
 
 def user_text(text: str) -> str:
     """What a person typed, without the marks that Claude Code puts around commands."""
-    if text.find("<", 0, MAX_READ) < 0:
+    if text.find("<", 0, MAX_SEARCHED) < 0:
         return text
-    return f"{_WORDS.sub(' ', text[:MAX_READ])}{text[MAX_READ:]}".strip(" \n")
+    return f"{_WORDS.sub(' ', text[:MAX_SEARCHED])}{text[MAX_SEARCHED:]}".strip(" \n")

@@ -21,7 +21,6 @@ from historyapp.api.responses import REPLAYED, json_value
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
-from historyapp.llm import streams
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
 from historyapp.services.idempotency import StoredResponse, find_stored_response
 from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
@@ -52,10 +51,10 @@ Options = Annotated[
 OutputTokens = Annotated[int, Field(ge=1, le=MAX_POSITIONS), BeforeValidator(integral)]
 SILENCE = ": the model is silent\n\n"
 """A comment, which clients ignore. A server notices a closed connection only when it sends."""
-MAX_PAUSES = 5
+MAX_WAIT = 25.0
 MAX_WITHOUT_CONTENT = 100
-"""After this many pauses (five seconds each), or this many deltas, the response starts without content, so
-that a closed connection is noticed.
+"""After this many seconds, or this many deltas, the response starts without content, so that a closed
+connection is noticed.
 """
 _NO_CONTENT = (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
 _UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -192,7 +191,7 @@ def _first(deltas: Iterable[ModelOutputDelta]) -> list[ModelOutputDelta]:
     """The deltas up to the first content or to the limits. Of each kind, only the newest is kept: a provider
     may send usage without end.
     """
-    first, end = dict[str, ModelOutputDelta](), time.monotonic() + MAX_PAUSES * streams.PAUSE
+    first, end = dict[str, ModelOutputDelta](), time.monotonic() + MAX_WAIT
     for number, delta in enumerate(deltas, start=1):
         first.pop(delta.kind, None)
         first[delta.kind] = delta

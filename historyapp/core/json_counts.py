@@ -1,6 +1,6 @@
-"""Counts the values of JSON, most of them without reading it."""
+"""JsonCounts the values of JSON, most of them without reading it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def holds_more_values(text: str, limit: int) -> bool:
@@ -36,35 +36,23 @@ def count_values(text: str, limit: int) -> int:
     return limit + 1 if bare.count('"') > 4 * (limit + 1) else _count(bare, limit, ",[{")
 
 
-def count_containers(text: str, limit: int) -> int:
-    """The number of lists and objects of a JSON text. Counting ends after more than ``limit``.
+class JsonCounts(NamedTuple):
+    """The values within a value, and the lists and objects among them and the value itself."""
 
-    Brackets in strings count while they are so few that no scan is needed.
-    """
-    brackets = text.count("[") + text.count("{")
-    return brackets if brackets <= 100 else _count(_without_escapes(text), limit, "[{")
+    values: int
+    containers: int
 
 
-def containers_of(value: Any) -> int:
-    """The number of lists and objects of a value that was read from JSON."""
-    count, pending = 0, [value] if isinstance(value, (dict, list)) else []
+def counts_of(value: Any) -> JsonCounts:
+    """The counts of a value that was read from JSON."""
+    values, containers, pending = 0, 0, [value] if isinstance(value, (dict, list)) else []
     while pending:
         container = pending.pop()
-        count += 1
+        values += len(container)
+        containers += 1
         items = container.values() if isinstance(container, dict) else container
         pending += [item for item in items if isinstance(item, (dict, list))]
-    return count
-
-
-def values_of(value: Any) -> int:
-    """The number of values within a value that was read from JSON."""
-    count, pending = 0, [value] if isinstance(value, (dict, list)) else []
-    while pending:
-        container = pending.pop()
-        count += len(container)
-        items = container.values() if isinstance(container, dict) else container
-        pending += [item for item in items if isinstance(item, (dict, list))]
-    return count
+    return JsonCounts(values, containers)
 
 
 def _without_escapes(text: str) -> str:

@@ -18,8 +18,8 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.provider import Provider
+from historyapp.llm.response_limits import Event
 from historyapp.llm.sdks import anthropic_sdk
-from historyapp.llm.transport import Event
 
 DEFAULT_MAX_TOKENS = 8192
 """The default of ``max_tokens``, which Anthropic requires. Every current model supports this many."""

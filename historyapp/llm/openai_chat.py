@@ -15,8 +15,8 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.provider import Provider
+from historyapp.llm.response_limits import Event
 from historyapp.llm.sdks import openai_sdk
-from historyapp.llm.transport import Event
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -35,6 +35,16 @@ PRICED_OPTIONS = (
 PRICED_TIERS = ("auto", "default", "flex")
 _BLOCKS = "reasoning_details"
 """The field with reasoning blocks that compatible servers require in the next request."""
+_READ_OF_CHOICES = {"index", "delta", "finish_reason"}
+"""The fields of a choice that are read. Azure adds six lists and objects of its content filter to each."""
+
+
+def _drop_unread(event: Event) -> None:
+    choices = event.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict):
+            for name in choice.keys() - _READ_OF_CHOICES:
+                del choice[name]
 
 
 class ChatStreamReader:
@@ -132,6 +142,7 @@ PROVIDER = Provider(
     reserved=("n", "stream_options"),
     defaults={"stream_options": {"include_usage": True}},
     reader=ChatStreamReader,
+    drop_unread=_drop_unread,
     priced_options=(
         *PRICED_OPTIONS, "frequency_penalty", "logit_bias", "logprobs", "presence_penalty",
         "reasoning_effort", "response_format", "seed", "stop", "top_k", "verbosity",

@@ -17,8 +17,8 @@ from historyapp.llm.deltas import (
 from historyapp.llm.errors import error_from
 from historyapp.llm.openai_chat import PRICED_OPTIONS, PRICED_TIERS
 from historyapp.llm.provider import Provider
+from historyapp.llm.response_limits import Event
 from historyapp.llm.sdks import openai_sdk
-from historyapp.llm.transport import Event
 
 TITLE = "OpenAI"
 _TOOL_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}

@@ -12,8 +12,9 @@ from historyapp.llm import streams
 from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta, StartedDelta
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
+from historyapp.llm.response_limits import Event
 from historyapp.llm.sdks import Sdk
-from historyapp.llm.transport import Connection, Deadline, Event
+from historyapp.llm.transport import Connection, Deadline
 
 
 class ResponseReader(Protocol):
@@ -55,6 +56,8 @@ class Provider:
     defaults: Mapping[str, Any]
     """Default request fields. Options may override those that are not reserved."""
     reader: Callable[[], ResponseReader]
+    drop_unread: Callable[[Event], None] = lambda _: None
+    """Removes parts that the reader does not use from an event. They do not count towards its limits."""
     priced_options: Collection[str] = ()
     """The options that cost only input and output tokens. While a spending cap applies, all others are
     refused, because providers add options."""
@@ -74,7 +77,8 @@ class Provider:
         body = self.body(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
         reader = self.reader()
-        events = streams.read_in_thread(connection.events(self.path, body), connection.abort)
+        sent = connection.events(self.path, body, self.drop_unread)
+        events = streams.read_in_thread(sent, connection.abort)
         del body  # it may be long, and the response may take minutes
         try:
             yield from self._read(events, reader)

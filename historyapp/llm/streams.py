@@ -37,13 +37,13 @@ def read_in_thread(
     """
     items = SimpleQueue[Any]()
     stopped = Event()
-    places = Semaphore(MAX_WAITING)
+    room = Semaphore(MAX_WAITING)
 
     def read() -> None:
         try:
             with closing(stream):
                 for item in stream:
-                    places.acquire()
+                    room.acquire()
                     if stopped.is_set():
                         return
                     items.put(item)
@@ -65,12 +65,12 @@ def read_in_thread(
                     return
                 if isinstance(item, BaseException):
                     raise item
-                places.release()
+                room.release()
                 yield item
                 rest()
     finally:
         stopped.set()
-        places.release()
+        room.release()
         if thread.is_alive():
             abort()
         thread.join(JOIN_SECONDS)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from historyapp.core.json import MAX_CONTAINERS, MAX_RECORD_DEPTH, depth_exceeds
-from historyapp.core.json_counts import containers_of, count_containers, holds_more_values, values_of
+from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds
 from historyapp.core.json_parts import without_collections
 from historyapp.llm.errors import (
     ModelCallError,
@@ -22,37 +21,17 @@ from historyapp.llm.network import MAX_BODY, LimitedStream, limited_by
 from historyapp.llm.pace import PACE
 from historyapp.llm.probabilities import without_probabilities
 from historyapp.llm.request import TimeLimits
+from historyapp.llm.response_limits import Event, EventCount, TooMuch
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.server_sent_events import MAX_EVENT, EventTooLong, read_events
 
 if TYPE_CHECKING:
     import httpx2
 
-MAX_VALUES = 200_000
-"""JSON values in one event, and in all events beyond :data:`SMALL_VALUES` of each. Readers keep many of them,
-and a value with its name takes 100 bytes or more. All arguments of a tool call are one value.
-"""
-SMALL_VALUES = 100
-"""JSON values in an event of a text, of a tool call or of reasoning, with usage."""
 MAX_RESPONSE = 64 * 1024 * 1024
 """The maximum size of one response, in bytes from the network."""
-MAX_EVENTS = 200_000
-"""The maximum number of events in one response. A model writes at most 128,000 tokens."""
-MAX_RESPONSE_CONTAINERS = 1_000_000
-"""Lists and objects in one response, without those that no reader uses. Each event of a text has two to four.
-"""
-SMALL_EVENT = 10
-"""Lists and objects in an event of a text, of a tool call or of reasoning, with usage."""
-MAX_LARGE_EVENTS = 250_000
-"""Lists and objects in all events beyond those of small events. Readers keep such events until the response
-ends, and an object takes 200 bytes.
-"""
-_READ_OF_CHOICES = {"index", "delta", "finish_reason"}
-"""The fields of a choice that are read. Azure adds six lists and objects of its content filter to each."""
 LONG_EVENT = 1 << 18
 """Characters of an event during whose parsing the garbage collector pauses."""
-
-Event = dict[str, Any]
 
 
 class Deadline:
@@ -71,15 +50,13 @@ class Deadline:
 class Connection:
     """A provider's SDK for one attempt. ``provider`` is its display name."""
 
-    _values = 0
-
     def __init__(self, sdk: Sdk, provider: str, deadline: Deadline) -> None:
         self._sdk = sdk
         self._provider = provider
         self._deadline = deadline
         self._connection: LimitedStream | None = None
         self._is_aborted = False
-        self._received = self._events = self._containers = self._large = 0
+        self._received = 0
         self._rest: Callable[[], None] = lambda: None
 
     def remaining(self) -> float:
@@ -112,21 +89,30 @@ class Connection:
                     raise self._too_much(f"{MAX_BODY} bytes")
             return self._checked(json.loads(content))
 
-    def events(self, path: str, body: Mapping[str, Any]) -> Generator[Event]:
-        """Yields the events of a streamed response, unchanged. Closing the generator closes the connection.
+    def events(
+        self, path: str, body: Mapping[str, Any], drop_unread: Callable[[Event], None]
+    ) -> Generator[Event]:
+        """Yields the events of a streamed response. Closing the generator closes the connection.
+
+        Args:
+            drop_unread: removes what nobody reads from an event, before its values are counted.
 
         Raises:
             ModelCallError: if there is no response, or the stream breaks. A stream can also end early without
                 an error, so the caller must check that the response is complete.
         """
+        count = EventCount()
         with self._sent(path, body) as response:
             self._expect_events(response)
             for name, data in read_events(self._parts(response)):
                 if data.startswith("[DONE]"):
                     break
                 if name != "ping":
+                    data = without_probabilities(data)
+                    count.add(data)
                     event = self._event(name, data, response)
-                    self._count_values(event)
+                    drop_unread(event)
+                    count.add_kept(event)
                     yield event
 
     def abort(self) -> None:
@@ -172,11 +158,6 @@ class Connection:
             self._rest()
 
     def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
-        self._events += 1
-        if self._events > MAX_EVENTS:
-            raise self._too_much(f"{MAX_EVENTS:,} events")
-        data = without_probabilities(data)
-        self._expect_few_values(data)
         try:
             event = json.loads(data) if len(data) < LONG_EVENT else without_collections(json.loads, data)
         except ValueError:
@@ -185,26 +166,7 @@ class Connection:
             event = data
         if name == "error" or (isinstance(event, dict) and event.get("error")):
             raise error_from(event, provider=self._provider, headers=response.headers, secret=self._sdk.key)
-        event = self._checked(event)
-        _drop_unread_fields(event)
-        self._count_kept(event)
-        return event
-
-    def _expect_few_values(self, data: str) -> None:
-        """Refuses an event that would take much memory. Parsing it stops all other threads."""
-        if holds_more_values(data, MAX_VALUES):
-            raise self._too_much(f"{MAX_VALUES:,} values in one event")
-        if count_containers(data, MAX_CONTAINERS) > MAX_CONTAINERS:
-            raise self._too_much(f"{MAX_CONTAINERS:,} lists and objects in one event")
-
-    def _count_kept(self, event: Event) -> None:
-        containers = containers_of(event)
-        self._containers += containers
-        self._large += max(0, containers - SMALL_EVENT)
-        if self._containers > MAX_RESPONSE_CONTAINERS:
-            raise self._too_much(f"{MAX_RESPONSE_CONTAINERS:,} lists and objects")
-        if self._large > MAX_LARGE_EVENTS:
-            raise self._too_much(f"{MAX_LARGE_EVENTS:,} lists and objects in large events")
+        return self._checked(event)
 
     def _checked(self, event: Any) -> Event:
         if not isinstance(event, dict):
@@ -212,11 +174,6 @@ class Connection:
         if depth_exceeds(event, MAX_RECORD_DEPTH):
             raise self._response_broken("sent JSON that is nested too deeply")
         return event
-
-    def _count_values(self, event: Event) -> None:
-        self._values += max(0, values_of(event) - SMALL_VALUES)
-        if self._values > MAX_VALUES:
-            raise self._too_much(f"{MAX_VALUES:,} values in large events")
 
     def _expect_uncompressed(self, response: "httpx2.Response") -> None:
         encoding = response.headers.get("content-encoding", "identity")
@@ -274,6 +231,8 @@ class Connection:
             yield
         except ModelCallError:
             raise
+        except TooMuch as error:
+            raise self._too_much(str(error)) from None
         except EventTooLong:
             raise self._too_much(f"{MAX_EVENT} bytes in one event") from None
         except (ValueError, RecursionError):
@@ -319,11 +278,3 @@ class Connection:
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self._response_broken("sent an invalid HTTP response", retryable=True)
         return None
-
-
-def _drop_unread_fields(event: Event) -> None:
-    choices = event.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict):
-            for name in choice.keys() - _READ_OF_CHOICES:
-                del choice[name]

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from historyapp.api import model_calls
 from historyapp.api.auth import ApiRequest
 from historyapp.api.model_calls import MAX_WITHOUT_CONTENT, ModelCallEvents
 from historyapp.core.usage import Usage
-from historyapp.llm import streams
 from historyapp.llm.deltas import ModelOutputDelta, StartedDelta, TextDelta, UsageDelta
 from historyapp.services.model_calls import ModelCall
 
@@ -50,7 +50,7 @@ def test_a_provider_without_content_does_not_delay_the_response_for_ever(delta: 
 
 
 def test_a_response_begins_after_some_seconds_without_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PAUSE", 0)
+    monkeypatch.setattr(model_calls, "MAX_WAIT", 0)
     call = Deltas([STARTED], repeat(USAGE))
     assert kinds(call) == ["started"]
     assert call.taken == 1

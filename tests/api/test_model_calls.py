@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from historyapp.api import model_calls as api_model_calls
 from historyapp.api.model_calls import SILENCE
 from historyapp.core.prices import load_prices
 from historyapp.llm import streams
@@ -237,6 +238,7 @@ def test_closing_the_connection_cancels_a_model_call_without_a_response(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.05)
+    monkeypatch.setattr(api_model_calls, "MAX_WAIT", 0.25)
     loopback.steps.append(Broken("hang", after=after))
     response, events = stream(ready, {"model": "claude-opus-4-5"})
     assert SILENCE.encode() in events
@@ -249,6 +251,7 @@ def test_a_failure_after_a_long_wait_is_an_event(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.02)
+    monkeypatch.setattr(api_model_calls, "MAX_WAIT", 0.1)
     monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(attempts=1))
     loopback.steps.append(Broken("garbage", after=1, answer=Answer(pause=0.5)))
     _, events = stream(ready, {"model": "claude-opus-4-5"})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.llm import network, server_sent_events, streams, transport
+from historyapp.llm import network, response_limits, server_sent_events, streams, transport
 from historyapp.llm.deltas import SilentDelta, UsageDelta
 from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
 from historyapp.llm.model_calls import count_tokens
@@ -150,16 +150,15 @@ def test_an_event_has_a_maximum_size(
     ("limit", "message"),
     [
         ("MAX_EVENTS", "more than 3 events"),
-        ("MAX_CONTAINERS", "more than 3 lists and objects in one event"),
         ("MAX_RESPONSE_CONTAINERS", "more than 3 lists and objects, which"),
-        ("MAX_VALUES", "more than 3 values in one event"),
+        ("MAX_EVENT_VALUES", "more than 3 values in one event"),
     ],
 )
 def test_the_values_of_a_response_are_limited(
     limit: str, message: str, loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, limit, 3)
-    values = b"[],[],[],1" if limit in ("MAX_CONTAINERS", "MAX_VALUES") else b"1"
+    monkeypatch.setattr(response_limits, limit, 3)
+    values = b"[],[],[],1" if limit == "MAX_EVENT_VALUES" else b"1"
     event = b'event: x\ndata: {"type": "x", "x": [' + values + b"]}\n\n"
     loopback.steps.append(Raw(event * 9))
     with pytest.raises(ResponseBroken, match=message):
@@ -190,7 +189,7 @@ def test_a_usage_object_that_grows_with_each_event_is_refused(
 def test_the_objects_of_large_events_are_limited_together(
     loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_LARGE_EVENTS", 30)
+    monkeypatch.setattr(response_limits, "MAX_LARGE_CONTAINERS", 30)
     event = b'event: x\ndata: {"type": "x", "x": [' + b"[]," * 20 + b"1]}\n\n"
     loopback.steps.append(Raw(event * 3))
     with pytest.raises(ResponseBroken, match="more than 30 lists and objects in large events"):
@@ -201,7 +200,7 @@ def test_the_values_of_large_events_are_limited_together(
     loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers keep them: six calls with 100,000 numbers in each event took 1.9 GB."""
-    monkeypatch.setattr(transport, "MAX_VALUES", 250)
+    monkeypatch.setattr(response_limits, "MAX_LARGE_VALUES", 250)
     small = b'event: x\ndata: {"type": "x", "x": [' + b"1," * 90 + b"1]}\n\n"
     large = b'event: x\ndata: {"type": "x", "x": {' + b",".join(b'"%d":1' % n for n in range(190)) + b"}}\n\n"
     loopback.steps.append(Raw(small * 9 + large * 3))
@@ -215,7 +214,7 @@ TOKEN = {"token": "a", "logprob": -0.1, "bytes": [97], "top_logprobs": [{"bytes"
 def test_fields_of_choices_that_are_not_read_do_not_count(
     loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_RESPONSE_CONTAINERS", 50)
+    monkeypatch.setattr(response_limits, "MAX_RESPONSE_CONTAINERS", 50)
     severity = {"filtered": False, "severity": "safe"}
     choice = {
         "index": 0,
@@ -232,7 +231,7 @@ def test_fields_of_choices_that_are_not_read_do_not_count(
 def test_probabilities_of_the_responses_api_do_not_count_and_are_not_stored(
     loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_RESPONSE_CONTAINERS", 150)
+    monkeypatch.setattr(response_limits, "MAX_RESPONSE_CONTAINERS", 150)
     stream = responses_wire.events(Answer(text="All is well."), 1, "gpt-5.3", 1)
     body = "".join(f"event: {name}\ndata: {json.dumps(event)}\n\n" for name, event in stream)
     loopback.steps.append(

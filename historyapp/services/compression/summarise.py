@@ -288,7 +288,8 @@ class MeteredModel:
                 with short_connection(("calls", self._payer.project_id)):
                     reservation.check()
         except (ClaimEnded, CapReached, SpendForbidden):
-            self._add_usage(Usage())  # for the failed attempts, which may be billed
+            # For the failed attempts, which may be billed. complete() does it for ModelNotAllowed.
+            self._add_usage(Usage())
             raise
 
     def _check_allowed(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.rendering.harness import MAX_CLOSING, MAX_PARTS, MAX_READ, message_parts, user_text
+from dashboard.rendering.harness import MAX_CLOSING, MAX_PARTS, MAX_SEARCHED, message_parts, user_text
 
 
 def parts(text: str) -> list[tuple[str, str]]:
@@ -52,10 +52,10 @@ def test_many_additions_are_read_in_linear_time() -> None:
 
 def test_additions_and_marks_are_searched_in_the_beginning_of_a_message() -> None:
     """The search of 31 MB of ``<`` stopped all other threads for a second."""
-    long, late = f"<bash-stdout>{'y' * MAX_READ}</bash-stdout>", "<bash-stdout>x</bash-stdout>"
+    long, late = f"<bash-stdout>{'y' * MAX_SEARCHED}</bash-stdout>", "<bash-stdout>x</bash-stdout>"
     assert [tag for tag, _ in parts(f"{long}{late}")] == ["bash-stdout", ""]
     assert parts(f"{long}{late}")[1][1] == late
     unended = f"<bash-stdout>{'y' * MAX_CLOSING}</bash-stdout>"
     assert parts(unended) == [("", unended)]
-    marked = f"{'z' * MAX_READ}<command-name>"
+    marked = f"{'z' * MAX_SEARCHED}<command-name>"
     assert user_text(f"<command-name>{marked}") == marked

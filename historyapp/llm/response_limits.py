@@ -1,0 +1,66 @@
+"""The limits of a response's events and of their JSON values."""
+
+from typing import Any
+
+from historyapp.core.json_counts import counts_of, holds_more_values
+
+MAX_EVENTS = 200_000
+"""The maximum number of events in one response. A model writes at most 128,000 tokens."""
+MAX_EVENT_VALUES = 200_000
+"""JSON values in one event. Parsing one stops all other threads. All arguments of a tool call are one value.
+"""
+SMALL_VALUES = 100
+"""JSON values in an event of a text, of a tool call or of reasoning, with usage."""
+MAX_LARGE_VALUES = 200_000
+"""JSON values in all events beyond :data:`SMALL_VALUES` of each. Readers keep many of them until the response
+ends, and a value with its name takes 100 bytes or more.
+"""
+MAX_RESPONSE_CONTAINERS = 1_000_000
+"""Lists and objects in one response, without those that no reader uses. Each event of a text has two to four.
+"""
+SMALL_CONTAINERS = 10
+"""Lists and objects in an event of a text, of a tool call or of reasoning, with usage."""
+MAX_LARGE_CONTAINERS = 250_000
+"""Lists and objects in all events beyond :data:`SMALL_CONTAINERS` of each. An object takes 200 bytes."""
+
+Event = dict[str, Any]
+
+
+class TooMuch(Exception):
+    """A response exceeds the limit that the message names."""
+
+
+class EventCount:
+    """Counts the events of one response and their values."""
+
+    def __init__(self) -> None:
+        self._events = self._containers = self._large_containers = self._large_values = 0
+
+    def add(self, data: str) -> None:
+        """Counts an event before it is parsed.
+
+        Raises:
+            TooMuch: if there are too many, or it has too many values.
+        """
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise TooMuch(f"{MAX_EVENTS:,} events")
+        if holds_more_values(data, MAX_EVENT_VALUES):
+            raise TooMuch(f"{MAX_EVENT_VALUES:,} values in one event")
+
+    def add_kept(self, event: Event) -> None:
+        """Counts the values of an event that readers may keep.
+
+        Raises:
+            TooMuch: if the response has too many.
+        """
+        values, containers = counts_of(event)
+        self._containers += containers
+        self._large_containers += max(0, containers - SMALL_CONTAINERS)
+        self._large_values += max(0, values - SMALL_VALUES)
+        if self._containers > MAX_RESPONSE_CONTAINERS:
+            raise TooMuch(f"{MAX_RESPONSE_CONTAINERS:,} lists and objects")
+        if self._large_containers > MAX_LARGE_CONTAINERS:
+            raise TooMuch(f"{MAX_LARGE_CONTAINERS:,} lists and objects in large events")
+        if self._large_values > MAX_LARGE_VALUES:
+            raise TooMuch(f"{MAX_LARGE_VALUES:,} values in large events")
