@@ -159,24 +159,26 @@ class Front:
         headers = headers_of(scope)
         peer = peer_of(scope)
         connections.busy.add(peer)
-        is_known = True
+        is_stranger = False
         try:
             check_head(scope)
             length = length_of(headers)
-            cookies = headers.get(b"cookie", b"")
+            cookies, authorization = headers.get(b"cookie", b""), headers.get(b"authorization", b"")
             name = pool_name(scope["method"], scope["path"], cookies)
             network = network_of(peer[0])
-            client = client_of(scope["path"], headers.get(b"authorization", b""), network)
+            strangers = strangers_at(network, name)
+            client = client_of(scope["path"], authorization, strangers)
             credential = credential_of(client, scope["path"], cookies)
             holder = self._holder(name, credential, network, cookies)
             refusal = None
-            is_known = holder.owner != network.encode()
-            if not is_known:
-                with self.clients.admitted(client, strangers_at(network, name)):
-                    refusal = await self._strangers.admit(scope["path"], headers, credential, network)
+            if is_stranger := holder.is_stranger:
+                with self.clients.admitted(client, strangers):
+                    refusal = await self._strangers.admit(
+                        scope["path"], authorization, credential, network, pool=name
+                    )
                 holder = self._holder(name, credential, network, cookies)
-                is_known = holder.owner != network.encode()
-            share = (holder.id, known_at(network)) if is_known else (client, strangers_at(network, name))
+                is_stranger = holder.is_stranger
+            share = (client, strangers) if is_stranger else (holder.id, known_at(network))
             with self.clients.admitted(*share, size=length, is_long=name in LONG):
                 max_length = max_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
                 kept = length if length <= max_length and refusal is None else 0
@@ -199,7 +201,7 @@ class Front:
                 with self.clients.streaming(*share):
                     await self._send_events(stream_start, scope, receive, send)
         except PlayheadError as error:
-            if isinstance(error, HeadTooLarge) or (isinstance(error, TooManyRequests) and not is_known):
+            if isinstance(error, HeadTooLarge) or (isinstance(error, TooManyRequests) and is_stranger):
                 await asyncio.sleep(REFUSED_SECONDS)
             head, content = error_response(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - started)

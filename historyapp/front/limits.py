@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from django.conf import settings
 
-from historyapp.front.pool_names import CHECK, CHECKS
+from historyapp.front.pool_names import CHECKS
 from historyapp.front.pools import Client
 from historyapp.services.devices import cookie_value
 from historyapp.wire.problems import TooManyRequests
@@ -69,26 +69,24 @@ class Clients:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._used: dict[bytes, ClientUse] = {}
-        """By address, and by the result of :func:`client_of`. Without those that use nothing."""
+        """By group, and by the result of :func:`client_of`. Without those that use nothing."""
 
     @contextmanager
-    def admitted(
-        self, client: bytes, address: str, *, size: int = 0, is_long: bool = False
-    ) -> Iterator[None]:
+    def admitted(self, client: bytes, group: str, *, size: int = 0, is_long: bool = False) -> Iterator[None]:
         """Counts a request while the block runs.
 
         Args:
             client: who sends it: a known client, or the result of :func:`client_of`.
-            address: the result of :func:`known_at` or :func:`strangers_at`.
+            group: the clients that share its limit: the result of :func:`known_at` or :func:`strangers_at`.
             size: the length of the body.
 
         Raises:
             TooManyRequests: if the client has reached one of its limits.
         """
-        of_address, of_client = uses = self._uses(client, address)
-        self._check(of_address, PER_ADDRESS, size, is_long)
+        of_group, of_client = uses = self._uses(client, group)
+        self._check(of_group, PER_ADDRESS, size, is_long)
         self._check(of_client, 1, size, is_long)
-        self._keep(client, address, uses)
+        self._keep(client, group, uses)
         for use in uses:
             use.requests += 1
             use.calls += is_long
@@ -100,16 +98,16 @@ class Clients:
                 use.requests -= 1
                 use.calls -= is_long
                 use.bytes -= size
-            self._drop_unused(client, address)
+            self._drop_unused(client, group)
 
     @contextmanager
-    def streaming(self, client: bytes, address: str) -> Iterator[None]:
+    def streaming(self, client: bytes, group: str) -> Iterator[None]:
         """Counts a stream of events while the block runs.
 
         Raises:
             TooManyRequests: if the client has too many streams open.
         """
-        uses = self._uses(client, address)
+        uses = self._uses(client, group)
         for use, factor in zip(uses, (PER_ADDRESS, 1), strict=True):
             limit = factor * self._limits.client_streams
             if use.streams >= limit:
@@ -118,7 +116,7 @@ class Clients:
                     "(PLAYHEAD_CLIENT_STREAMS). Close some of them, then retry.",
                     retry_after=RETRY_SECONDS,
                 )
-        self._keep(client, address, uses)
+        self._keep(client, group, uses)
         for use in uses:
             use.streams += 1
         try:
@@ -126,17 +124,17 @@ class Clients:
         finally:
             for use in uses:
                 use.streams -= 1
-            self._drop_unused(client, address)
+            self._drop_unused(client, group)
 
-    def _uses(self, client: bytes, address: str) -> tuple[ClientUse, ClientUse]:
-        """What the address uses, and what the client uses."""
-        return self._used.get(address.encode()) or ClientUse(), self._used.get(client) or ClientUse()
+    def _uses(self, client: bytes, group: str) -> tuple[ClientUse, ClientUse]:
+        """What the group uses, and what the client uses."""
+        return self._used.get(group.encode()) or ClientUse(), self._used.get(client) or ClientUse()
 
-    def _keep(self, client: bytes, address: str, uses: tuple[ClientUse, ClientUse]) -> None:
-        self._used[address.encode()], self._used[client] = uses
+    def _keep(self, client: bytes, group: str, uses: tuple[ClientUse, ClientUse]) -> None:
+        self._used[group.encode()], self._used[client] = uses
 
-    def _drop_unused(self, client: bytes, address: str) -> None:
-        for holder in (address.encode(), client):
+    def _drop_unused(self, client: bytes, group: str) -> None:
+        for holder in (group.encode(), client):
             use = self._used[holder]
             if not use.requests and not use.streams:
                 del self._used[holder]
@@ -209,7 +207,7 @@ def known_at(address: str) -> str:
 
 
 def strangers_at(address: str, pool: str) -> str:
-    """The strangers at an address that use one kind of threads. Health checks are not refused because of
+    """The strangers at an address whose requests one pool serves. Health checks are not refused because of
     others."""
     return f"{'health checks' if pool == CHECKS else 'strangers'} at {address}"
 
@@ -222,22 +220,23 @@ def bearer_token(authorization: bytes) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def client_of(path: str, authorization: bytes, address: str) -> bytes:
-    """The client that sends a request: an API key, a share link or, without these, an IP address.
+def client_of(path: str, authorization: bytes, strangers: str) -> bytes:
+    """The client that sends a request: an API key, a share link or, without these, an address's strangers.
 
     All readers of a share link are one client. Otherwise readers at many addresses could use all threads.
     Pages ignore keys. Otherwise a signed-in person could invent keys and count as many clients.
     A browser session is a client only when it has been found, see :class:`KnownClients`.
+
+    Args:
+        strangers: the result of :func:`strangers_at`.
     """
-    if path == CHECK:
-        return b"checks from " + address.encode()
     if path.startswith("/s/"):
         return blake2b(path.split("/")[2].encode(), digest_size=16, person=b"share link").digest()
     if not path.startswith("/api/"):
         authorization = b""
     key = bearer_token(authorization)
     # Only a hash of the key stays in memory.
-    return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + address.encode()
+    return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + strangers.encode()
 
 
 def credential_of(client: bytes, path: str, cookies: bytes) -> bytes:

@@ -5,8 +5,8 @@ from historyapp.services.devices import known_device
 LONG = ("calls", "transfers")
 """Pools of long requests. A lower limit applies to how many of them a client may have open."""
 SHORT = ("reads", "writes")
-CHECK, CHECKS = "/readyz", "checks"
-"""The path of health checks, and their pool."""
+CHECKS = "checks"
+"""The pool of health checks, which have limits of their own."""
 PASSWORDS, KNOWN_DEVICES = "passwords", "passwords of known devices"
 
 
@@ -26,7 +26,7 @@ def pool_name(method: str, path: str, cookies: bytes = b"") -> str:
         return "reads"  # estimating the cost of 500 compressions takes long, and writes few rows
     if path.startswith("/api/") and path.endswith("/contexts"):
         return "reads"  # a context of a long session takes many seconds, and writes one row
-    if path == CHECK:
+    if path == "/readyz":
         return CHECKS
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
         return KNOWN_DEVICES if known_device(cookies) else PASSWORDS

@@ -30,6 +30,11 @@ class Client(NamedTuple):
     """The project of the key or share link, or the person of the browser session. All clients of an owner
     share its turns. For an address, equal to ``id``."""
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether it is an address, because the credential is missing or has not been found."""
+        return self.id == self.owner
+
 
 @dataclass(slots=True)
 class PoolJob:

@@ -16,7 +16,7 @@ from django.db import close_old_connections
 
 from historyapp.api.auth import NO_KEY, NO_SUCH_KEY
 from historyapp.front.limits import KnownClients, bearer_token
-from historyapp.front.pool_names import CHECK
+from historyapp.front.pool_names import CHECKS
 from historyapp.front.pools import Client, Pool
 from historyapp.services.keys import find_owners, hash_secret
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests, Unauthenticated
@@ -29,7 +29,8 @@ processor time."""
 BURST = 200
 """Requests of strangers that may begin at once after a pause."""
 CHECK_RATE, CHECK_BURST = 20, 40
-"""The same for ``/readyz``, so that other strangers do not delay it. Load balancers check once in seconds."""
+"""The same for health checks, so that other strangers do not delay them. Load balancers check every few
+seconds."""
 MAX_WAITING = 2000
 """When this many requests wait for their turns, an address that already has one waiting is refused."""
 MAX_KEYS = 500
@@ -229,20 +230,21 @@ class Strangers:
         self._check_pace.stop()
 
     async def admit(
-        self, path: str, headers: dict[bytes, bytes], credential: bytes, network: str
+        self, path: str, authorization: bytes, credential: bytes, network: str, *, pool: str
     ) -> Unauthenticated | None:
         """Waits for the turn of a stranger's request. Returns the error if no such API key exists.
 
         Args:
+            pool: the name of the pool that serves the request.
             credential: the result of :func:`historyapp.front.limits.credential_of`, which is not known.
 
         Raises:
             TooManyRequests: if too many requests wait.
             ServerUnavailable: if the database does not answer in time, or the server stops.
         """
-        refusal = await self._refusal(path, headers.get(b"authorization", b""), credential)
+        refusal = await self._refusal(path, authorization, credential)
         if credential not in self._known:
-            await (self._check_pace if path == CHECK else self._pace).wait(network)
+            await (self._check_pace if pool == CHECKS else self._pace).wait(network)
         return refusal
 
     async def _refusal(self, path: str, authorization: bytes, credential: bytes) -> Unauthenticated | None:

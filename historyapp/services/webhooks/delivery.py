@@ -14,7 +14,7 @@ from math import inf
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from historyapp.core.dates import utc_text
 from historyapp.models import Session, Webhook, WebhookDelivery
@@ -110,8 +110,8 @@ def _release(webhook: Webhook, claim: UUID) -> None:
 def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int | None:
     """Sends the first due delivery of each session. Returns how many succeeded.
 
-    Stops and returns None if the target cannot be reached or requests a pause, or the claim has expired.
-    After any other error it continues with the other sessions.
+    Stops and returns None if the target cannot be reached or requests a pause, or another worker claimed the
+    webhook during an attempt. After any other error it continues with the other sessions.
     """
     due = WebhookDelivery.objects.first_of_sessions(webhook).due(database_now()).order_by("due_at", "pk")
     succeeded, milliseconds = 0, inf
@@ -140,13 +140,12 @@ def _current_delivery(id: int, claim: UUID) -> WebhookDelivery | None:
     """
     pending = WebhookDelivery.objects.filter(pk=id, state=WebhookDelivery.State.PENDING)
     active = pending.filter(webhook__claim=claim, webhook__state=Webhook.State.ACTIVE)
-    delivery = active.select_related("webhook").first()
-    if delivery is None or delivery.session is None:
-        return delivery
-    if Session.objects.filter(pk=delivery.session, project=delivery.webhook.project_id).exists():
-        return delivery
-    delete_in_parts(WebhookDelivery.objects.filter(webhook=delivery.webhook, session=delivery.session), "id")
-    return None
+    session = Session.objects.filter(pk=OuterRef("session"), project=OuterRef("webhook__project"))
+    delivery = active.filter(Q(session=None) | Exists(session)).select_related("webhook").first()
+    if delivery is None and (purged := active.select_related("webhook").first()):
+        deliveries = WebhookDelivery.objects.filter(webhook=purged.webhook, session=purged.session)
+        delete_in_parts(deliveries, "id")
+    return delivery
 
 
 def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, started_at: datetime) -> bool:
