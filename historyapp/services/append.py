@@ -241,7 +241,7 @@ def _check_growth(tail: Tail, number: int) -> None:
     if number > 1 and len(models) > 2:
         size = len(dump_json(tail.totals.dump()["models"]))
         if number * (size - EXPECTED_MODELS) > MAX_UNCHECKED:
-            check_disk_space("Or append fewer entries at once: the session has totals of many models.")
+            check_disk_space("Or append fewer entries at once.")
 
 
 def _check(draft: EntryDraft, tail: Tail, index: int) -> None:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Invalid
+from historyapp.core.prices import Price
 from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
@@ -167,7 +168,7 @@ class Reservation:
         """
         self.payer.check(self.model, self.unpriced)
         if self.id is None:
-            self.check_price()
+            self.check_price(price_list().of(self.model))
             return
         now, reached = timezone.now(), list[SpendingCounter]()
         for counters in counters_of(self.payer):
@@ -177,9 +178,9 @@ class Reservation:
                     reached.append(cap)
         self._refuse_if_any(reached)
 
-    def check_price(self) -> None:
+    def check_price(self, price: Price | None) -> None:
         """Refuses a call without a known price if a cap applies."""
-        if not self.unpriced and not self.uncounted and price_list().of(self.model) is not None:
+        if not self.unpriced and not self.uncounted and price is not None:
             return
         sessions = _counted_sessions(self.payer)
         caps = [cap for counters in counters_of(self.payer, sessions) for cap in counters.capped()]
@@ -227,8 +228,8 @@ def reserve(
     """
     payer.check(model, unpriced)
     reservation = Reservation(payer, model, unpriced=unpriced, uncounted=uncounted)
-    reservation.check_price()
     price = price_list().of(model)
+    reservation.check_price(price)
     if price is None:
         return reservation
     sent, limit = round(tokens_in * INPUT_TOKEN_MARGIN), tokens_out or OUTPUT_LIMIT
