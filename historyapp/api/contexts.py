@@ -35,11 +35,12 @@ from historyapp.core.sliding_history import sliding_history
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
+from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.corrections import correction_of
 from historyapp.services.disk_space import check_disk_space
 from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Spender
+from historyapp.services.token_counts import count_by_provider
 from historyapp.wire.contexts import ContextOut, MessagesOut, TextOut
 from historyapp.wire.problems import DiskLow, ModelCallFailed, ModelNotAllowed, SpendForbidden
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from historyapp.services.token_counts import thread_for_others
 from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
@@ -275,6 +276,7 @@ class Pool:
 
     def _run_jobs(self, first: PoolJob) -> None:
         """Runs this job, and then the jobs that are put into the thread's queue."""
+        thread_for_others.set(self.waiting_for_client)
         jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
         job: PoolJob | None = first
         while job is not None:

@@ -48,7 +48,7 @@ def count_tokens(
         ModelCallError: if counting fails.
     """
     route = (router or ProviderRouter()).route(request.model)
-    deadline = Deadline(limits or TimeLimits(connect=5, read=30, total=30))
+    deadline = Deadline(limits or TimeLimits(connect=5, read=15, total=15))
     with _add_target_on_failure(request.model, route):
         return route.provider.count(request, route.model, deadline)
 

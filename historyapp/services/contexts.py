@@ -17,13 +17,10 @@ from historyapp.core.policies import policy_named
 from historyapp.core.policies.base import OutlinedPast, RequestExtras
 from historyapp.core.projection import Tail
 from historyapp.core.settings import SessionSettings, load_settings
-from historyapp.llm.model_calls import count_tokens
-from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import ProviderRouter
-from historyapp.models import Project, Session, TokenCorrection
+from historyapp.models import Session, TokenCorrection
 from historyapp.services.corrections import learned_factor
 from historyapp.services.prices import price_list
-from historyapp.services.spending import check_model
 
 DEFAULT_FORMAT = "openai_chat"
 
@@ -155,18 +152,6 @@ def build(past: CountedPast, spec: ContextSpec, live_screen: str = "") -> BuiltC
         request = format.request(context, spec.tools)
     tokens, sha256 = spec.meter.request_tokens(request), digest(stored_request)
     return BuiltContext(spec, context.manifest, request, tokens, sha256, stored_context)
-
-
-def count_by_provider(project: Project, built: BuiltContext) -> int:
-    """The tokens of the request, counted by the model's provider.
-
-    Raises:
-        Invalid: when the provider is unknown, has no key, takes another format or cannot count.
-        ModelNotAllowed: when the project does not allow the model.
-        ModelCallError: when the provider fails.
-    """
-    check_model(project, built.spec.model)
-    return count_tokens(ModelRequest(built.spec.model, built.request))
 
 
 def digest(request: Request) -> str:
