@@ -13,7 +13,6 @@ from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.core.json_memory import memory_of
-from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import MICRO
 from historyapp.llm.completions import Completion, CompletionBuilder
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
@@ -170,8 +169,10 @@ class ModelCall:
         request, payer = self._request, self._reservation.payer
         built, spec = self._served.built, self._served.built.spec
         # Keys without ``spend`` report usage too. Usage that is too low must not lower what is reserved.
-        factor = max(1.0, meter_for(spec.format, spec.model).factor / spec.factor)
-        tokens = ceil(built.tokens * factor) + count_tokens(dump_json(dict(request.options)))
+        meter = meter_for(spec.format, spec.model)
+        factor = max(meter.factor, spec.factor)
+        tokens = ceil(built.tokens * factor / spec.factor)
+        tokens += ceil(meter.count(dump_json(dict(request.options))) * factor)
         tokens += extra_image_tokens(request)
         unpriced, uncounted = unpriced_part(request), uncounted_part(request)
         limit = request.max_output_tokens

@@ -114,10 +114,15 @@ def test_the_output_limit_that_is_sent_is_the_one_that_is_reserved(
     assert price.cost(Usage(0, sent)) < reserved[0] < price.cost(Usage(0, sent)) + 10_000
 
 
-def test_the_estimate_includes_options(ready: Agent, loopback: Loopback, reserved: list[int]) -> None:
-    ready.post("/calls", CALL)
-    ready.post("/calls", {**CALL, "options": {"metadata": {"note": "word " * 10_000}}})
-    assert reserved[1] - reserved[0] > 10_000, "at $1.25 for a million tokens, and 1.3 times our count"
+@pytest.mark.parametrize(
+    ("model", "price", "factor"), [("gpt-5", 1.25, 1), ("claude-sonnet-4-5", 3.75, 1.25)]
+)
+def test_the_estimate_includes_options(
+    ready: Agent, loopback: Loopback, reserved: list[int], model: str, price: float, factor: float
+) -> None:
+    ready.post("/calls", {**CALL, "model": model})
+    ready.post("/calls", {**CALL, "model": model, "options": {"metadata": {"user_id": "word " * 10_000}}})
+    assert reserved[1] - reserved[0] > 10_000 * price * factor * 1.3, "1.3 times our count"
 
 
 def test_low_usage_that_agents_report_does_not_lower_the_estimate(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import TypeVar
 from urllib.parse import quote
 from uuid import UUID
@@ -16,13 +17,13 @@ from limits import RateLimitItem, parse
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
+from historyapp.core.budget import meter_for
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.core.formats import format_named
 from historyapp.core.json import dump_json
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies.base import Material, NotSummarised, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest
-from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage
 from historyapp.llm.completions import collect
 from historyapp.llm.errors import (
@@ -42,6 +43,7 @@ from historyapp.models.compressions import AUTOMATIC
 from historyapp.redis_values import RETRY_SECONDS, TIME_LIMITS, in_time
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.connections import short_connection
+from historyapp.services.corrections import correction_of, learned_factor
 from historyapp.services.model_call_threads import sleep
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import Reservation, reserve
@@ -232,6 +234,7 @@ class MeteredModel:
         """
         self._model, self._payer, self._may_call = model, payer, may_call
         self._provider = ProviderRouter().route(model).provider
+        self._meter = meter_for(self._provider.format, model)
         self._price = price_list().of(model)
         self.usage = ItemUsage(cost=0 if self._price else None)
 
@@ -249,8 +252,9 @@ class MeteredModel:
         formatted = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, formatted.context, prompt.max_output_tokens, formatted.options)
         wait_for_provider(provider, self._model)
-        prompt_tokens = count_tokens(prompt.instruction) + count_tokens(prompt.material)
-        reservation = self._reserve(prompt_tokens, prompt)
+        schema = dump_json(prompt.answer_schema) if prompt.answer_schema else ""
+        tokens = sum(map(self._meter.count, (prompt.instruction, prompt.material, schema)))
+        reservation = self._reserve(tokens, prompt.max_output_tokens)
         before_retry = partial(_before_retry, self._model, reservation)
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
@@ -264,12 +268,12 @@ class MeteredModel:
                 self._add_usage(Usage())  # providers do not report the usage of a failed model call
             raise
         text = completion.output.text
-        counted = Usage(input=prompt_tokens, output=count_tokens(text))
+        counted = Usage(ceil(tokens * self._meter.factor), self._meter.text_tokens(text))
         usage = completion.tokens if completion.usage else counted
         self._add_usage(usage)
         if self._price is not None:
             with short_connection(("calls", reservation.payer.project_id)):
-                reservation.settle(self._price.cost(usage))
+                reservation.settle(self._price.cost(usage) if completion.usage else None)
         reason = completion.finished.reason
         if reason == "refusal":
             raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")
@@ -296,14 +300,14 @@ class MeteredModel:
         if not self._may_call():
             raise ClaimEnded
 
-    def _reserve(self, prompt_tokens: int, prompt: SummaryPrompt) -> Reservation:
+    def _reserve(self, tokens: int, max_output_tokens: int) -> Reservation:
+        """Reserves a model call whose prompt has this many tokens, uncorrected."""
         if self._payer is None:
             return Reservation(Payer(UUID(int=0), UUID(int=0)), self._model)
-        schema_tokens = count_tokens(dump_json(prompt.answer_schema)) if prompt.answer_schema else 0
         with short_connection(("calls", self._payer.project_id)):
-            return reserve(
-                self._payer, self._model, prompt_tokens + schema_tokens + 100, prompt.max_output_tokens
-            )
+            learned = learned_factor(correction_of(self._payer.project_id, self._model))
+            tokens_in = ceil((tokens + 100) * max(self._meter.factor, learned or 0))
+            return reserve(self._payer, self._model, tokens_in, max_output_tokens)
 
     def _add_usage(self, usage: Usage) -> None:
         total, price = self.usage, self._price
