@@ -16,9 +16,14 @@ _FIRST_BYTES = {
 _IMAGE_PARTS = ("image", "image_url", "input_image")
 
 
+def is_image(part: Any) -> bool:
+    """Whether a part of a message or result is an image."""
+    return isinstance(part, dict) and part.get("type") in _IMAGE_PARTS
+
+
 def image_block(folder: Folder, key: str, part: Any) -> Block | None:
     """An image part, or why it cannot be shown; None if the part is not an image."""
-    if not isinstance(part, dict) or part.get("type") not in _IMAGE_PARTS:
+    if not is_image(part):
         return None
     neutral = neutral_content([part | {"type": "image_url"} if part["type"] == "input_image" else part])
     image = neutral[0] if isinstance(neutral, list) else part

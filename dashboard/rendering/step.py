@@ -8,7 +8,7 @@ from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
 from dashboard.rendering.hidden_texts import without_hidden_texts
-from dashboard.rendering.images import image_block
+from dashboard.rendering.images import image_block, is_image
 from dashboard.rendering.prose import is_markdown
 from dashboard.rendering.values import (
     LabelledValue,
@@ -255,8 +255,8 @@ def _input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_clo
     """The words of the sender, additions of the harness, and images."""
     content, key = body.message_content, f"input-{position}"
     parts = content if are_parts(content) else []
-    images = [part for part in parts if image_block(Folder(), key, part)]
-    text_content = [part for part in parts if part not in images] if images else content
+    images = [part for part in parts if is_image(part)]
+    text_content = [part for part in parts if not is_image(part)] if images else content
     blocks = []
     for number, part in enumerate(message_parts(content_text(text_content)) if text_content else []):
         language = MARKDOWN if is_markdown(part.text) and not part.tag else TERMINAL

@@ -15,7 +15,7 @@ from historyapp.core.entries import ToolResult
 from historyapp.core.failures import without_error_tag
 
 MAX_PARTS = 20
-"""The maximum number of images and other parts of one result that are shown one by one."""
+"""The maximum number of texts of one result that are shown one by one, and of images and other parts."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class RecordedCall:
             return []
         parts = (part.get("text") for part in self.outputs if isinstance(part, dict))
         texts = [text for text in parts if isinstance(text, str)]
+        if len(texts) > MAX_PARTS:
+            texts[MAX_PARTS:] = ["\n\n".join(texts[MAX_PARTS:])]
         return [part for text in texts for part in message_parts(text)]
 
     @cached_property

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from dashboard.rendering import step
 from dashboard.rendering.blocks import IMAGE, TERMINAL, Block, Folder
 from dashboard.rendering.images import image_block, image_bytes
+from historyapp.core.entries import ModelInput
 
 GIF = "R0lGODlhAQABAAAAACw="
 
@@ -54,3 +56,23 @@ def test_the_bytes_determine_the_type() -> None:
     assert image[0] == "image/gif"
     assert image_bytes("PHN2Zz4=") is None
     assert image_bytes("é") is None
+
+
+class IncomparablePart(dict[str, Any]):
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("Comparing each part with each image takes hours for an input of 8 MB.")
+
+
+def test_the_images_of_an_input_are_found_without_comparing_its_parts() -> None:
+    urls = [f"https://spy.example/{number}" for number in range(2 * step.INPUTS)]
+    parts = [
+        IncomparablePart(type="text", text="Look."),
+        *(IncomparablePart(type="image", url=url) for url in urls),
+    ]
+    blocks = step._input_blocks(Folder(), 1, ModelInput(content=parts), is_closed=False)
+    assert [block.text for block in blocks] == [
+        "Look.",
+        *(f"Image at {url} (not loaded)" for url in urls[: step.INPUTS]),
+    ]
