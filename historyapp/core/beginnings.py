@@ -4,13 +4,24 @@ An append waits for its previews, and one entry can have 32 MB.
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
-from historyapp.core.text import clean, clean_value
+from historyapp.core.text import PIECE, clean
 
-_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_SPACED_JSON = json.JSONEncoder(ensure_ascii=False)
+
+class _Style(NamedTuple):
+    """How JSON is written."""
+
+    encode: Callable[[Any], str]
+    comma: str
+    colon: str
+    clean: Callable[[str], str]
+    """Applied to every text."""
+
+
+_COMPACT = _Style(json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode, ",", ":", clean)
+_SPACED = _Style(json.JSONEncoder(ensure_ascii=False).encode, ", ", ": ", str)
 
 
 def beginning(parts: Iterable[str], length: int) -> str:
@@ -26,24 +37,7 @@ def beginning(parts: Iterable[str], length: int) -> str:
 
 def json_beginning(value: Any, length: int) -> str:
     """The beginning of :func:`historyapp.core.json.json_text`: more than ``length`` characters, or all."""
-    return beginning(_json_parts(value), length)
-
-
-def _json_parts(value: Any) -> Iterator[str]:
-    """The text in parts. Cleaning a value of a million lists takes half a second, so each part is cleaned."""
-    if isinstance(value, dict) and value:
-        cleaned = {clean(name): item for name, item in value.items()}  # two names may become one
-        for number, (name, item) in enumerate(cleaned.items()):
-            yield f"{',' if number else '{'}{_JSON.encode(name)}:"
-            yield from _json_parts(item)
-        yield "}"
-    elif isinstance(value, (list, tuple)) and value:
-        for number, item in enumerate(value):
-            yield "," if number else "["
-            yield from _json_parts(item)
-        yield "]"
-    else:
-        yield _JSON.encode(clean_value(value))
+    return beginning(_json_parts(value, _COMPACT), length)
 
 
 def spaced_json_parts(value: Any) -> Iterator[str]:
@@ -51,7 +45,36 @@ def spaced_json_parts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     else:
-        yield from _SPACED_JSON.iterencode(value)
+        yield from _json_parts(value, _SPACED)
+
+
+def _json_parts(value: Any, style: _Style) -> Iterator[str]:
+    """The text in parts. Cleaning a value of a million lists takes half a second, so each part is cleaned."""
+    if isinstance(value, dict) and value:
+        cleaned = {style.clean(name): item for name, item in value.items()}  # two names may become one
+        for number, (name, item) in enumerate(cleaned.items()):
+            yield style.comma if number else "{"
+            yield from _string_parts(name, style)
+            yield style.colon
+            yield from _json_parts(item, style)
+        yield "}"
+    elif isinstance(value, (list, tuple)) and value:
+        for number, item in enumerate(value):
+            yield style.comma if number else "["
+            yield from _json_parts(item, style)
+        yield "]"
+    elif isinstance(value, str):
+        yield from _string_parts(value, style)
+    else:
+        yield style.encode(value)
+
+
+def _string_parts(text: str, style: _Style) -> Iterator[str]:
+    """A text as JSON in parts: a whole one of 31 MB would take up to 0.5 GB, within a transaction."""
+    yield '"'
+    for start in range(0, len(text), PIECE):
+        yield style.encode(style.clean(text[start : start + PIECE]))[1:-1]
+    yield '"'
 
 
 def repr_parts(value: Any, length: int) -> Iterator[str]:

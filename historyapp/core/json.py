@@ -117,9 +117,16 @@ def _is_plain(value: Any) -> bool:
     return kind in _PLAIN or (kind is float and (value == 0 or 1e-4 <= abs(value) < 1e16))
 
 
+_write_compact = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, separators=COMPACT
+).encode
+
+
 def compact_json(value: Any) -> str:
     """Compact JSON with letters of every script as they are, lone surrogates included."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=COMPACT)
+    if is_larger(value, _LONG):
+        return "".join(encoded_parts(value, _write_compact))
+    return _write_compact(value)
 
 
 def json_text(value: Any) -> str:

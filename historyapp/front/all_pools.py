@@ -5,7 +5,7 @@ from functools import partial
 
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.connections import close_connection, renew_connection
-from historyapp.front.pool_names import CHECKS, KNOWN_DEVICES, PASSWORDS
+from historyapp.front.pool_names import CHECKS, KNOWN_DEVICES, LONG_BODIES, PASSWORDS
 from historyapp.front.pools import Client, Hooks, Pool, RankedPool
 from historyapp.services.connections import limited_connections, release_connection, set_owner
 from historyapp.wire.problems import ServerUnavailable
@@ -69,5 +69,7 @@ def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dic
         KEYS: ending(KEYS, 1),
         # They respond even while all threads wait for the database.
         CHECKS: ending("health checks", 4),
+        # One of each project at a time, and two in total: see LONG_BODY.
+        LONG_BODIES: ending("bodies of more than 2 MB", 1, spare=1, hooks=long),
         "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS, hooks=long),
     }

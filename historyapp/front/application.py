@@ -164,7 +164,7 @@ class Front:
             check_head(scope)
             length = length_of(headers)
             cookies, authorization = headers.get(b"cookie", b""), headers.get(b"authorization", b"")
-            name = pool_name(scope["method"], scope["path"], cookies)
+            name = pool_name(scope["method"], scope["path"], cookies, length)
             network = network_of(peer[0])
             strangers = strangers_at(network, name)
             client = client_of(scope["path"], authorization, strangers)

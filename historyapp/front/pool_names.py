@@ -8,14 +8,24 @@ SHORT = ("reads", "writes")
 CHECKS = "checks"
 """The pool of health checks, which have limits of their own."""
 PASSWORDS, KNOWN_DEVICES = "passwords", "passwords of known devices"
+LONG_BODIES, LONG_BODY = "long bodies", 1 << 21
+"""The pool of short requests with long bodies, and the bytes above which a body is long. In memory, a body
+takes up to 20 times its bytes while it is parsed, counted and stored: with one emoji in it, each of its
+letters takes four bytes."""
 
 
-def pool_name(method: str, path: str, cookies: bytes = b"") -> str:
+def pool_name(method: str, path: str, cookies: bytes = b"", length: int = 0) -> str:
     """The pool that serves a request. Short requests never wait for long ones.
 
     Args:
         cookies: the header ``Cookie``.
+        length: the length of the body in bytes.
     """
+    name = _pool_of(method, path, cookies)
+    return LONG_BODIES if length > LONG_BODY and name in SHORT else name
+
+
+def _pool_of(method: str, path: str, cookies: bytes) -> str:
     if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
         return "calls"
     if path.endswith("/export") or "/exports/" in path:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.beginnings import beginning, json_beginning, repr_parts
+from historyapp.core.beginnings import beginning, json_beginning, repr_parts, spaced_json_parts
 from historyapp.core.conversation import calls_beginning, calls_text
 from historyapp.core.entries import (
     Body,
@@ -26,7 +26,7 @@ from historyapp.core.json import json_text
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail, advance
 from historyapp.core.result_previews import result_preview
-from historyapp.core.text import preview
+from historyapp.core.text import PIECE, preview
 from tests.examples import examples
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
@@ -55,6 +55,13 @@ def calling(name: str, arguments: Any) -> ModelOutput:
 def test_the_beginning_of_a_repr_or_json_is_that_of_the_whole(value: Any) -> None:
     assert beginning(repr_parts(value, LENGTH), LENGTH)[:LENGTH] == repr(value)[:LENGTH]
     assert json_beginning(value, LENGTH)[:LENGTH] == json_text(value)[:LENGTH]
+
+
+@pytest.mark.parametrize("value", [["a" * 10**6], {"a" * 10**6: 1}])
+def test_the_rest_of_a_long_text_is_not_written(value: Any) -> None:
+    """An append waits for it within its transaction."""
+    assert len(json_beginning(value, LENGTH)) < 2 * PIECE
+    assert len(beginning(spaced_json_parts(value), LENGTH)) < 2 * PIECE
 
 
 @settings(max_examples=examples(300))

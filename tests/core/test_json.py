@@ -24,6 +24,7 @@ from historyapp.core.json import (
     InvalidNumber,
     TooDeep,
     TooManyValues,
+    compact_json,
     depth_exceeds,
     dump_json,
     dump_plain,
@@ -123,6 +124,24 @@ def test_texts_are_read_or_refused_as_python_itself_does(text: str) -> None:
 @given(VALUES)
 def test_json_is_written_as_python_itself_writes_it(value: object) -> None:
     assert dump_json(value) == json.dumps(value, separators=(",", ":"))
+
+
+def test_long_compact_json_is_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing a text of 31 MB at once takes a quarter of a gigabyte more, and stops all other threads."""
+    value, written = (
+        {"é" * 9: ["\U0001f600" + 'a"\n' * 200_000, 1.5, None, {"b": "c" * 300_000}]},
+        list[int](),
+    )
+
+    def write(part: object) -> str:
+        dumped = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+        written.append(len(dumped))
+        return dumped
+
+    expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    monkeypatch.setattr("historyapp.core.json._write_compact", write)
+    assert compact_json(value) == expected
+    assert max(written) < 3 * json_parts.PART
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers() | st.none())))

@@ -10,7 +10,7 @@ from django.core import signing
 from django.http import HttpResponse
 
 from historyapp.front.application import tune_interpreter
-from historyapp.front.pool_names import pool_name
+from historyapp.front.pool_names import LONG_BODIES, LONG_BODY, pool_name
 from historyapp.services.devices import COOKIE, LIFETIME, account_of, known_device, remember_device
 
 
@@ -43,6 +43,21 @@ from historyapp.services.devices import COOKIE, LIFETIME, account_of, known_devi
 )
 def test_long_requests_have_separate_threads(method: str, path: str, pool: str) -> None:
     assert pool_name(method, path) == pool
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "pool"),
+    [
+        ("POST", "/api/v1/sessions/x/entries", LONG_BODIES),
+        ("POST", "/api/v1/sessions/x/contexts", LONG_BODIES),
+        ("PATCH", "/api/v1/sessions/x", LONG_BODIES),
+        ("POST", "/api/v1/sessions/x/calls", "calls"),
+        ("POST", "/api/v1/imports", "transfers"),
+    ],
+)
+def test_long_bodies_have_separate_threads(method: str, path: str, pool: str) -> None:
+    assert pool_name(method, path, length=LONG_BODY + 1) == pool
+    assert pool_name(method, path, length=LONG_BODY) != LONG_BODIES
 
 
 def test_a_browser_in_which_somebody_has_signed_in_has_its_own_thread_for_passwords(

@@ -9,6 +9,9 @@ from functools import partial
 import pytest
 
 from historyapp.front import pools
+from historyapp.front.all_pools import make_pools
+from historyapp.front.attempts import PasswordAttempts
+from historyapp.front.pool_names import LONG_BODIES
 from historyapp.front.pools import MAX_WAITING, Client, Hooks, Pool
 from historyapp.wire.problems import ServerUnavailable
 
@@ -121,6 +124,33 @@ def test_a_full_queue_refuses_the_owner_with_the_most_waiting_jobs() -> None:
     assert at_once == 2, "one for Bob's, and the last one"
     assert "Bob" in ran[:3], "owners take turns"
     assert len(ran) == MAX_WAITING
+
+
+def test_one_long_body_of_a_project_is_handled_at_a_time_and_two_in_total() -> None:
+    keys = Client(b"first key", b"project"), Client(b"second key", b"project")
+
+    async def run() -> tuple[list[str], list[str]]:
+        pool = make_pools(4, 5, PasswordAttempts())[LONG_BODIES]
+        release, ran = threading.Event(), list[str]()
+
+        def handle(client: Client, waited: float) -> None:
+            ran.append(client.id.decode())
+            release.wait(5)
+
+        for client in (*keys, BOB, ANN):
+            pool.submit(client, partial(handle, client), _never)
+        while len(ran) < 2:
+            await asyncio.sleep(0.01)
+        assert pool._busy == 2
+        at_once = list(ran)
+        release.set()
+        while pool.is_busy:
+            await asyncio.sleep(0.01)
+        return at_once, ran
+
+    at_once, ran = asyncio.run(run())
+    assert sorted(at_once) == ["Bob", "first key"]
+    assert sorted(ran) == ["Ann", "Bob", "first key", "second key"]
 
 
 def test_clients_that_wait_get_a_thread_in_turn() -> None:
