@@ -92,7 +92,10 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
 
 
 def _replay(session: Session, report: RebuildReport) -> None:
-    Episode.objects.filter(session=session).delete()
+    steps = Episode.objects.filter(session=session)
+    # Snapshots of forks lock these rows in this order, without the session. DELETE would lock them in any.
+    list(steps.select_for_update().order_by("anchor").values_list("anchor"))
+    steps.delete()
     shared = session.shared_lineage
     newest = Entry.objects.defer("body", "metadata").newest(shared)
     if newest is not None:

@@ -80,9 +80,15 @@ def _purgeable_and_blocked(
     forks_of = defaultdict[UUID | None, dict[UUID, Session]](dict)
     for fork in Session.objects.filter(forked_from__in=list(candidates)).order_by("pk"):
         forks_of[fork.forked_from_id][fork.pk] = fork
+    staying = {id: len(forks_of[id]) for id in candidates}
+    unblocked = [id for id, forks in staying.items() if not forks]
     deletable: dict[UUID, Session] = {}
-    while unblocked := [id for id in candidates if forks_of[id].keys() <= deletable.keys()]:
-        deletable.update((id, candidates.pop(id)) for id in unblocked)
+    for id in unblocked:  # grows: a session may be deleted after the last of its forks
+        deletable[id] = candidates.pop(id)
+        parent = deletable[id].forked_from_id
+        if parent in staying:
+            staying[parent] -= 1
+            unblocked += [] if staying[parent] else [parent]
     blocked = [
         BlockedSession(session, [fork for fork in forks_of[id].values() if fork.pk not in deletable])
         for id, session in candidates.items()

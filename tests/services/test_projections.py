@@ -1,6 +1,10 @@
 """Rebuilding reports and repairs differences. ``test_time_travel`` shows that it reproduces everything."""
 
+import time
+from threading import Thread
+
 import pytest
+from django.db import connection, transaction
 
 from historyapp.core import usage
 from historyapp.core.entries import ModelOutput
@@ -10,6 +14,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.statements import store_excerpts
 from tests.services.drafts import act, ask, draft, failed, ok
 
 
@@ -142,3 +147,31 @@ def test_the_count_of_likely_failures_goes_back_with_a_rewind(project: Project, 
         assert rebuild(one, check_only=True).differences == []
     assert History(session, as_of=6).tail.step is not None
     assert [row.total_likely_failures for row in History(session, as_of=6).rows(1, 3)] == [1, 1, 2]
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite has no locks of rows")
+@pytest.mark.django_db(transaction=True)
+def test_a_rebuild_locks_steps_in_the_order_of_a_forks_snapshot(project: Project, session: Session) -> None:
+    """In another order, each could have a row that the other one waits for."""
+    append(project, session.pk, [act(), ok(), act(), ok()])
+    store_excerpts([(session.pk, 1, "a")])  # PostgreSQL stores the row again, after the others
+    Episode.objects.update(excerpt=None)
+
+    def run() -> None:
+        try:
+            rebuild(session)
+        finally:
+            connection.close()
+
+    thread = Thread(target=run)
+    with transaction.atomic():
+        store_excerpts([(session.pk, 1, "a")])
+        thread.start()
+        with connection.cursor() as cursor:
+            is_waiting = False
+            while not is_waiting:
+                time.sleep(0.01)
+                cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+                is_waiting = cursor.fetchone() is not None
+        assert Episode.objects.select_for_update(nowait=True).filter(anchor=3).exists()
+    thread.join()

@@ -1,5 +1,6 @@
 """Retention deletes whole archived sessions, except those that share entries with a kept fork."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -103,6 +104,28 @@ def test_a_grandparent_stays_while_a_grandchild_lives(project: Project) -> None:
     assert purgeable(project, days_ago(9)) == []
     archive(third)
     assert [session.pk for session in purgeable(project, days_ago(9))] == [third.pk, second.pk, first.pk]
+
+
+def test_each_session_of_a_chain_of_forks_is_looked_at_a_few_times(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups = Counter[str]()
+
+    class CountingForks(defaultdict[UUID | None, dict[UUID, Session]]):
+        def __getitem__(self, id: UUID | None) -> dict[UUID, Session]:
+            lookups["forks"] += 1
+            return super().__getitem__(id)
+
+    monkeypatch.setattr(retention, "defaultdict", CountingForks)
+    chain = list[Session]()
+    for _ in range(60):
+        parent = chain[-1] if chain else None
+        chain.append(
+            Session(project=project, status="archived", last_entry_at=days_ago(10), forked_from=parent)
+        )
+    Session.objects.bulk_create(chain)
+    assert [session.pk for session in purgeable(project, days_ago(9))] == [one.pk for one in chain[::-1]]
+    assert lookups["forks"] <= 3 * len(chain)
 
 
 def test_a_purge_of_a_fork_does_not_change_its_parent(project: Project) -> None:
