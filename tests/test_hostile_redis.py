@@ -27,7 +27,7 @@ from historyapp import enqueue, health, lag, redis_values
 from historyapp.celery import app
 from historyapp.llm.errors import LimitReached
 from historyapp.redis_values import TIME_LIMITS
-from historyapp.services.compression import summarise
+from historyapp.services.compression import provider_limits, summarise
 from historyapp.services.reservations import Reservation
 from historyapp.services.spending import Payer
 from tests.redis import Redis, dripping_server, redis_server, silent_server
@@ -48,16 +48,17 @@ def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     def use(url: str) -> RedisCache:
         settings.REDIS_URL = url
         cache = RedisCache(url, {"OPTIONS": OPTIONS})
-        monkeypatch.setattr(summarise, "cache", cache)
+        monkeypatch.setattr(provider_limits, "cache", cache)
         return cache
 
     shared_limiter.cache_clear()
-    summarise.provider_limiter.cache_clear()
+    provider_limits.provider_limiter.cache_clear()
     monkeypatch.setattr(redis_values._Slow, "until", 0.0)
     yield use
     settings.REDIS_URL = ""
     shared_limiter.cache_clear()
-    summarise.provider_limiter.cache_clear()
+    provider_limits.provider_limiter.cache_clear()
+    provider_limits._own_pauses.clear()
     reset_failures()
 
 
@@ -77,8 +78,8 @@ def test_a_hostile_pause_value_delays_no_call_beyond_the_limit(
     monkeypatch.setattr(time, "sleep", slept.append)
     cache = use(server.url)
     redis.Redis(port=server.port).set(cache.make_and_validate_key("playhead:pause:gpt-5-mini"), stored)
-    summarise.wait_for_provider("openai", "gpt-5-mini")
-    assert sum(slept) <= summarise.MAX_PAUSE
+    provider_limits.wait_for_provider("openai", "gpt-5-mini")
+    assert sum(slept) <= provider_limits.MAX_PAUSE
 
 
 def test_a_pickle_in_redis_is_not_loaded(server: Redis, tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
     with silent_server() as url:
         use(url)
         started = time.monotonic()
-        summarise.wait_for_provider("openai", "gpt-5-mini")
+        provider_limits.wait_for_provider("openai", "gpt-5-mini")
         assert time.monotonic() - started < 2
 
 
@@ -246,7 +247,7 @@ def test_runs_leave_a_slow_redis_alone(
     cache = use("redis://127.0.0.1:1/0")
     monkeypatch.setattr(cache, "get", hang if access == "get" else lambda _: None)
     monkeypatch.setattr(cache, "set", hang)
-    monkeypatch.setattr("limits.strategies.MovingWindowRateLimiter.hit", hang)
+    monkeypatch.setattr("limits.storage.RedisStorage.acquire_entry", hang)
     limit = LimitReached("Wait.", provider="openai", status=429)
     reservation = Reservation(Payer(uuid4(), uuid4()), "gpt-5-mini")
     try:
@@ -254,7 +255,7 @@ def test_runs_leave_a_slow_redis_alone(
             if access == "set":
                 summarise._before_retry("gpt-5-mini", reservation, limit, 1.0)
             else:
-                summarise.wait_for_provider("openai", "gpt-5-mini")
+                provider_limits.wait_for_provider("openai", "gpt-5-mini")
         assert begun == [access]
     finally:
         release.set()
@@ -275,7 +276,7 @@ def test_many_threads_of_runs_share_the_limits_in_a_redis_that_responds(
 
     def ask() -> None:
         all_started.wait(60)
-        pauses.append(summarise.pause_of("gpt-5-mini"))
+        pauses.append(provider_limits.pause_of("gpt-5-mini"))
 
     monkeypatch.setattr(cache, "get", get)
     threads = [threading.Thread(target=ask) for _ in range(all_started.parties)]

@@ -35,8 +35,9 @@ from historyapp.services.compression.items import (
     reset_failed,
     waits_for_reset,
 )
+from historyapp.services.compression.provider_limits import pause_of
 from historyapp.services.compression.store import abort_run, finish_run, store_results
-from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser, pause_of
+from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser
 from historyapp.services.connections import release_connection, unlimited_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.model_call_threads import CallThreads

@@ -1,21 +1,13 @@
 """Makes the summary of one item with the run's strategy and model, and counts its cost."""
 
-import functools
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import TypeVar
-from urllib.parse import quote
 from uuid import UUID
 
 from django.conf import settings
-from django.core.cache import cache
-from limits import RateLimitItem, parse
-from limits.storage import storage_from_string
-from limits.strategies import MovingWindowRateLimiter
 
 from historyapp.core.budget import meter_for
 from historyapp.core.errors import Invalid, PlayheadError
@@ -40,7 +32,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
-from historyapp.redis_values import RETRY_SECONDS, TIME_LIMITS, in_time
+from historyapp.services.compression.provider_limits import begin_pause, wait_for_provider
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.connections import short_connection
 from historyapp.services.corrections import correction_of, learned_factor
@@ -60,13 +52,8 @@ from historyapp.wire.problems import CapReached, SpendForbidden
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 LIMITS = TimeLimits(connect=10, read=60, total=120)
 UNEXPECTED_ERROR = "An unexpected {}; the worker's log has details."
-MAX_PAUSE = 60
-"""The maximum number of seconds that all workers do not call a model after its provider asked one of them to
-wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,71 +312,4 @@ def _before_retry(model: str, reservation: Reservation, failure: ModelCallError,
     with short_connection(("calls", reservation.payer.project_id)):
         reservation.retry(failure, wait)
     if isinstance(failure, LimitReached):  # a provider's limit for a model applies to all calls with its key
-        until = time.time() + min(wait, MAX_PAUSE)
-        _from_redis(lambda: cache.set(_pause_key(model), until, timeout=MAX_PAUSE), None)
-
-
-def _pause_key(model: str) -> str:
-    return f"playhead:pause:{quote(model)}"
-
-
-def pause_of(model: str) -> float:
-    """The seconds until all workers may call the model again; 0 or less: now. Later than :data:`MAX_PAUSE`
-    is not a pause: the clock was set back."""
-    until: float = _from_redis(lambda: cache.get(_pause_key(model)), None) or 0
-    pause = until - time.time()
-    return pause if pause <= MAX_PAUSE else 0
-
-
-def wait_for_provider(provider: str, model: str) -> None:
-    """Waits until the model's pause is over, then for the provider's rate limit in our settings, if any."""
-    pause = pause_of(model)
-    if pause > 0:
-        sleep(pause)
-    limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
-    if limit is None:
-        return
-    ask = partial(_seconds_to_wait, parse(limit), provider)
-    while (wait := _from_redis(ask, 0.0)) > 0:
-        time.sleep(wait)
-
-
-def _seconds_to_wait(rate: RateLimitItem, provider: str) -> float:
-    """Counts a model call, if the rate limit allows one now. Otherwise returns the seconds until the next
-    attempt."""
-    limiter = provider_limiter()
-    if limiter.hit(rate, "playhead", provider):
-        return 0.0
-    wait = limiter.get_window_stats(rate, "playhead", provider).reset_time - time.time()
-    if wait > rate.get_expiry() + 1:  # the clock was set back
-        limiter.clear(rate, "playhead", provider)
-    return max(0.05, min(wait, 1))
-
-
-class _Warned:
-    until = 0.0
-    """The monotonic time until which no further warning is logged."""
-
-
-def _from_redis(access: Callable[[], T], otherwise: T) -> T:
-    """The result of a short access to the shared limits. If Redis fails, or takes too long in all, the worker
-    continues without them: ``otherwise``."""
-    if not settings.REDIS_URL:
-        return access()
-    from redis import RedisError  # loaded only if Redis is used
-
-    try:
-        return in_time(access, waits=True)
-    except (RedisError, OSError) as error:
-        if time.monotonic() >= _Warned.until:
-            _Warned.until = time.monotonic() + RETRY_SECONDS
-            log.warning("Redis cannot be reached; model calls continue without the shared limits: %s", error)
-        return otherwise
-
-
-@functools.cache
-def provider_limiter() -> MovingWindowRateLimiter:
-    """The rate limiter. With Redis it limits all workers together."""
-    if not settings.REDIS_URL:
-        return MovingWindowRateLimiter(storage_from_string("memory://"))
-    return MovingWindowRateLimiter(storage_from_string(settings.REDIS_URL, **TIME_LIMITS))
+        begin_pause(model, wait)

@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.core.cache import cache
 
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services import model_call_threads
-from historyapp.services.compression import summarise
+from historyapp.services.compression import provider_limits
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, start_run
@@ -133,7 +132,7 @@ def test_a_call_that_fails_gives_its_thread_back() -> None:
 @pytest.fixture
 def no_pause() -> Iterator[None]:
     yield
-    cache.clear()
+    provider_limits._own_pauses.clear()
 
 
 def _work_in_thread(run: CompressionRun) -> threading.Thread:
@@ -165,7 +164,7 @@ def test_a_limited_model_delays_no_run_of_another_project(
     loopback.default = answer
     limited = [_model_run(project, record, 20, "gpt-5-mini") for _ in range(2)]
     workers = [_work_in_thread(run) for run in limited]
-    assert eventually(lambda: summarise.pause_of(limited[0].model) > 20)
+    assert eventually(lambda: provider_limits.pause_of(limited[0].model) > 20)
     other = _model_run(Project.objects.create(name="other"), record, 6, "gpt-5-nano")
     worker = _work_in_thread(other)
     worker.join(20)
@@ -188,7 +187,7 @@ def test_a_run_makes_its_calls_after_the_pause_of_its_model(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = _model_run(project, record, 6, "gpt-5-mini")
-    cache.set(summarise._pause_key(run.model), time.time() + 3, timeout=60)
+    provider_limits.begin_pause(run.model, 3)
     started = time.monotonic()
     process_run(run.pk)
     assert time.monotonic() - started >= 2.5
@@ -203,7 +202,7 @@ def test_a_run_that_is_cancelled_during_a_pause_ends_at_once(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = _model_run(project, record, 6, "gpt-5-mini")
-    cache.set(summarise._pause_key(run.model), time.time() + 50, timeout=60)
+    provider_limits.begin_pause(run.model, 50)
     worker = _work_in_thread(run)
     assert eventually(lambda: run.items.filter(state="claimed").exists())
     cancel_run(run)

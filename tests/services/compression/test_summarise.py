@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 
 from historyapp.core.errors import Invalid
 from historyapp.core.settings import SessionSettings
@@ -18,7 +17,7 @@ from historyapp.llm.errors import LimitReached, ModelCallError, ResponseBroken
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retries import RetryPolicy
-from historyapp.services.compression import summarise
+from historyapp.services.compression import provider_limits, summarise
 from historyapp.services.compression.request import RunRequest, choose_model
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
@@ -39,10 +38,10 @@ MODELS = ("gpt-5-mini", "openai_responses:gpt-5-mini", "claude-haiku-4-5")
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Resets pauses and limits before and after the test."""
-    summarise.provider_limiter.cache_clear()
+    provider_limits.provider_limiter.cache_clear()
     yield
-    cache.clear()
-    summarise.provider_limiter.cache_clear()
+    provider_limits._own_pauses.clear()
+    provider_limits.provider_limiter.cache_clear()
 
 
 @pytest.fixture
@@ -50,7 +49,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, which tests skip."""
     slept: list[float] = []
     monkeypatch.setattr(summarise, "RetryPolicy", partial(RetryPolicy, random=lambda: 0.0))
-    monkeypatch.setattr(summarise, "sleep", slept.append)
+    for module in (summarise, provider_limits):
+        monkeypatch.setattr(module, "sleep", slept.append)
     return slept
 
 
