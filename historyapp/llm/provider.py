@@ -12,7 +12,7 @@ from historyapp.llm import streams
 from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta, StartedDelta
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
-from historyapp.llm.response_limits import Event
+from historyapp.llm.response_limits import MAX_MESSAGE, ContentCount, Event, TooMuch
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.transport import Connection, Deadline
 
@@ -80,11 +80,16 @@ class Provider:
         sent = connection.events(self.path, body, self.drop_unread)
         events = streams.read_in_thread(sent, connection.abort)
         del body  # it may be long, and the response may take minutes
+        content = ContentCount(request.max_output_tokens)
         try:
-            yield from self._read(events, reader)
+            for delta in self._read(events, reader):
+                content.add(delta)
+                yield delta
             finished = reader.finish()
-            if finished is not None:
-                dump_json(finished.message)
+            if finished is not None and len(dump_json(finished.message)) > MAX_MESSAGE:
+                raise TooMuch(f"{MAX_MESSAGE:,} characters")
+        except TooMuch as error:
+            raise connection.too_much(str(error)) from None
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
             raise self._response_broken("sent an event that does not follow its API") from None
         finally:

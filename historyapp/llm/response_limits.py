@@ -1,8 +1,10 @@
-"""The limits of a response's events and of their JSON values."""
+"""The limits of a response: of its events, of their JSON values, and of its content."""
 
 from typing import Any
 
 from historyapp.core.json_counts import counts_of, holds_more_values
+from historyapp.core.json_memory import memory_of
+from historyapp.llm.deltas import ModelOutputDelta, TextDelta, ThoughtDelta, ToolCallDelta
 
 MAX_EVENTS = 200_000
 """The maximum number of events in one response. A model writes at most 128,000 tokens."""
@@ -22,6 +24,14 @@ SMALL_CONTAINERS = 10
 """Lists and objects in an event of a text, of a tool call or of reasoning, with usage."""
 MAX_LARGE_CONTAINERS = 250_000
 """Lists and objects in all events beyond :data:`SMALL_CONTAINERS` of each. An object takes 200 bytes."""
+MAX_TEXT, SHORT_TEXT, TEXT_OF_TOKEN = 4_000_000, 1_000_000, 100
+"""Characters of the text, the reasoning and the arguments of tool calls of one response. With a low output
+limit there are fewer: ``TEXT_OF_TOKEN`` for each token, but at least ``SHORT_TEXT``. Most tokens have three
+to five characters."""
+MAX_BLOCKS = 1 << 24
+"""Bytes of the blocks of reasoning of one response, in memory."""
+MAX_MESSAGE = 1 << 25
+"""Characters of the whole response as JSON in ASCII."""
 
 Event = dict[str, Any]
 
@@ -64,3 +74,32 @@ class EventCount:
             raise TooMuch(f"{MAX_LARGE_CONTAINERS:,} lists and objects in large events")
         if self._large_values > MAX_LARGE_VALUES:
             raise TooMuch(f"{MAX_LARGE_VALUES:,} values in large events")
+
+
+class ContentCount:
+    """Counts what the deltas of one response contain: it is joined, written, counted and stored at its end.
+
+    Args:
+        max_output_tokens: the output limit of the model call.
+    """
+
+    def __init__(self, max_output_tokens: int | None) -> None:
+        limit = MAX_TEXT if max_output_tokens is None else TEXT_OF_TOKEN * max_output_tokens
+        self._max_text = min(MAX_TEXT, max(SHORT_TEXT, limit))
+        self._text = self._blocks = 0
+
+    def add(self, delta: ModelOutputDelta) -> None:
+        """Counts a delta.
+
+        Raises:
+            TooMuch: if the response has too much text, or too large blocks.
+        """
+        match delta:
+            case TextDelta(text=text) | ThoughtDelta(text=text) | ToolCallDelta(arguments=text):
+                self._text += len(text)
+        if isinstance(delta, ThoughtDelta) and delta.block is not None:
+            self._blocks += memory_of(delta.block)
+        if self._text > self._max_text:
+            raise TooMuch(f"{self._max_text:,} characters")
+        if self._blocks > MAX_BLOCKS:
+            raise TooMuch(f"{MAX_BLOCKS:,} bytes of reasoning")

@@ -73,7 +73,14 @@ class Connection:
     def count(self, received: int) -> None:
         self._received += received
         if self._received > MAX_RESPONSE:
-            raise self._too_much(f"{MAX_RESPONSE} bytes")
+            raise self.too_much(f"{MAX_RESPONSE} bytes")
+
+    def too_much(self, limit: str) -> ResponseBroken:
+        """The error for a response that exceeds a limit."""
+        return self._response_broken(
+            f"sent more than {limit}, which Playhead does not read. Request a shorter response "
+            f"(`max_output_tokens`), or check the server of {self._variable()}"
+        )
 
     def post(self, path: str, body: Mapping[str, Any]) -> Event:
         """Sends a POST and returns the JSON object of the response.
@@ -86,7 +93,7 @@ class Connection:
             for part in self._parts(response):
                 content += part
                 if len(content) > MAX_BODY:
-                    raise self._too_much(f"{MAX_BODY} bytes")
+                    raise self.too_much(f"{MAX_BODY} bytes")
             return self._checked(json.loads(content))
 
     def events(
@@ -200,12 +207,6 @@ class Connection:
             retryable=retryable,
         )
 
-    def _too_much(self, limit: str) -> ResponseBroken:
-        return self._response_broken(
-            f"sent more than {limit}, which Playhead does not read. Request a shorter response "
-            f"(`max_output_tokens`), or check the server of {self._variable()}"
-        )
-
     def _variable(self) -> str:
         return f"{self._provider.upper()}_BASE_URL"
 
@@ -232,9 +233,9 @@ class Connection:
         except ModelCallError:
             raise
         except TooMuch as error:
-            raise self._too_much(str(error)) from None
+            raise self.too_much(str(error)) from None
         except EventTooLong:
-            raise self._too_much(f"{MAX_EVENT} bytes in one event") from None
+            raise self.too_much(f"{MAX_EVENT} bytes in one event") from None
         except (ValueError, RecursionError):
             raise self._response_broken("sent something that is not JSON", retryable=True) from None
         except Exception as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.llm import network, response_limits, server_sent_events, streams, transport
+from historyapp.llm import network, provider, response_limits, server_sent_events, streams, transport
 from historyapp.llm.deltas import SilentDelta, UsageDelta
 from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
 from historyapp.llm.model_calls import count_tokens
@@ -166,6 +166,32 @@ def test_the_values_of_a_response_are_limited(
     assert len(loopback.requests) == 1
 
 
+def test_the_text_of_a_response_is_limited_by_its_output_limit(
+    loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider sent 55 MB instead of 4,000 tokens, and their JSON took 2.5 GB."""
+    monkeypatch.setattr(response_limits, "SHORT_TEXT", 100)
+    loopback.default = lambda _: Answer(thoughts="a" * 1_000, text="b" * 650)
+    assert caller.collected(api.request(max_output_tokens=17)).output.text == "b" * 650
+    with pytest.raises(ResponseBroken, match="more than 1,600 characters, which"):
+        caller.deltas(api.request(max_output_tokens=16))
+    assert len(loopback.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit"),
+    [("MAX_TEXT", "characters"), ("MAX_MESSAGE", "characters"), ("MAX_BLOCKS", "bytes of reasoning")],
+)
+def test_the_content_of_a_response_without_an_output_limit_is_limited(
+    limit: str, unit: str, loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider if limit == "MAX_MESSAGE" else response_limits, limit, 1_000)
+    loopback.steps.append(Answer(thoughts="a" * 500, opaque="c" * 500, text="b" * 501))
+    with pytest.raises(ResponseBroken, match=f"more than 1,000 {unit}, which"):
+        caller.deltas(COUNTING.request())
+    assert len(loopback.requests) == 1
+
+
 def test_a_long_event_within_the_limits_is_read(loopback: Loopback, api: Api, caller: Caller) -> None:
     text = "An [image] in {base64} " * 40_000
     loopback.steps.append(Answer(text=text, sizes=(len(text),)))
@@ -303,8 +329,8 @@ def test_a_call_can_be_cancelled_while_events_come_that_have_no_deltas(
     monkeypatch: pytest.MonkeyPatch, pause: float, silences: int
 ) -> None:
     monkeypatch.setattr(streams, "PAUSE", pause)
-    provider = PROVIDERS["anthropic"]
-    deltas = list(provider._read([{"type": "unknown"}] * 3, provider.reader()))
+    anthropic = PROVIDERS["anthropic"]
+    deltas = list(anthropic._read([{"type": "unknown"}] * 3, anthropic.reader()))
     assert deltas == [SilentDelta()] * silences
 
 

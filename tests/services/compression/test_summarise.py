@@ -156,13 +156,13 @@ def test_a_provider_that_fails_is_logged_once_a_run_with_its_cause(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_of_two_megabytes_is_refused(
+def test_an_answer_that_is_far_too_long_is_refused(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
-    loopback.default = lambda _: Answer(text="word " * 400_000, sizes=(50_000,))
+    loopback.default = lambda _: Answer(text="word " * 100_000, sizes=(50_000,))
     run = compress(record(5))
     assert (run.state, run.done, run.failed) == ("failed", 0, 1)
-    assert "2,000,000 characters long instead of at most 1,000" in run.note
+    assert "500,000 characters long instead of at most 1,000" in run.note
     assert not run.summaries.exists()
 
 
