@@ -36,7 +36,7 @@ def make_front(threads: int) -> Front:
         client_unread=settings.PLAYHEAD_CLIENT_UNREAD,
         all_unread=settings.PLAYHEAD_ALL_UNREAD,
     )
-    return Front(wsgi.application, limits, threads)
+    return Front(wsgi.application, limits, threads, settings.PLAYHEAD_IDLE_SECONDS)
 
 
 application = make_front(THREADS)

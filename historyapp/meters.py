@@ -4,7 +4,7 @@ Counters that all processes share, such as money and runs, are in the database: 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate
 from threading import Lock
@@ -42,6 +42,17 @@ _latency = Histogram(
 _entries = Counter("playhead_entries_appended", "Entries appended to the log.", registry=registry)
 
 
+class _Forwarding:
+    """Where this process sends its counts instead of counting them."""
+
+    to: Callable[..., None] | None = None
+
+
+def forward_to(send: Callable[..., None]) -> None:
+    """Calls ``send`` with the name and the values of each count, in a process without ``/metrics``."""
+    _Forwarding.to = send
+
+
 def route_of(request: HttpRequest) -> str:
     """The pattern that the address matched. It never contains an id or a token."""
     match = request.resolver_match
@@ -55,6 +66,9 @@ def known_method(method: str | None) -> str:
 
 def count_request(method: str | None, route: str, status: int, seconds: float) -> None:
     """Counts a request with a response. ``route`` must have few values, because each is a time series."""
+    if _Forwarding.to:
+        _Forwarding.to("count_request", method, route, status, seconds)
+        return
     requests, latency = _series(known_method(method), route, status)
     requests.inc()
     latency.observe(seconds)
@@ -67,6 +81,9 @@ def _series(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
 
 def count_entries(number: int) -> None:
     """Counts entries whose transaction has been committed."""
+    if _Forwarding.to:
+        _Forwarding.to("count_entries", number)
+        return
     _entries.inc(number)
 
 
@@ -98,5 +115,15 @@ class _WriteTimes(Collector):
 
 _write_times = _WriteTimes()
 registry.register(_write_times)
-count_write = _write_times.add
-"""Counts a write transaction. Its argument is how long it took, in seconds."""
+
+
+def count_write(seconds: float) -> None:
+    """Counts a write transaction.
+
+    Args:
+        seconds: how long it took.
+    """
+    if _Forwarding.to:
+        _Forwarding.to("count_write", seconds)
+        return
+    _write_times.add(seconds)

@@ -5,7 +5,8 @@ from functools import partial
 
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.connections import close_connection, renew_connection
-from historyapp.front.pool_names import CHECKS, KNOWN_DEVICES, LONG_BODIES, PASSWORDS
+from historyapp.front.large_requests import PROCESSES
+from historyapp.front.pool_names import CHECKS, KNOWN_DEVICES, LARGE_REQUESTS, PASSWORDS
 from historyapp.front.pools import Client, Hooks, Pool, RankedPool
 from historyapp.services.connections import limited_connections, release_connection, set_owner
 from historyapp.wire.problems import ServerUnavailable
@@ -67,9 +68,9 @@ def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dic
         PASSWORDS: passwords,
         KNOWN_DEVICES: ending(KNOWN_DEVICES, 1),
         KEYS: ending(KEYS, 1),
+        # One of each owner at a time.
+        LARGE_REQUESTS: Pool(LARGE_REQUESTS, 1, spare=PROCESSES - 1, max_wait=max_wait, keeps_thread=False),
         # They respond even while all threads wait for the database.
         CHECKS: ending("health checks", 4),
-        # One of each project at a time, and two in total: see LONG_BODY.
-        LONG_BODIES: ending("bodies of more than 2 MB", 1, spare=1, hooks=long),
         "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS, hooks=long),
     }

@@ -5,27 +5,26 @@ response. So a stalled client does not slow other clients.
 """
 
 import asyncio
-import gc
 import logging
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import IO, Any
+from typing import IO
 
 from historyapp.announcements import announce_changes, listen
 from historyapp.core.errors import PlayheadError
-from historyapp.core.process_memory import return_free_memory
 from historyapp.event_streams import Subscription
 from historyapp.front.all_pools import KEYS, make_pools
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.bodies import BodyRoom, Receive, length_of, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, check_head, environ_of, headers_of
+from historyapp.front.interpreter import tune_interpreter
+from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.limits import (
     Clients,
     KnownClients,
@@ -36,40 +35,22 @@ from historyapp.front.limits import (
     strangers_at,
 )
 from historyapp.front.native import NATIVE, Send, error_response
-from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
-from historyapp.front.pool_names import KNOWN_DEVICES, LONG, PASSWORDS, SHORT, pool_name
-from historyapp.front.pools import Client, Pool
+from historyapp.front.outbox import PIECE, Head, Outbox
+from historyapp.front.pool_names import KNOWN_DEVICES, LONG, PASSWORDS, pool_name
+from historyapp.front.pools import Client
+from historyapp.front.requests import CREDENTIAL, RequestRunner, Wsgi
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.strangers import Strangers
 from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
-from historyapp.models.large_reads import RequestRead, read_for, request_read
-from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.changes import on_change
 from historyapp.services.devices import known_device
-from historyapp.services.keys import on_credential
-from historyapp.services.transactions import is_long_request, queued_seconds
 from historyapp.wire.problems import HeadTooLarge, TooManyRequests
 
 log = logging.getLogger(__name__)
 
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-SWITCH_SECONDS = 0.001
-"""A computing thread lets other threads run after this time. An append waits for the disk many times. With
-Python's default, each wait would take 5 ms longer while an export is written.
-"""
-COLLECT_AFTER = 2000
-"""The garbage collector runs after this many new objects. Cycles of garbage can hold long bodies.
-With Python's default of 700 it runs several times in each POST of 100 steps. Imported modules are frozen,
-because collecting them stopped all threads for 75 ms.
-"""
-PAUSE, MAX_PAUSE = 0.002, 0.05
-"""After each chunk of an export: seconds of one pause while short requests run, and of all pauses."""
-CREDENTIAL = "playhead.credential"
-"""The key of the request's credential in its WSGI environment."""
 REFUSED_SECONDS = 1.0
 """A stranger gets 429, and anybody 431, after this time. Otherwise hundreds of connections could repeat
 refused requests as fast as the event loop answers.
@@ -93,10 +74,10 @@ class Front:
     Args:
         threads: the number of threads of the pool for reads, and of the pool for writes. Each of the two
             pools has as many spare threads.
+        idle_seconds: the seconds after which an idle process for large requests ends.
     """
 
-    def __init__(self, application: Wsgi, limits: Limits, threads: int) -> None:
-        self._application = application
+    def __init__(self, application: Wsgi, limits: Limits, threads: int, idle_seconds: float = 60) -> None:
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
@@ -106,9 +87,10 @@ class Front:
         self._connections: Connections | None = None
         self._streams = Streams()
         on_change(self._streams.wake)
-        self._sends_from_threads = False
         self._attempts = PasswordAttempts()
         self._pools = make_pools(threads, limits.queue_seconds, self._attempts)
+        processes = RequestProcesses(idle_seconds)
+        self._runner = RequestRunner(application, self._pools, processes, self.known_clients)
         self._strangers = Strangers(self.known_clients, self._pools[KEYS], limits.queue_seconds)
 
     @property
@@ -133,7 +115,9 @@ class Front:
         announce_changes()
         listen(self._streams.wake)
         # granian's send() takes effect when called, in any thread. Other servers' send() must be awaited.
-        self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
+        self._runner.sends_from_threads = (
+            type(getattr(send, "__self__", None)).__module__ == "granian._granian"
+        )
         return Connections(self._limits.stall_seconds, self._limits.client_connections)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -195,7 +179,7 @@ class Front:
                     environ[CREDENTIAL] = credential
                     if name == PASSWORDS:
                         self._attempts.add(network.encode())
-                    pool.submit(holder, partial(self._run, environ, outbox, send, name), outbox.refuse)
+                    self._runner.submit(name, environ, outbox, send)
                     stream_start = await self._respond(outbox, scope, receive, send)
             if stream_start is not None:
                 with self.clients.streaming(*share):
@@ -256,70 +240,6 @@ class Front:
             finally:
                 watch.cancel()
 
-    def _run(self, environ: dict[str, Any], outbox: Outbox, send: Send, pool: str, waited: float) -> None:
-        """Calls the application and sends its response. Runs in a thread."""
-        is_transfer = pool == "transfers"
-        started: list[Head] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
-            encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-            started[:] = [(int(status[:3]), encoded)]
-
-        response: Iterable[bytes] = ()
-        body: bytes | None = None
-        queued_seconds.set(waited)
-        is_long_request.set(pool in LONG)
-        bytes_left.set(None if is_transfer else MAX_READ)
-        request_read.set(read := RequestRead())
-        on_credential.set(partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL]))
-        try:
-            response = self._application(environ, start_response)
-            if getattr(response, "streaming", False):
-                read.end()
-                outbox.begin(started[0])
-                for piece in _join_chunks(response) if is_transfer else response:
-                    outbox.write(piece)
-                    if is_transfer:
-                        outbox.wait_for_loop(MAX_PAUSE)
-                        self._yield_to_short_requests()
-            else:
-                body = b"".join(response)
-                outbox.subscription = getattr(response, "subscription", None)
-                if outbox.subscription is not None:
-                    pass  # the event loop sends the events
-                elif len(body) > IN_MEMORY:
-                    outbox.begin(started[0])
-                    outbox.write(body)  # to a file, so that a slow reader holds no memory
-                    body = None
-                elif self._sends_from_threads and len(body) <= PIECE:
-                    outbox.sent = True
-                    _send_at_once(send, started[0], body)
-        except ClientGone:
-            pass
-        except Exception:
-            log.exception("A response failed")
-            outbox.failed = True
-        finally:
-            read.end()
-            with suppress(Exception):
-                getattr(response, "close", lambda: None)()
-            environ["wsgi.input"].close()
-        if started and started[0][0] == 401:  # a key that was valid before
-            self.known_clients.remove(environ[CREDENTIAL])
-        # The event loop is woken once, at the end. Earlier it would compete with this thread.
-        outbox.end(started[0] if started else None, body)
-
-    def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
-        """Counts the request of this thread for the owner of its credential, not for its address."""
-        read_for(owner)
-        pool.reassign(self.known_clients.add(credential, owner))
-
-    def _yield_to_short_requests(self) -> None:
-        """Lets short requests run first: Python runs one thread at a time."""
-        end = time.monotonic() + MAX_PAUSE
-        while any(self._pools[name].is_busy for name in SHORT) and time.monotonic() < end:
-            time.sleep(PAUSE)
-
     async def _send(self, scope: Scope, send: Send, head: Head, body: bytes) -> None:
         """Sends a complete response. The connection is closed if the reader stalls."""
         status, headers = head
@@ -360,36 +280,6 @@ class Front:
         response, a part of it would look complete."""
         if self._connections:
             await asyncio.wait([self._connections.close(peer_of(scope))])
-
-
-def tune_interpreter() -> None:
-    """Prepares Python for serving. Called after all modules are imported."""
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.collect()
-    return_free_memory()  # importing leaves 5 MB
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
-
-
-def _send_at_once(send: Send, head: Head, body: bytes) -> None:
-    """Sends a response in this thread, so that the client does not wait for the event loop."""
-    status, headers = head
-    send({"type": "http.response.start", "status": status, "headers": headers})
-    send({"type": "http.response.body", "body": body})
-
-
-def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Joins small chunks, because each sent chunk wakes the event loop."""
-    gathered: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        gathered.append(chunk)
-        size += len(chunk)
-        if size >= PIECE:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    if gathered:
-        yield b"".join(gathered)
 
 
 async def _call_when_closed(receive: Receive, end: Callable[[], object]) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import partial
 from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
@@ -78,7 +79,7 @@ class Outbox:
         self._loop = loop
         self._unread = unread
         self.client = client
-        self._waiting_for_client = waiting_for_client
+        self.waiting_for_client = waiting_for_client
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -109,7 +110,7 @@ class Outbox:
             piece = view[start : start + WRITE]
             if not self._keep_in_memory(piece):
                 if not self._unread.take(
-                    self.client, len(piece), lambda: self._abandoned, self._waiting_for_client
+                    self.client, len(piece), lambda: self._abandoned, self.waiting_for_client
                 ):
                     self._abort()
                 self._write_to_file(piece)
@@ -161,6 +162,14 @@ class Outbox:
         with suppress(RuntimeError):  # the server has stopped
             self._loop.call_soon_threadsafe(done.set)
             done.wait(timeout)
+
+    def fail(self, error: PlayheadError) -> None:
+        """Ends the response with this error, or breaks it off if it has started."""
+        self.failed = True
+        self.call_in_loop(partial(self.refuse, error))
+
+    def call_in_loop(self, function: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(function)
 
     # In the event loop:
 

@@ -1,5 +1,10 @@
 """Which pool of threads serves a request."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
 from historyapp.services.devices import known_device
 
 LONG = ("calls", "transfers")
@@ -7,11 +12,9 @@ LONG = ("calls", "transfers")
 SHORT = ("reads", "writes")
 CHECKS = "checks"
 """The pool of health checks, which have limits of their own."""
+LARGE_REQUESTS = "large requests"
+"""The pool of requests that other processes carry out, see :mod:`historyapp.front.large_requests`."""
 PASSWORDS, KNOWN_DEVICES = "passwords", "passwords of known devices"
-LONG_BODIES, LONG_BODY = "long bodies", 1 << 21
-"""The pool of short requests with long bodies, and the bytes above which a body is long. In memory, a body
-takes up to 20 times its bytes while it is parsed, counted and stored: with one emoji in it, each of its
-letters takes four bytes."""
 
 
 def pool_name(method: str, path: str, cookies: bytes = b"", length: int = 0) -> str:
@@ -22,7 +25,7 @@ def pool_name(method: str, path: str, cookies: bytes = b"", length: int = 0) -> 
         length: the length of the body in bytes.
     """
     name = _pool_of(method, path, cookies)
-    return LONG_BODIES if length > LONG_BODY and name in SHORT else name
+    return LARGE_REQUESTS if length > settings.PLAYHEAD_LARGE_REQUEST and name in SHORT else name
 
 
 def _pool_of(method: str, path: str, cookies: bytes) -> str:
@@ -41,3 +44,13 @@ def _pool_of(method: str, path: str, cookies: bytes) -> str:
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
         return KNOWN_DEVICES if known_device(cookies) else PASSWORDS
     return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"
+
+
+def can_move(request: Mapping[str, Any]) -> bool:
+    """Whether a short request can start again in another process. The web process sends streams of events.
+
+    Args:
+        request: the WSGI environment.
+    """
+    path: str = request["PATH_INFO"]
+    return not path.endswith(("/events", "/stream"))

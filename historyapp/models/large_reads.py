@@ -1,18 +1,22 @@
-"""Limits how many requests of this process read many bytes at the same time.
+"""Requests of the web process that read many bytes.
 
-A response is built in memory, where it takes several times the bytes that were read for it. A request takes a
-slot when it has read more than :data:`LARGE` bytes: nothing shows earlier how much it will read.
+A response is built in memory, where it takes several times the bytes that were read for it, and other
+requests wait while Python works on a long text. Nothing shows earlier how much a request will read. So when
+it has read more than ``PLAYHEAD_LARGE_REQUEST`` bytes, it starts again in another process, see
+:mod:`historyapp.front.large_requests`. A model call, or a request that has written, stays in this process,
+and takes one of a few slots when it has read more than :data:`VERY_LARGE` bytes.
 """
 
 from contextvars import ContextVar
 
+from django.conf import settings
 from django.db import connection
 
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
-LARGE = 1 << 24
-"""A request that reads more bytes needs a slot."""
+VERY_LARGE = 1 << 24
+"""A request that stays in this process needs a slot when it reads more bytes."""
 AT_ONCE, OF_PROJECT, WAITING = 3, 1, 5
 """Large reads at the same time in total and of one project, and how many more of a project may wait. With
 eight threads for reads, two remain for other projects; what a waiting request has read stays in memory."""
@@ -21,10 +25,21 @@ WAIT_SECONDS, RETRY_SECONDS = 15.0, 2
 LARGE_READS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
 
 
-class RequestRead:
-    """What one request of the web server reads. Used by the request's thread only."""
+class LargeRead(BaseException):
+    """The request has read more than ``PLAYHEAD_LARGE_REQUEST`` bytes and starts again in another process.
 
-    def __init__(self) -> None:
+    Not an error: only the web server handles it.
+    """
+
+
+class RequestRead:
+    """What one request of the web server reads. Used by the request's thread only.
+
+    ``may_move``: whether it can start again in another process. False once it has written.
+    """
+
+    def __init__(self, *, may_move: bool = False) -> None:
+        self.may_move = may_move
         self.owner = b""
         """The project of the session that is read, or who sent the request as long as that is not known."""
         self._size = 0
@@ -32,16 +47,19 @@ class RequestRead:
         """The owner for which a slot was taken."""
 
     def add(self, size: int) -> None:
-        """Counts bytes. Takes a slot if they are many.
+        """Counts bytes. If they are many, the request moves to another process or takes a slot.
 
         A transaction takes none: other writers would wait for the slot too.
 
         Raises:
+            LargeRead: when the request moves.
             TooManyRequests: when the project reads too much already.
             ServerUnavailable: when other projects do.
         """
         self._size += size
-        if self._size <= LARGE or self._slot is not None or connection.in_atomic_block:
+        if self.may_move and self._size > settings.PLAYHEAD_LARGE_REQUEST:
+            raise LargeRead
+        if self._size <= VERY_LARGE or self._slot is not None or connection.in_atomic_block:
             return
         try:
             LARGE_READS.take(self.owner, WAIT_SECONDS)
@@ -67,6 +85,12 @@ def read_for(owner: bytes) -> None:
         read.owner = owner
 
 
+def stay_in_process() -> None:
+    """Called when this request has written: starting again would write again."""
+    if read := request_read.get():
+        read.may_move = False
+
+
 def end_large_read() -> None:
     """Gives the slot of this request back before it waits for something else."""
     if read := request_read.get():
@@ -74,7 +98,7 @@ def end_large_read() -> None:
 
 
 def _refusal(error: NoSlot) -> ServerUnavailable:
-    size = f"more than {LARGE:,} bytes of entries and summaries"
+    size = f"more than {VERY_LARGE:,} bytes of entries and summaries"
     if error.is_own:
         return TooManyRequests(
             f"Another request of this project is reading {size}. Wait until it has ended, then retry.",

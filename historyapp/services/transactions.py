@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.models.fields import on_sqlite
+from historyapp.models.large_reads import stay_in_process
 from historyapp.models.run_sql import transaction_database
 from historyapp.services.faults import clear_fault, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
@@ -142,6 +143,7 @@ def _write_transaction(max_wait: float | None) -> Iterator[None]:
     finally:
         if limit is not None:
             record_transaction(limit, is_ended=is_ended)
+    stay_in_process()
     clear_fault()
 
 

@@ -26,7 +26,7 @@ def test_a_model_call_holds_no_slot_for_large_reads(
 ) -> None:
     slots = Slots(1, of_owner=1, waiting=0)
     monkeypatch.setattr(large_reads, "LARGE_READS", slots)
-    monkeypatch.setattr(large_reads, "LARGE", 10)
+    monkeypatch.setattr(large_reads, "VERY_LARGE", 10)
     monkeypatch.setattr(large_reads, "WAIT_SECONDS", 0)
     taken = list[int]()
 

@@ -6,11 +6,12 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.core import signing
 from django.http import HttpResponse
 
-from historyapp.front.application import tune_interpreter
-from historyapp.front.pool_names import LONG_BODIES, LONG_BODY, pool_name
+from historyapp.front.interpreter import tune_interpreter
+from historyapp.front.pool_names import LARGE_REQUESTS, can_move, pool_name
 from historyapp.services.devices import COOKIE, LIFETIME, account_of, known_device, remember_device
 
 
@@ -48,16 +49,23 @@ def test_long_requests_have_separate_threads(method: str, path: str, pool: str) 
 @pytest.mark.parametrize(
     ("method", "path", "pool"),
     [
-        ("POST", "/api/v1/sessions/x/entries", LONG_BODIES),
-        ("POST", "/api/v1/sessions/x/contexts", LONG_BODIES),
-        ("PATCH", "/api/v1/sessions/x", LONG_BODIES),
+        ("POST", "/api/v1/sessions/x/entries", LARGE_REQUESTS),
+        ("POST", "/api/v1/sessions/x/contexts", LARGE_REQUESTS),
+        ("PATCH", "/api/v1/sessions/x", LARGE_REQUESTS),
         ("POST", "/api/v1/sessions/x/calls", "calls"),
         ("POST", "/api/v1/imports", "transfers"),
     ],
 )
-def test_long_bodies_have_separate_threads(method: str, path: str, pool: str) -> None:
-    assert pool_name(method, path, length=LONG_BODY + 1) == pool
-    assert pool_name(method, path, length=LONG_BODY) != LONG_BODIES
+def test_a_long_body_makes_a_short_request_large(method: str, path: str, pool: str) -> None:
+    limit = settings.PLAYHEAD_LARGE_REQUEST
+    assert pool_name(method, path, length=limit + 1) == pool
+    assert pool_name(method, path, length=limit) != LARGE_REQUESTS
+
+
+def test_streams_of_events_stay_in_the_web_process() -> None:
+    assert not can_move({"PATH_INFO": "/api/v1/events"})
+    assert not can_move({"PATH_INFO": "/api/v1/sessions/x/stream"})
+    assert can_move({"PATH_INFO": "/api/v1/sessions/x/entries"})
 
 
 def test_a_browser_in_which_somebody_has_signed_in_has_its_own_thread_for_passwords(

@@ -11,7 +11,7 @@ import pytest
 from historyapp.front import pools
 from historyapp.front.all_pools import make_pools
 from historyapp.front.attempts import PasswordAttempts
-from historyapp.front.pool_names import LONG_BODIES
+from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.front.pools import MAX_WAITING, Client, Hooks, Pool
 from historyapp.wire.problems import ServerUnavailable
 
@@ -126,11 +126,11 @@ def test_a_full_queue_refuses_the_owner_with_the_most_waiting_jobs() -> None:
     assert len(ran) == MAX_WAITING
 
 
-def test_one_long_body_of_a_project_is_handled_at_a_time_and_two_in_total() -> None:
+def test_one_large_request_of_a_project_is_carried_out_at_a_time_and_two_in_total() -> None:
     keys = Client(b"first key", b"project"), Client(b"second key", b"project")
 
     async def run() -> tuple[list[str], list[str]]:
-        pool = make_pools(4, 5, PasswordAttempts())[LONG_BODIES]
+        pool = make_pools(4, 5, PasswordAttempts())[LARGE_REQUESTS]
         release, ran = threading.Event(), list[str]()
 
         def handle(client: Client, waited: float) -> None:

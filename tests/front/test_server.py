@@ -19,6 +19,7 @@ import pytest
 
 from tests.client.server_process import KEY, ROOT, free_port
 from tests.commands.test_up import hangup
+from tests.front.large_processes import large_processes
 from tests.installation import copy_migrated
 from tests.llm.loopback.script import Answer
 from tests.llm.loopback.server import Loopback
@@ -30,6 +31,7 @@ LIMITS = {
     "PLAYHEAD_STALL_SECONDS": str(STALL),
     "PLAYHEAD_HEAD_SECONDS": "4",
     "PLAYHEAD_MAX_BODY": "200K",
+    "PLAYHEAD_LARGE_REQUEST": "180K",
     "PLAYHEAD_CLIENT_REQUESTS": "40",
     "PLAYHEAD_CLIENT_CALLS": "12",
     "PLAYHEAD_CLIENT_CONNECTIONS": "120",
@@ -226,6 +228,23 @@ def test_a_long_page_is_complete(server: Server) -> None:
     assert len(page.content) > 20 * len(LONG["content"])
     assert int(page.headers["content-length"]) == len(page.content)
     assert [item["content"] for item in page.json()["items"]] == [LONG["content"]] * 20
+
+
+def test_large_requests_are_carried_out_by_another_process_that_may_be_killed(server: Server) -> None:
+    session, text = server.session(), "large " * 31_000
+    body = {"entries": [{"kind": "model_input", "content": text}]}
+    assert server.api.post(f"/sessions/{session}/entries", json=body).status_code == 201
+    first = large_processes(server.process.pid)
+    assert len(first) == 1
+    entries = server.api.get(f"/sessions/{session}/entries")
+    assert [item["content"] for item in entries.json()["items"]] == [text]
+    os.kill(first[0], signal.SIGKILL)
+    refused = server.api.post(f"/sessions/{session}/entries", json={"entries": [{"kind": text}]})
+    assert (refused.status_code, refused.json()["type"]) == (422, "/docs/errors#not-valid")
+    assert server.api.get(f"/sessions/{session}/episodes").status_code == 200
+    assert large_processes(server.process.pid) != first
+    wrong = {"Authorization": "Bearer ph_wrong"}
+    assert server.api.post("/sessions", json={"title": text}, headers=wrong).status_code == 401
 
 
 def test_a_body_that_trickles_is_refused(server: Server) -> None:

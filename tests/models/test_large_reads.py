@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _few_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_reads, "LARGE", 8000)
+    monkeypatch.setattr(large_reads, "VERY_LARGE", 8000)
     monkeypatch.setattr(large_reads, "WAIT_SECONDS", 0.05)
     monkeypatch.setattr(large_reads, "LARGE_READS", Slots(2, of_owner=1, waiting=1))
 

@@ -1,0 +1,137 @@
+"""Large requests are carried out by processes of their own.
+
+One call of C code that parses, counts or formats a long text holds the interpreter, and all other requests of
+the web process wait for it. It may also take twenty times the memory of the text. So a request that has a
+long body, or reads many bytes, is carried out by another process. The process is killed if that takes too
+much processor time or memory, and other requests go on meanwhile.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from historyapp import meters
+from historyapp.child import Child
+from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.front.request_process import PIECE, SECONDS
+from historyapp.wire.problems import ServerFailed
+
+MODULE = "historyapp.front.request_process"
+MAX_MEMORY = 1 << 30
+"""A process with more bytes of memory is killed. An append of 31 MB with an emoji takes 700 MB."""
+MAX_KEPT_MEMORY = 400 << 20
+"""A process with more bytes of memory after a request is ended."""
+CHECK_SECONDS = 0.2
+"""Seconds between two checks of the memory."""
+PROCESSES = 2
+"""The maximum number of processes. Each takes about 100 MB and one core while it works."""
+UNSENT = ("wsgi.input", "wsgi.errors")
+
+Message = tuple[str, Any]
+
+
+class RequestProcess:
+    """One process. It starts with the first request, and ends after ``idle_seconds`` without one."""
+
+    def __init__(self, idle_seconds: float) -> None:
+        self._idle_seconds = idle_seconds
+        self._child: Child | None = None
+
+    def carry_out(self, environ: dict[str, Any], waited: float) -> Iterator[Message]:
+        """Sends a request, and yields the messages of :class:`RequestServer` about it until its end.
+
+        Raises:
+            Invalid: when it takes too much processor time or memory.
+            ServerFailed: when the process ended for another reason.
+        """
+        child = self._begin(environ, waited)
+        kind = ""
+        while kind != "end":
+            try:
+                while not child.pipe.poll(CHECK_SECONDS):
+                    _check_memory(child)
+                kind, content = child.pipe.recv()
+            except (EOFError, OSError):
+                raise _end_error(child) from None
+            yield kind, content
+        if child.memory() > MAX_KEPT_MEMORY:
+            self.stop()
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+    def _begin(self, environ: dict[str, Any], waited: float) -> Child:
+        """Sends a request to the process. A process that has ended, because it was idle, is replaced."""
+        if self._child is not None:
+            with suppress(EOFError, OSError):
+                return _send(self._child, environ, waited)
+            self.stop()
+        self._child = Child(MODULE, str(self._idle_seconds))
+        try:
+            return _send(self._child, environ, waited)
+        except (EOFError, OSError):
+            raise _end_error(self._child) from None
+
+
+class RequestProcesses:
+    """The processes of a web server."""
+
+    def __init__(self, idle_seconds: float) -> None:
+        self._idle_seconds = idle_seconds
+        self._idle: list[RequestProcess] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def process(self) -> Iterator[RequestProcess]:
+        """Yields an idle process. It is killed if the block raises, because it may still work then."""
+        with self._lock:
+            process = self._idle.pop() if self._idle else RequestProcess(self._idle_seconds)
+        try:
+            yield process
+        except BaseException:
+            process.stop()
+            raise
+        finally:
+            with self._lock:
+                self._idle.append(process)
+
+
+def count_here(count: tuple[Any, ...]) -> None:
+    """Counts what a process has counted, for ``/metrics``."""
+    name, *values = count
+    getattr(meters, name)(*values)
+
+
+def _send(child: Child, environ: dict[str, Any], waited: float) -> Child:
+    """Raises EOFError or OSError if the process has ended, for example because it was idle."""
+    body = environ["wsgi.input"]
+    length = body.seek(0, 2)
+    body.seek(0)
+    sent = {name: value for name, value in environ.items() if name not in UNSENT}
+    child.pipe.send((sent, length, waited))
+    child.pipe.recv()
+    while piece := body.read(PIECE):
+        child.pipe.send_bytes(piece)
+    return child
+
+
+def _check_memory(child: Child) -> None:
+    if child.memory() > MAX_MEMORY:
+        child.kill()
+        raise Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
+
+
+def _end_error(child: Child) -> PlayheadError:
+    if child.took_too_long():
+        return Invalid(_too_much(f"{SECONDS:g} seconds of processor time"))
+    return ServerFailed("The process that carried out the request has ended. Try again.")
+
+
+def _too_much(limit: str) -> str:
+    return (
+        f"The request took more than {limit} and was stopped. Ask for fewer steps or a smaller budget, or "
+        "send less in one request."
+    )

@@ -1,0 +1,97 @@
+"""The process that carries out large requests: ``python -m historyapp.front.request_process PIPE PARENT
+IDLE_SECONDS``.
+
+It runs the WSGI application of the web process, one request at a time. The kernel kills it if a request takes
+too much processor time. See :mod:`historyapp.front.large_requests` for its parent.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from multiprocessing.connection import Connection
+from typing import Any
+
+from historyapp.child import limit_processor_time, pipe_to_parent
+
+SECONDS = 60.0
+"""The processor time of one request. A context of 6,000 steps with long lines takes 30 s."""
+PIECE = 1 << 20
+"""Bytes of one message."""
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class RequestServer:
+    """Receives requests from the parent, and sends messages of a kind and a content to it: ``begun``;
+    ``owner``, who sent the request; ``count``, for ``/metrics``; and the response as ``head``, ``piece`` and
+    ``end``.
+    """
+
+    def __init__(self, pipe: Connection, application: Wsgi) -> None:
+        self._pipe = pipe
+        self._application = application
+
+    def send(self, kind: str, content: object = None) -> None:
+        self._pipe.send((kind, content))
+
+    def serve(self, idle_seconds: float, begin: Callable[[float], None]) -> None:
+        """Serves until no request came for ``idle_seconds``.
+
+        Args:
+            begin: called before each request, with the seconds that it has waited.
+        """
+        while self._pipe.poll(idle_seconds):
+            environ, length, waited = self._pipe.recv()
+            self.send("begun")
+            body = BytesIO()
+            while body.tell() < length:
+                body.write(self._pipe.recv_bytes())
+            body.seek(0)
+            begin(waited)
+            limit_processor_time(SECONDS)
+            self._carry_out({**environ, "wsgi.input": body, "wsgi.errors": sys.stderr})
+            limit_processor_time(0)
+
+    def _carry_out(self, environ: dict[str, Any]) -> None:
+        head: list[tuple[int, list[tuple[str, str]]]] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
+            head[:] = [(int(status[:3]), headers)]
+
+        response = self._application(environ, start_response)
+        try:
+            pieces = response if getattr(response, "streaming", False) else (b"".join(response),)
+            self.send("head", head[0])
+            for piece in pieces:
+                for start in range(0, len(piece), PIECE):
+                    self.send("piece", piece[start : start + PIECE])
+        finally:
+            getattr(response, "close", lambda: None)()
+        self.send("end")
+
+
+def main() -> None:
+    pipe = pipe_to_parent(sys.argv[1:])
+    from historyapp import meters, wsgi  # first, because it sets up Django
+    from historyapp.announcements import announce_changes
+    from historyapp.models.long_rows import MAX_READ, bytes_left
+    from historyapp.services.keys import on_credential
+    from historyapp.services.transactions import queued_seconds
+
+    def begin(waited: float) -> None:
+        bytes_left.set(MAX_READ)
+        queued_seconds.set(waited)
+
+    server = RequestServer(pipe, wsgi.application)
+    announce_changes()
+    meters.forward_to(lambda *count: server.send("count", count))
+    on_credential.set(lambda owner: server.send("owner", owner))
+    try:
+        server.serve(float(sys.argv[3]), begin)
+    except (EOFError, ConnectionError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Carries out requests in threads, or in other processes if they are large."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from historyapp.core.errors import PlayheadError
+from historyapp.front.large_requests import RequestProcesses, count_here
+from historyapp.front.limits import KnownClients
+from historyapp.front.native import Send
+from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
+from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
+from historyapp.front.pools import Pool
+from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
+from historyapp.models.long_rows import MAX_READ, bytes_left
+from historyapp.services.keys import on_credential
+from historyapp.services.transactions import is_long_request, queued_seconds
+
+log = logging.getLogger(__name__)
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+PAUSE, MAX_PAUSE = 0.002, 0.05
+"""After each chunk of an export: seconds of one pause while short requests run, and of all pauses."""
+CREDENTIAL = "playhead.credential"
+"""The key of the request's credential in its WSGI environment."""
+
+
+class RequestRunner:
+    """Calls a WSGI application and sends its responses.
+
+    Args:
+        pools: the pools of threads, by name.
+        processes: the processes for large requests.
+        known_clients: learns who sent a request.
+    """
+
+    def __init__(
+        self,
+        application: Wsgi,
+        pools: Mapping[str, Pool],
+        processes: RequestProcesses,
+        known_clients: KnownClients,
+    ) -> None:
+        self._application = application
+        self._pools = pools
+        self._processes = processes
+        self._known_clients = known_clients
+        self.sends_from_threads = False
+        """Whether the server's ``send()`` can be called in any thread."""
+
+    def submit(self, pool: str, environ: dict[str, Any], outbox: Outbox, send: Send) -> None:
+        """Lets a thread of a pool carry out a request. Called in the event loop."""
+        if pool == LARGE_REQUESTS:
+            self._submit_large(environ, outbox)
+        else:
+            run = partial(self._run, environ, outbox, send, pool)
+            self._pools[pool].submit(outbox.client, run, outbox.refuse)
+
+    def _submit_large(self, environ: dict[str, Any], outbox: Outbox) -> None:
+        pool = self._pools[LARGE_REQUESTS]
+        outbox.waiting_for_client = pool.waiting_for_client
+        pool.submit(outbox.client, partial(self._run_large, environ, outbox), outbox.refuse)
+
+    def _run_large(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> None:
+        """Lets another process carry out a request, and sends its response. Runs in a thread."""
+        head: Head | None = None
+        body: bytearray | None = bytearray()
+        try:
+            with self._processes.process() as process:
+                for kind, content in process.carry_out(environ, waited):
+                    if kind == "owner":
+                        self._count_for_owner(self._pools[LARGE_REQUESTS], environ[CREDENTIAL], content)
+                    elif kind == "count":
+                        count_here(content)
+                    elif kind == "head":
+                        head = _encoded(*content)
+                    elif kind == "piece" and head is not None:
+                        body = _buffer(outbox, head, body, content)
+        except ClientGone:
+            pass
+        except PlayheadError as error:
+            outbox.fail(error)
+        except Exception:
+            log.exception("A large request failed")
+            outbox.failed = True
+        self._end(environ, outbox, head, None if body is None else bytes(body))
+
+    def _run(self, environ: dict[str, Any], outbox: Outbox, send: Send, pool: str, waited: float) -> None:
+        """Calls the application and sends its response. Runs in a thread."""
+        try:
+            head, body = self._response(environ, outbox, send, pool, waited)
+        except LargeRead:
+            outbox.call_in_loop(partial(self._submit_large, environ, outbox))
+        else:
+            self._end(environ, outbox, head, body)
+
+    def _end(self, environ: dict[str, Any], outbox: Outbox, head: Head | None, body: bytes | None) -> None:
+        environ["wsgi.input"].close()
+        if head and head[0] == 401:  # a key that was valid before
+            self._known_clients.remove(environ[CREDENTIAL])
+        # The event loop is woken once, at the end. Earlier it would compete with this thread.
+        outbox.end(head, body)
+
+    def _response(
+        self, environ: dict[str, Any], outbox: Outbox, send: Send, pool: str, waited: float
+    ) -> tuple[Head | None, bytes | None]:
+        """Calls the application. Returns the head, and the body if it is not sent yet."""
+        is_transfer = pool == "transfers"
+        started: list[Head] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+            started[:] = [_encoded(int(status[:3]), headers)]
+
+        response: Iterable[bytes] = ()
+        body: bytes | None = None
+        queued_seconds.set(waited)
+        is_long_request.set(pool in LONG)
+        bytes_left.set(None if is_transfer else MAX_READ)
+        request_read.set(read := RequestRead(may_move=pool in SHORT and can_move(environ)))
+        on_credential.set(partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL]))
+        try:
+            response = self._application(environ, start_response)
+            read.may_move = False
+            if getattr(response, "streaming", False):
+                read.end()
+                outbox.begin(started[0])
+                for piece in _join_chunks(response) if is_transfer else response:
+                    outbox.write(piece)
+                    if is_transfer:
+                        outbox.wait_for_loop(MAX_PAUSE)
+                        self._yield_to_short_requests()
+            else:
+                body = b"".join(response)
+                outbox.subscription = getattr(response, "subscription", None)
+                if outbox.subscription is not None:
+                    pass  # the event loop sends the events
+                elif len(body) > IN_MEMORY:
+                    outbox.begin(started[0])
+                    outbox.write(body)  # to a file, so that a slow reader holds no memory
+                    body = None
+                elif self.sends_from_threads and len(body) <= PIECE:
+                    outbox.sent = True
+                    _send_at_once(send, started[0], body)
+        except ClientGone:
+            pass
+        except Exception:
+            log.exception("A response failed")
+            outbox.failed = True
+        finally:
+            read.end()
+            with suppress(Exception):
+                getattr(response, "close", lambda: None)()
+        return started[0] if started else None, body
+
+    def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
+        """Counts the request of this thread for the owner of its credential, not for its address."""
+        read_for(owner)
+        pool.reassign(self._known_clients.add(credential, owner))
+
+    def _yield_to_short_requests(self) -> None:
+        """Lets short requests run first: Python runs one thread at a time."""
+        end = time.monotonic() + MAX_PAUSE
+        while any(self._pools[name].is_busy for name in SHORT) and time.monotonic() < end:
+            time.sleep(PAUSE)
+
+
+def _encoded(status: int, headers: list[tuple[str, str]]) -> Head:
+    return status, [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _buffer(outbox: Outbox, head: Head, body: bytearray | None, piece: bytes) -> bytearray | None:
+    """Adds a piece to a body. Once it is long, the outbox gets it, and the result is None."""
+    if body is not None:
+        body += piece
+        if len(body) <= IN_MEMORY:
+            return body
+        outbox.begin(head)
+        piece = bytes(body)
+    outbox.write(piece)
+    return None
+
+
+def _send_at_once(send: Send, head: Head, body: bytes) -> None:
+    """Sends a response in this thread, so that the client does not wait for the event loop."""
+    status, headers = head
+    send({"type": "http.response.start", "status": status, "headers": headers})
+    send({"type": "http.response.body", "body": body})
+
+
+def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Joins small chunks, because each sent chunk wakes the event loop."""
+    gathered: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        gathered.append(chunk)
+        size += len(chunk)
+        if size >= PIECE:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)

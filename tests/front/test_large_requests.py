@@ -1,0 +1,168 @@
+"""A large request is carried out by another process, which may be killed."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from historyapp import meters
+from historyapp.core.errors import Invalid
+from historyapp.front import large_requests
+from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
+from historyapp.front.request_process import PIECE
+from historyapp.models import Project
+from historyapp.models.large_reads import LargeRead, RequestRead, request_read
+from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import ServerFailed
+
+
+@pytest.fixture(autouse=True)
+def _small_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_requests, "MODULE", "tests.front.request_app")
+    monkeypatch.setattr(large_requests, "CHECK_SECONDS", 0.02)
+
+
+@pytest.fixture
+def process() -> Iterator[RequestProcess]:
+    process = RequestProcess(60)
+    yield process
+    process.stop()
+
+
+def carried_out(process: RequestProcess, path: str = "/", body: bytes = b"") -> dict[str, Any]:
+    environ = {"PATH_INFO": path, "wsgi.input": BytesIO(body), "wsgi.errors": None}
+    messages = list(process.carry_out(environ, 0.0))
+    pieces = b"".join(content for kind, content in messages if kind == "piece")
+    return {"kinds": [kind for kind, _ in messages], **dict(messages), "body": pieces}
+
+
+def process_id(response: dict[str, Any]) -> int:
+    return int(dict(response["head"][1])["X-Process"])
+
+
+def test_a_request_is_carried_out_with_its_body_by_another_process(process: RequestProcess) -> None:
+    body = b"x" * (PIECE + 1)
+    response = carried_out(process, body=body)
+    assert response["kinds"] == ["owner", "count", "head", "piece", "piece", "end"]
+    assert (response["owner"], response["head"][0], response["body"]) == (b"alice", 201, body + b"!")
+    assert process_id(response) != os.getpid()
+    assert process_id(carried_out(process)) == process_id(response)
+
+
+def test_a_request_that_computes_too_long_is_stopped_and_the_next_one_is_carried_out(
+    process: RequestProcess,
+) -> None:
+    with pytest.raises(Invalid, match="seconds of processor time and was stopped"):
+        carried_out(process, "/compute")
+    process.stop()
+    assert carried_out(process)["body"] == b"!"
+
+
+def test_a_request_that_takes_too_much_memory_is_stopped(
+    process: RequestProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_out(process)
+    monkeypatch.setattr(large_requests, "MAX_MEMORY", 120 << 20)
+    with pytest.raises((Invalid, ServerFailed)):
+        list(_filled(process))
+
+
+def _filled(process: RequestProcess) -> Iterator[dict[str, Any]]:
+    while True:
+        yield carried_out(process, "/fill", b"40000000")
+
+
+def test_a_process_that_has_grown_is_replaced(
+    process: RequestProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = process_id(carried_out(process))
+    monkeypatch.setattr(large_requests, "MAX_KEPT_MEMORY", 0)
+    assert process_id(carried_out(process)) == first
+    assert process_id(carried_out(process)) != first
+
+
+def test_the_end_of_a_process_is_an_error_of_its_request_only(process: RequestProcess) -> None:
+    first = process_id(carried_out(process))
+    with pytest.raises(ServerFailed, match="has ended"):
+        carried_out(process, "/end")
+    second = process_id(carried_out(process))
+    os.kill(second, signal.SIGKILL)
+    time.sleep(0.05)
+    third = carried_out(process)
+    assert len({first, second, process_id(third)}) == 3
+
+
+def test_an_idle_process_ends_and_the_next_request_starts_another(process: RequestProcess) -> None:
+    process = RequestProcess(0.01)
+    first = process_id(carried_out(process))
+    time.sleep(0.2)
+    assert process_id(carried_out(process)) != first
+    process.stop()
+
+
+def test_a_process_whose_request_was_broken_off_is_killed() -> None:
+    processes = RequestProcesses(60)
+    with processes.process() as process:
+        first = process_id(carried_out(process))
+    with suppress(KeyError), processes.process() as process:
+        assert process_id(carried_out(process)) == first
+        raise KeyError
+    with processes.process() as process:
+        assert process_id(carried_out(process)) != first
+        process.stop()
+
+
+def test_what_another_process_counts_is_counted_here() -> None:
+    def total() -> float:
+        return meters.registry.get_sample_value("playhead_entries_appended_total") or 0
+
+    before = total()
+    count_here(("count_entries", 3))
+    assert total() == before + 3
+
+
+def test_a_process_without_metrics_forwards_its_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = list[Any]()
+    monkeypatch.setattr(meters._Forwarding, "to", None)
+    meters.forward_to(lambda *count: counts.append(count))
+    meters.count_entries(2)
+    meters.count_request("GET", "/", 200, 0.1)
+    meters.count_write(0.2)
+    assert counts == [
+        ("count_entries", 2),
+        ("count_request", "GET", "/", 200, 0.1),
+        ("count_write", 0.2),
+    ]
+
+
+@pytest.fixture
+def read(settings: Any) -> Iterator[RequestRead]:
+    settings.PLAYHEAD_LARGE_REQUEST = 1000
+    read = RequestRead(may_move=True)
+    tokens = request_read.set(read), bytes_left.set(MAX_READ)
+    yield read
+    request_read.reset(tokens[0])
+    bytes_left.reset(tokens[1])
+
+
+def test_a_request_that_reads_much_moves_to_another_process(read: RequestRead) -> None:
+    count_read(1000)
+    with pytest.raises(LargeRead):
+        count_read(1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_that_has_written_does_not_move(read: RequestRead) -> None:
+    with suppress(LargeRead), writing():
+        Project.objects.create(name="Alice's")
+        count_read(1001)
+    assert not Project.objects.exists()
+    with writing():
+        Project.objects.create(name="Alice's")
+    count_read(1001)
