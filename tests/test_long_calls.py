@@ -1,5 +1,6 @@
 """No text makes a single call of C code take long or much memory: other threads cannot run during it."""
 
+import re
 import tracemalloc
 import unicodedata
 from collections.abc import Callable
@@ -10,23 +11,27 @@ from uuid import UUID
 
 import pytest
 
+from historyapp.core import content
 from historyapp.core import identifiers as names_of_texts
 from historyapp.core import text as texts
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import image_data
 from historyapp.core.dates import UNDATED
 from historyapp.core.formats.base import Leaf
+from historyapp.core.formats.calls import legal_name
 from historyapp.core.formats.plain import PLAIN
 from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
 from historyapp.core.policies import clipping, shown
 from historyapp.core.policies.clipping import clip_input, clip_result
 from historyapp.core.policies.shown import ShownTexts
+from historyapp.core.request_tokens import count_request
 from historyapp.core.search_documents import UnreadEntry, document_of
 from historyapp.core.search_query import Term
 from historyapp.core.search_snippets import snippet_of
 from historyapp.core.search_tokens import MAX_TOKEN, compound_names, tokens_of
 from historyapp.core.searchable import Passage
 from historyapp.core.text import clean, fenced
+from historyapp.core.windows import LogRow
 from tests.examples import thorough
 
 MARKS = "\u0344" * 2000 + "\u0f75" * 2000
@@ -99,6 +104,10 @@ def different_lines() -> str:
     return "\n".join(f"a{number:x}" for number in range(LENGTH // 6))
 
 
+def asking(text: str) -> LogRow:
+    return LogRow(1, "model_input", UNDATED, 1, {}, {"content": text})
+
+
 @pytest.fixture
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory for a piece is then the same share of that for a text."""
@@ -128,6 +137,8 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda text: image_data({"data": text}), "ab cd\n" * (LENGTH // 6), FEW),
         (lambda text: PLAIN.leaf_tokens([Leaf(text)], len, 1.0), LINES, FEW),
         (clean, "\ud800ab" * (LENGTH // 3), FEW),
+        (legal_name, "!" * LENGTH, 1),
+        (lambda text: count_request([asking(text)], {}, None), "ab " * LENGTH, FEW),
         (fenced, "`` " * (LENGTH // 3), FEW),
     ],
 )
@@ -140,3 +151,40 @@ def test_a_text_of_many_words_is_read_in_pieces(
         assert tracemalloc.get_traced_memory()[1] < most * len(text)
     finally:
         tracemalloc.stop()
+
+
+class RecordedPattern:
+    """A pattern that records how many characters each call may read."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern, self.lengths = pattern, list[int]()
+
+    def fullmatch(self, text: str, start: int = 0, end: int = 10**9) -> re.Match[str] | None:
+        self.lengths.append(min(end, len(text)) - start)
+        return self.pattern.fullmatch(text, start, end)
+
+    def match(self, text: str, start: int) -> re.Match[str] | None:
+        return self.pattern.match(text, start)
+
+    def sub(self, by: str, text: str) -> str:
+        self.lengths.append(len(text))
+        return self.pattern.sub(by, text)
+
+
+@pytest.mark.parametrize("end", ["", "=", "==", "===", "!", "a=a"])
+def test_a_long_image_is_checked_in_pieces(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong character at the end of 31 MB stopped all other threads for a second."""
+    recorded = RecordedPattern(content._BASE64)
+    monkeypatch.setattr(content, "_BASE64", recorded)
+    text = "A" * (3 * texts.PIECE) + end
+    assert content.is_base64(text) == (end in ("", "=", "=="))
+    assert max(recorded.lengths) == texts.PIECE
+
+
+def test_colours_of_a_long_text_are_removed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = RecordedPattern(texts._SEQUENCE)
+    monkeypatch.setattr(texts, "_SEQUENCE", recorded)
+    monkeypatch.setattr(texts, "PIECE", 40)
+    for text in ("\x1b[31mred\x1b[0m, " * 30, "a\x1b[" * 60, ("\x1b[" + "1;" * 10 + "m") * 20):
+        assert texts.without_colours(text) == recorded.pattern.sub("", text)
+    assert max(recorded.lengths) < 40 + 23

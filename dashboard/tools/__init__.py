@@ -14,6 +14,8 @@ from dashboard.tools.search import SEARCH
 from dashboard.tools.shell import SHELL
 from dashboard.tools.subagent import SUBAGENT
 from dashboard.tools.web import WEB
+from historyapp.core.json import is_larger
+from historyapp.core.text import MAX_READ
 
 TOOL_VIEWS: dict[str, ToolView] = {
     view.name: view
@@ -34,7 +36,11 @@ TOOL_VIEWS: dict[str, ToolView] = {
 
 
 def view_of(tool_call: RecordedCall) -> ToolView:
-    """The first view that can show a call."""
+    """The first view that can show a call. The generic one shows long arguments, as texts in parts: others
+    would split them into words or lines, which takes a gigabyte for 30 MB.
+    """
+    if is_larger(tool_call.arguments, MAX_READ):
+        return MCP if MCP.fits(tool_call) else DEFAULT
     return next(view for view in TOOL_VIEWS.values() if view.fits(tool_call))
 
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from historyapp.core.json import json_text, parse_embedded
+from historyapp.core.text import PIECE
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """The image types that both providers read. Source: the documentation of each, "Vision"."""
-BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+")
 _MAGIC = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 _NOT_TEXT = ("image", "image_url", "document", "file", "input_audio", "audio", "video")
 
@@ -122,11 +123,20 @@ def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
         media_type, data = inline["media_type"], inline["data"]
     if not isinstance(data, str):
         return None
-    if not BASE64.fullmatch(data):
+    if not is_base64(data):
         for space in string.whitespace:  # a list of all pieces would take a hundred bytes for each
             data = data.replace(space, "")
     media_type = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), media_type)
-    return (media_type, data) if media_type in IMAGE_TYPES and BASE64.fullmatch(data) else None
+    return (media_type, data) if media_type in IMAGE_TYPES and is_base64(data) else None
+
+
+def is_base64(text: str) -> bool:
+    """Whether a text is base64 without white space. A long one is read in pieces, between which other threads
+    can run, and a wrong character at its end does not start a search from the beginning.
+    """
+    end = len(text) - (text.endswith("=") + text.endswith("=="))
+    pieces = (_BASE64.fullmatch(text, start, min(start + PIECE, end)) for start in range(0, end, PIECE))
+    return end > 0 and all(pieces)
 
 
 def has_texts(value: Any, *key_sets: tuple[str, ...]) -> bool:

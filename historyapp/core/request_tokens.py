@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 from historyapp.core.entries import text_of
 from historyapp.core.json import mapping
 from historyapp.core.microcompaction import PLACEHOLDER, ClearableResult, results_to_clear
+from historyapp.core.text import MAX_READ
 from historyapp.core.tokens import encoding_for
 from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
@@ -48,6 +49,8 @@ HOSTED_TOKENS = 3_700
 """Expected tokens of one web search, or of one page that the provider opened: the mean of 17 of them in the
 Codex sessions of the corpus, 2026-11-28. They had between 200 and 6,900."""
 _MAX_HOSTED = 1_000
+MAX_CHECKS = 100
+"""How often the results of one window are looked through for those that Claude Code cleared."""
 ATTACHED_TOKENS = 2_900
 """Expected tokens, by our tokenizer, of a file that Claude Code attaches and the transcript does not contain:
 the mean of the 163 files that agents read whole in the corpus, 2,830, and a frame."""
@@ -143,7 +146,7 @@ def count_request(
     if output is not None:
         count.compare(output, is_last=True)
         reported = _reported(output)
-    return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps), tuple(count.cleared))
+    return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps), count.cleared)
 
 
 class _Count:
@@ -158,8 +161,8 @@ class _Count:
         """The number of entries with results."""
         self._earlier_turns = 0
         """Tokens of the outputs of earlier turns, as the model sees them again."""
-        self._turn: list[tuple[int, int]] = []
-        """For each output since the person's newest input: its tokens within the turn, and after it."""
+        self._turn = self._turn_later = 0
+        """Tokens of the outputs since the person's newest input: within the turn, and after it."""
         self._unseen: int | None = None
         self._removed = 0
         """Tokens that were removed without a record; negative."""
@@ -176,8 +179,10 @@ class _Count:
         """Whether the last output used a tool that its provider runs."""
         self._clearable: list[ClearableResult] = []
         """The results that Claude Code may clear, oldest first."""
-        self.cleared: list[int] = []
-        """The positions of those that it has cleared."""
+        self._cleared: list[ClearableResult] = []
+        """Those that it has cleared, oldest first."""
+        self._checks = 0
+        """How often it may have cleared results."""
         self._last_output = 0
         """The output tokens of the last model call with a reported input."""
         self._is_resumed = False
@@ -191,7 +196,9 @@ class _Count:
         """One more entry of the request."""
         if row.kind == "model_output":
             self.compare(row)
-            self._turn.append(self._sizes(row))
+            now, later = self._sizes(row)
+            self._turn += now
+            self._turn_later += later
             return
         part = part_of(row)
         self._is_resumed = self._is_resumed or is_resumed(row)
@@ -203,8 +210,8 @@ class _Count:
         self._names_files = self._names_files or _names_files(row)
         self._expect_files(row)
         if part == "person":
-            self._earlier_turns += sum(later for _, later in self._turn)
-            self._turn.clear()
+            self._earlier_turns += self._turn_later
+            self._turn = self._turn_later = 0
         self._texts[part] += row.tokens
 
     def _expect_files(self, row: LogRow) -> None:
@@ -238,7 +245,8 @@ class _Count:
             return
         if self._is_resumed:  # a new process sends the results again
             self._removed = 0
-            self.cleared.clear()
+            self._clearable[:0] = self._cleared
+            self._cleared.clear()
         elif reported.input < self._last_input:
             self._clear(output.position)
         gap = reported.input - sum(self.parts().values())
@@ -266,15 +274,18 @@ class _Count:
 
     def _clear(self, position: int) -> None:
         """Removes the results that Claude Code cleared just before a request, by its rule."""
-        present = [result for result in self._clearable if result.position not in self.cleared]
-        results = results_to_clear(present, self._last_input + self._last_output)
+        self._checks += 1
+        if self._checks > MAX_CHECKS:
+            return
+        results = results_to_clear(self._clearable, self._last_input + self._last_output)
         if not results:
             return
+        del self._clearable[: len(results)]
+        self._cleared += results
         sizes = (result_tokens(result.tokens, 0, self._model) for result in results)
         tokens = -sum(max(0, size - PLACEHOLDER) for size in sizes)
         self._removed += tokens
         self.jumps.append(Jump(position, tokens, "cleared"))
-        self.cleared += [result.position for result in results]
 
     def _reason(self, gap: int, sent: int, has_hosted: bool) -> Reason:
         """Why a request may differ from its expected size."""
@@ -290,6 +301,10 @@ class _Count:
             return "removed" if sent < self._last_input else "unknown"
         return "attached" if self._names_files else "unknown"
 
+    @property
+    def cleared(self) -> tuple[int, ...]:
+        return tuple(result.position for result in self._cleared)
+
     def parts(self) -> dict[Part, int]:
         """The count so far."""
         factor = factor_for(self._model)
@@ -298,7 +313,7 @@ class _Count:
         counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in counts.items() if tokens}
         if self._results:
             counted["results"] = result_tokens(self._texts["results"], self._results, self._model)
-        outputs = self._earlier_turns + sum(now for now, _ in self._turn)
+        outputs = self._earlier_turns + self._turn
         if outputs:
             counted["assistant"] = outputs
         if self._removed:
@@ -343,8 +358,8 @@ def _hosted(output: LogRow) -> int:
 
 
 def _named_files(row: LogRow) -> set[str]:
-    """The names after ``@`` in an input, as ``docs/plan.md``."""
-    words = text_of(row.body.get("content")).split() if row.kind == "model_input" else []
+    """The names after ``@`` in the beginning of an input, as ``docs/plan.md``."""
+    words = text_of(row.body.get("content"))[:MAX_READ].split() if row.kind == "model_input" else []
     return {word.rstrip(".,;:!?)")[1:] for word in words if word.startswith(ATTACHMENT)}
 
 

@@ -4,9 +4,10 @@ An older step without a summary is shown in one line, or listed with its number:
 The history is read from its newest end, so the time does not depend on the session's length.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from historyapp.core.policies.base import Past, visible_summaries
+from historyapp.core.policies.base import Past, SummaryLike, visible_summaries
 from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
@@ -15,6 +16,9 @@ MAX_DETAILED = 10_000
 MAX_SUMMARIES = 1000
 MAX_LINES = 100
 """The maximum number of older steps without a summary that get a line each."""
+MAX_COMPARED = 100_000_000
+"""Characters of summaries in which key points are searched, about a second. The key points of further
+summaries are all shown."""
 _MAX_LINE = 300
 
 
@@ -39,6 +43,7 @@ class _Older:
     past: Past
     lines: list[str] = field(default_factory=list)
     _single: int = 0
+    _compared: int = 0
 
     def add(self, last: int, end: int) -> None:
         """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
@@ -48,10 +53,17 @@ class _Older:
                 return
             self._without_summary(summary.last_step + 1, last)
             steps = _steps(summary.first_step, summary.last_step)
-            points = [f"- {point}" for point in summary.key_points if point not in summary.text]
+            points = [f"- {point}" for point in self._new_points(summary)]
             self.lines.append("\n".join((f"{steps}: {summary.text}".rstrip(), *points)))
             last = summary.first_step - 1
         self._without_summary(1, last)
+
+    def _new_points(self, summary: SummaryLike) -> Sequence[str]:
+        """The key points that the text does not contain."""
+        self._compared += len(summary.text) * len(summary.key_points)
+        if self._compared > MAX_COMPARED:
+            return summary.key_points
+        return [point for point in summary.key_points if point not in summary.text]
 
     def _without_summary(self, first: int, last: int) -> None:
         shown = min(last - first + 1, MAX_LINES - self._single)

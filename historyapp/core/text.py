@@ -20,7 +20,8 @@ MAX_READ = 300_000
 """Characters of a tool call's or a result's text whose form is read: JSON, patches, numbered lines. A longer
 text is shown as it is, in parts. Harnesses shorten results to 100,000 characters or fewer.
 """
-_SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_SEQUENCE, _MAX_SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]"), 23
+"""An escape sequence for colours, and its maximum number of characters."""
 
 
 _ANY_TEXT = core_schema.json_or_python_schema(
@@ -85,8 +86,18 @@ def whole_lines(text: str) -> Iterator[str]:
 
 
 def without_colours(text: str) -> str:
-    """The text without the escape sequences for terminal colours."""
-    return _SEQUENCE.sub("", text) if "\x1b" in text else text
+    """The text without the escape sequences for terminal colours. Long texts are read in pieces."""
+    if "\x1b" not in text:
+        return text
+    pieces, start = list[str](), 0
+    while start < len(text):
+        end = start + PIECE
+        last = text.rfind("\x1b", max(start, end - _MAX_SEQUENCE), end)
+        if last >= 0 and (sequence := _SEQUENCE.match(text, last)):
+            end = max(end, sequence.end())
+        pieces.append(_SEQUENCE.sub("", text[start:end]))
+        start = end
+    return "".join(pieces)
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -5,14 +5,13 @@ summary, OpenHands forgets single events. Their transcripts record this, and imp
 Rows are read from the newest end, so the cost depends only on the size of the window.
 """
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.entries import INPUT_KINDS, text_of
-from historyapp.core.json import listing, mapping, text
+from historyapp.core.json import listing, mapping, parse_embedded, text
 
 Beginning = Literal["session", "compaction", "cleared", "older"]
 """Why a window begins where it does: nothing was replaced, the agent compacted or cleared its context, or the
@@ -200,8 +199,8 @@ def _preserved(boundary: LogRow) -> set[str]:
     """Claude Code: the records that stay in the context unchanged, after the summary."""
     _, _, facts = text(boundary.body.get("message")).partition("\n")
     try:
-        details = mapping(mapping(json.loads(facts)).get("compactMetadata"))
-    except (ValueError, RecursionError):
+        details = mapping(mapping(parse_embedded(facts)).get("compactMetadata"))
+    except ValueError:
         return set()
     uuids = listing(mapping(details.get("preservedMessages")).get("uuids"))
     return {uuid for uuid in uuids if isinstance(uuid, str)}

@@ -37,6 +37,16 @@ def history(run: Agent, query: str = "") -> str:
     return str(run.get(f"/history{query}")["text"])
 
 
+def test_key_points_are_searched_in_a_limited_number_of_characters(
+    ten: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searching 900 points in an imported summary of ten million characters took two minutes."""
+    summarise(ten, 1, 8, "The parser drops it.", key_points=["parser", "lexer"])
+    assert [point in history(ten) for point in ("- parser", "- lexer")] == [False, True]
+    monkeypatch.setattr(sliding_history, "MAX_COMPARED", 2 * len("The parser drops it.") - 1)
+    assert [point in history(ten) for point in ("- parser", "- lexer")] == [True, True]
+
+
 def test_an_empty_history_is_an_empty_text(run: Agent) -> None:
     assert history(run) == ""
 

@@ -1,12 +1,15 @@
 """The tokens of a request: the unseen part is computed once, and the other part grows with the log."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from historyapp.core.microcompaction import ClearableResult, results_to_clear
 from historyapp.core.request_tokens import (
     ATTACHED_TOKENS,
     HOSTED_TOKENS,
+    MAX_CHECKS,
     RESULT_FACTOR,
     RESULT_OVERHEAD,
     RequestTokens,
@@ -215,6 +218,22 @@ def test_results_that_claude_code_cleared_are_not_in_the_request() -> None:
     assert [(jump.position, jump.tokens) for jump in request.jumps] == [(10, -4 * (16_500 - 8))]
     assert request.parts["removed"] == -4 * (16_500 - 8)
     assert request.anchor == 1
+
+
+def test_results_are_looked_through_for_cleared_ones_a_limited_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All results of a window, once for each request that is smaller than the one before, took minutes."""
+    numbers = list[int]()
+
+    def clear(present: Sequence[ClearableResult], sent: int) -> Sequence[ClearableResult]:
+        numbers.append(len(present))
+        return results_to_clear(present, sent)
+
+    monkeypatch.setattr("historyapp.core.request_tokens.results_to_clear", clear)
+    rows = [output(10 + n, 400_000 - n, model=CLAUDE) for n in range(3 * MAX_CHECKS)]
+    assert large_request(output(9, 400_001, model=CLAUDE), *rows).cleared == (2, 3, 4, 5)
+    assert numbers == [7, *[3] * (MAX_CHECKS - 1)]
 
 
 def test_nothing_was_cleared_from_a_request_that_did_not_shrink() -> None:

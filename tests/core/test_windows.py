@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from historyapp.core.embedded_json import MAX_EMBEDDED_VALUES
 from historyapp.core.json import dump_json
 from historyapp.core.windows import CLEARED, MAX_IDS, LogRow, Window, find_window
 
@@ -68,12 +69,14 @@ def test_messages_that_claude_code_preserved_follow_the_summary() -> None:
     assert positions(shown_window) == [5, 2, 3]
 
 
-def test_a_boundary_that_is_not_json_preserves_nothing() -> None:
+def test_a_boundary_that_is_not_json_or_has_too_many_values_preserves_nothing() -> None:
+    kept = {"compactMetadata": {"preservedMessages": {"uuids": ["a"]}}}
     for facts in (
         "[1",
         "[" * 100_000,
         '{"compactMetadata": 3}',
         '{"compactMetadata": {"preservedMessages": [1]}}',
+        dump_json(kept | {"more": [0] * MAX_EMBEDDED_VALUES}),
     ):
         shown_window = window([answer(1, "a"), noted(2, f"compacted\n{facts}"), ask(3, "s", "compaction")])
         assert positions(shown_window) == [3]

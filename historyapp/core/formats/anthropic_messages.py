@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from historyapp.core.content import BASE64, image_data, image_url, plain_text, shaped_content
+from historyapp.core.content import image_data, image_url, is_base64, plain_text, shaped_content
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, Turn, output_text
 from historyapp.core.entries import ModelOutput
@@ -275,7 +275,7 @@ def _is_document(source: Any) -> bool:
         case "text":
             return media_type == "text/plain" and isinstance(data, str) and bool(data.strip())
         case "base64":
-            return media_type == "application/pdf" and isinstance(data, str) and bool(BASE64.fullmatch(data))
+            return media_type == "application/pdf" and isinstance(data, str) and is_base64(data)
         case "url":
             return isinstance(source.get("url"), str) and source["url"].startswith("https://")
     return False

@@ -29,7 +29,7 @@ class CallIds:
 
 def legal_name(name: str) -> str:
     """A tool's name as providers accept it."""
-    return _NAME.sub("_", name)[:_MAX_NAME] or "tool"
+    return _NAME.sub("_", name[:_MAX_NAME]) or "tool"
 
 
 def object_of(arguments: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+from historyapp.core.json import parse_embedded
 from historyapp.core.policies.clipping import fair_share
 from historyapp.core.strategies.base import Material, SummaryDraft
 from historyapp.core.strategies.shortening import clip, shorten
@@ -81,9 +82,9 @@ def split_words(text: str) -> tuple[list[str], str]:
     """The user's texts that a summary quotes at its beginning or in its field ``user``, and the rest."""
     if text.startswith(USER_FIELD):
         try:
-            fields = json.loads(text)
+            fields = parse_embedded(text)
             words = fields.pop("user")
-        except (ValueError, RecursionError):
+        except ValueError:
             return [], text
         if not all(isinstance(word, str) for word in words):
             return [], text

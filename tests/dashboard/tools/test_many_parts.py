@@ -1,9 +1,14 @@
-"""Results of many parts are shown with few blocks."""
+"""Results of many parts are shown with few blocks, and long arguments by the generic view."""
+
+from typing import Any
+
+import pytest
 
 from dashboard.rendering.blocks import Folder
-from dashboard.tools import draw_call
+from dashboard.tools import draw_call, view_of
 from dashboard.tools.base import MAX_PARTS, CallBlocks, RecordedCall
 from historyapp.core.entries import ToolResult
+from historyapp.core.text import MAX_READ
 
 
 def test_the_texts_after_the_first_ones_are_one_block() -> None:
@@ -12,3 +17,29 @@ def test_the_texts_after_the_first_ones_are_one_block() -> None:
     call = RecordedCall("find", {}, ToolResult(status="success", outputs=outputs))
     shown = [block.text for block in draw_call(call, CallBlocks(Folder(), 0)).response]
     assert shown == [*texts[:MAX_PARTS], "\n\n".join(texts[MAX_PARTS:])]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "view"),
+    [
+        ("TodoWrite", {"todos": [{"content": "TEXT", "status": "pending"}]}, "plan"),
+        ("AskUserQuestion", {"question": "TEXT", "options": ["a"]}, "question"),
+        ("Edit", {"file_path": "/a.py", "old_string": "TEXT", "new_string": "b"}, "edit"),
+    ],
+)
+def test_long_arguments_are_shown_by_the_generic_view(
+    name: str, arguments: dict[str, Any], view: str
+) -> None:
+    def with_text(value: Any, text: str) -> Any:
+        if isinstance(value, dict):
+            return {key: with_text(item, text) for key, item in value.items()}
+        return (
+            [with_text(item, text) for item in value]
+            if isinstance(value, list)
+            else value.replace("TEXT", text)
+        )
+
+    assert view_of(RecordedCall(name, with_text(arguments, "a b"))).name == view
+    long = with_text(arguments, "ab " * (MAX_READ // 3 + 1))
+    assert view_of(RecordedCall(name, long)).name == "default"
+    assert view_of(RecordedCall(f"mcp__server__{name}", long)).name == "mcp"
