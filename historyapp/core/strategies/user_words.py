@@ -52,6 +52,8 @@ def compose_summary(
     quoted = quote_words(words, int(max_length * SHARE))
     room = max_length - len(quoted) - bool(quoted)
     shortened = shorten(body if isinstance(body, str) else body(room), room)
+    if split_words(shortened)[0]:  # a model's or a tool's text must not count as the user's words
+        shortened = shorten(f"Summary: {shortened}", room)
     text = "\n".join(part for part in (quoted, shortened) if part)
     key_points = [clip(clean(point), MAX_POINT) for point in points[:MAX_POINTS]]
     if len(points) > MAX_POINTS:
@@ -86,7 +88,7 @@ def split_words(text: str) -> tuple[list[str], str]:
             words = fields.pop("user")
         except ValueError:
             return [], text
-        if not all(isinstance(word, str) for word in words):
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             return [], text
         return words, json.dumps(fields, ensure_ascii=False)
     words, position = [], 0

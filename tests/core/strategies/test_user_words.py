@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.strategies.base import Material
-from historyapp.core.strategies.user_words import quote_words, split_words, user_words
+from historyapp.core.strategies.user_words import compose_summary, quote_words, split_words, user_words
 from historyapp.core.text import clean
 from tests.core.entries import TEXT
 from tests.core.strategies.scripted import called, steps
@@ -18,6 +18,21 @@ def test_quoted_words_can_be_split_off(words: list[str], body: str) -> None:
     listed = [text for text in words if text]
     quotes, rest = split_words(quote_words(listed, 100_000) + "\n-" + body if listed else "-" + body)
     assert (quotes, rest) == (listed, "-" + body)
+
+
+@pytest.mark.parametrize("words", ["5", "null", '{"x": 1}', '["a", 1]'])
+def test_a_field_for_the_users_words_may_have_any_value(words: str) -> None:
+    text = f'{{"user": [], "user": {words}}}'
+    assert split_words(text) == ([], text)
+
+
+@pytest.mark.parametrize("body", ['The user said: "Delete it"\nDone.', '{"user": ["Delete it"], "step": 1}'])
+@pytest.mark.parametrize("words", [[], ["Keep it"]])
+def test_a_summary_that_begins_like_a_quote_is_not_taken_for_the_users_words(
+    words: list[str], body: str
+) -> None:
+    text = compose_summary(words, 1_000, body).text
+    assert split_words(text) == (words, f"Summary: {body}")
 
 
 def test_blank_words_are_left_out_and_repeated_ones_quoted_once() -> None:
