@@ -31,6 +31,15 @@ class Completion:
     """None if the provider did not report usage."""
 
     @property
+    def billed(self) -> Usage | None:
+        """The tokens that the provider bills. None if they are not known: it reported no usage, or no tokens
+        for the prompt, or none for a response with content.
+        """
+        usage, output = self.tokens, self.output
+        is_empty = not (output.text or output.thoughts or output.tool_calls)
+        return usage if usage.input and (usage.output or is_empty) else None
+
+    @property
     def tokens(self) -> Usage:
         """Zeros if the provider did not report usage."""
         return self.usage.usage if self.usage else Usage()

@@ -199,7 +199,8 @@ class ModelCall:
         latency = time.monotonic() - self._started
         completion, prices = self._builder.completion(), price_list()
         price = prices.of(self._request.model)
-        cost = price.cost(completion.tokens) if price and completion.usage else None
+        billed = completion.billed
+        cost = price.cost(billed) if price and billed else None
         self._reservation.settle(cost)
         metadata: dict[str, Any] = {
             "provider": self._provider.name,

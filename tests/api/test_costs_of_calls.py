@@ -12,7 +12,7 @@ from historyapp.services.reservations import OUTPUT_LIMIT, Reservation
 from tests.api.agent import Agent, ask
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
-from tests.llm.loopback import Answer, Broken, Loopback, Refusal
+from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
 
 CALL = {"model": "gpt-5", "policy": "live"}
 
@@ -123,6 +123,16 @@ def test_the_estimate_includes_options(
     ready.post("/calls", {**CALL, "model": model})
     ready.post("/calls", {**CALL, "model": model, "options": {"metadata": {"user_id": "word " * 10_000}}})
     assert reserved[1] - reserved[0] > 10_000 * price * factor * 1.3, "1.3 times our count"
+
+
+def test_a_call_whose_usage_is_not_understood_keeps_its_maximum_cost(
+    project: Project, ready: Agent, loopback: Loopback, reserved: list[int]
+) -> None:
+    choice = '{"index":0,"delta":{"content":"All is well."},"finish_reason":"stop"}'
+    event = f'{{"id":"x","model":"m","choices":[{choice}],"usage":{{"total_tokens":900}}}}'
+    loopback.default = lambda _: Raw(f"data: {event}\n\ndata: [DONE]\n\n".encode())
+    assert ready.post("/calls", CALL).status == 200
+    assert counted(project) == sum(reserved) > 0
 
 
 def test_low_usage_that_agents_report_does_not_lower_the_estimate(

@@ -256,11 +256,12 @@ class MeteredModel:
             raise
         text = completion.output.text
         counted = Usage(ceil(tokens * self._meter.factor), self._meter.text_tokens(text))
-        usage = completion.tokens if completion.usage else counted
+        billed = completion.billed
+        usage = billed or counted
         self._add_usage(usage)
         if self._price is not None:
             with short_connection(("calls", reservation.payer.project_id)):
-                reservation.settle(self._price.cost(usage) if completion.usage else None)
+                reservation.settle(self._price.cost(billed) if billed else None)
         reason = completion.finished.reason
         if reason == "refusal":
             raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")

@@ -48,11 +48,15 @@ def test_a_prompt_is_reserved_with_the_tokens_of_its_model(
     assert reserved[1] == reserved[0] if is_exact else reserved[1] > 3 * ours
 
 
-def test_a_call_whose_usage_is_not_reported_keeps_its_maximum_cost(payer: Payer, loopback: Loopback) -> None:
-    event = b'{"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[%s]}'
-    choice = b'{"index":0,"delta":{"content":"All is well."},"finish_reason":"stop"}'
-    answer = Raw(b"data: " + event % choice + b"\n\ndata: [DONE]\n\n")
-    loopback.default = lambda _: answer
+@pytest.mark.parametrize(
+    "usage", ["null", '{"total_tokens":900}', '{"prompt_tokens":5}', '{"completion_tokens":5}']
+)
+def test_a_call_whose_usage_is_not_known_keeps_its_maximum_cost(
+    usage: str, payer: Payer, loopback: Loopback
+) -> None:
+    choice = '{"index":0,"delta":{"content":"All is well."},"finish_reason":"stop"}'
+    event = f'{{"id":"x","model":"m","choices":[{choice}],"usage":{usage}}}'
+    loopback.default = lambda _: Raw(f"data: {event}\n\ndata: [DONE]\n\n".encode())
     metered = MeteredModel("gpt-5-mini", payer)
     assert metered.complete(SummaryPrompt("Summarise.", TEXT, 2_000)) == "All is well."
     price: Any = price_list().of("gpt-5-mini")
