@@ -9,6 +9,7 @@ from functools import lru_cache
 from django import template
 from django.conf import settings
 from django.template import Context
+from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
@@ -196,6 +197,15 @@ def short_target(target: str) -> str:
 def visible_text(text: object) -> str:
     """Text of an agent or a person with control characters made visible; it is escaped like all text."""
     return visible(str(text))
+
+
+@register.filter("truncatechars", is_safe=True)
+@stringfilter
+def truncated(text: str, length: int) -> str:
+    """Replaces Django's filter, which puts all marks of the text in order, in one call and quadratic time:
+    64,000 marks in the name of a tool stopped all threads for twelve seconds.
+    """
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 @register.filter
