@@ -98,7 +98,7 @@ def _deliveries(request: PersonRequest, row: Webhook) -> dict[str, Any]:
     state = request.GET.get("state", "")
     state = state if state in ("pending", "failed") else ""
     before = read_number(request.GET, "cursor")
-    deliveries = list(deliveries_of(row, state=state or None, before=before)[: PAGE + 1])
+    deliveries = deliveries_of(row, PAGE + 1, state=state or None, before=before)
     page = deliveries[:PAGE]
     now, is_active = timezone.now(), row.state == Webhook.State.ACTIVE
     return {

@@ -180,8 +180,8 @@ def list_deliveries(
     before = None
     if filter.cursor is not None:
         (before,) = decode_cursor(_DELIVERIES, filter.cursor, int)
-    deliveries = deliveries_of(_find_webhook(request, webhook_id), state=filter.state, before=before)
-    rows = list(deliveries[: filter.limit + 1])
+    webhook = _find_webhook(request, webhook_id)
+    rows = deliveries_of(webhook, filter.limit + 1, state=filter.state, before=before)
     page, cursor = cut_page(_DELIVERIES, rows, filter.limit, lambda row: (row.pk,))
     return json_response(DeliveryPage(items=[_delivery_out(row) for row in page], next=cursor))
 

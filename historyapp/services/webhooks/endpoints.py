@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, QuerySet
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -14,7 +14,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import Project, Webhook, WebhookDelivery
 from historyapp.models.changes import newest_cursor
 from historyapp.models.database_clock import database_now
-from historyapp.models.webhooks import BOTH_SECRETS, EVENTS, DeliveryQuerySet
+from historyapp.models.webhooks import BOTH_SECRETS, EVENTS
 from historyapp.services.audit import add_audit_record
 from historyapp.services.short_transactions import delete_in_parts, delete_rows
 from historyapp.services.transactions import writing
@@ -208,20 +208,26 @@ def find_delivery(webhook: Webhook, message_id: UUID) -> WebhookDelivery:
 
 
 def deliveries_of(
-    webhook: Webhook, *, state: str | None = None, before: int | None = None
-) -> DeliveryQuerySet:
-    """The deliveries without their bodies, the newest first.
+    webhook: Webhook, limit: int, *, state: str | None = None, before: int | None = None
+) -> list[WebhookDelivery]:
+    """The newest deliveries without their bodies, the newest first.
 
     Args:
+        limit: the maximum number.
         state: ``pending`` or ``failed``; None: all.
         before: only deliveries with a smaller primary key.
     """
-    deliveries = WebhookDelivery.objects.filter(webhook=webhook).defer("body").select_related("webhook")
+    # With a state, an expression: otherwise the rows of all states would be read in the order of their keys,
+    # until enough have this state. An index has the keys of a state.
+    number = F("pk") if state is None else F("pk") + 0
+    deliveries = WebhookDelivery.objects.filter(webhook=webhook).alias(number=number)
     if state is not None:
         deliveries = deliveries.filter(state=state)
     if before is not None:
-        deliveries = deliveries.filter(pk__lt=before)
-    return deliveries.order_by("-pk")
+        deliveries = deliveries.filter(number__lt=before)
+    newest = deliveries.order_by("-number").values("pk")[:limit]
+    found = WebhookDelivery.objects.filter(pk__in=newest)
+    return list(found.defer("body").select_related("webhook").order_by("-pk"))
 
 
 def waiting_counts(webhooks: Sequence[Webhook]) -> Mapping[UUID, int]:

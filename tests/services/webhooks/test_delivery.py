@@ -6,6 +6,8 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
@@ -18,7 +20,13 @@ from historyapp.services.transactions import writing
 from historyapp.services.webhooks import delivery as delivering
 from historyapp.services.webhooks import fan_out
 from historyapp.services.webhooks.delivery import RETRY_SECONDS, process_webhook
-from historyapp.services.webhooks.endpoints import change_webhook, prune_deliveries, redeliver, send_test
+from historyapp.services.webhooks.endpoints import (
+    change_webhook,
+    deliveries_of,
+    prune_deliveries,
+    redeliver,
+    send_test,
+)
 from historyapp.services.webhooks.sending import Attempt
 from tests.services.drafts import act, ask, failed
 from tests.services.webhooks.conftest import Work
@@ -363,3 +371,15 @@ def test_a_webhook_that_missed_changes_reports_it_and_continues(
     create_session(project)
     work()
     assert receiver.types() == ["session.started"] * 2
+
+
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="SQLite's plans ignore the rows")
+def test_the_deliveries_of_a_state_are_found_by_an_index(project: Project) -> None:
+    """Few of 100,000 deliveries may have failed."""
+    webhook = Webhook.objects.create(project=project, url="https://example.com/")
+    with CaptureQueriesContext(connection) as queries:
+        assert deliveries_of(webhook, 5, state="failed", before=9) == []
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {queries[-1]['sql']}")
+        plan = str(cursor.fetchall())
+    assert "COVERING INDEX delivery_by_session (webhook_id=? AND state=?)" in plan
