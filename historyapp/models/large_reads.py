@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from historyapp.core.slots import NoSlot, Slots
+from historyapp.models.open_queries import close_queries
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
 VERY_LARGE = 1 << 24
@@ -61,6 +62,7 @@ class RequestRead:
             raise LargeRead
         if self._size <= VERY_LARGE or self._slot is not None or connection.in_atomic_block:
             return
+        close_queries()
         try:
             LARGE_READS.take(self.owner, WAIT_SECONDS)
         except NoSlot as error:

@@ -10,6 +10,7 @@ from django.db.models import Model, QuerySet
 
 from historyapp.core.errors import Invalid
 from historyapp.models.large_reads import request_read
+from historyapp.models.open_queries import count_for_queries, kept_open
 
 MAX_READ = 1 << 27
 """The maximum number of bytes of entries and summaries for one response. They take about four times as much
@@ -32,6 +33,7 @@ def count_read(size: int, large: int | None = None) -> None:
         ServerUnavailable: if it has read many bytes while others do too; see
             :mod:`historyapp.models.large_reads`.
     """
+    count_for_queries(size)
     left = bytes_left.get()
     if left is None:
         return
@@ -58,27 +60,51 @@ def long_rows(
     Args:
         statement: must end with ``ORDER BY`` and the terms of ``order``.
         columns: the selected columns that may be long.
-        keep_open: on SQLite, fetch rows one by one. The caller must not write meanwhile: SQLite refuses a
-        transaction while a query is open that began before another transaction's commit.
+        keep_open: on SQLite, fetch rows one by one, see :mod:`historyapp.models.open_queries`. The caller
+        must not write meanwhile: SQLite refuses a transaction while a query is open that began before
+        another transaction's commit.
     """
+    if connection.vendor == "sqlite":
+        yield from _rows_of_sqlite(_in_order_of_keys(statement), values, keep_open=keep_open)
+        return
     start, is_full = 0, True
     while is_full:
         with connection.cursor() as cursor:
-            if connection.vendor != "sqlite":
-                cursor.execute(_portion(statement, order, columns, start), values)
-                rows = cursor.fetchall()
-                is_full = bool(rows) and rows[-1][-1] >= AT_ONCE
-                portion = [row[:-1] for row in rows]
-            else:
-                # The query begins again after each portion, so that none is open between two of them.
-                rest = f"SELECT * FROM ({statement}) AS found ORDER BY {order} LIMIT -1 OFFSET {start}"  # noqa: S608 ours
-                cursor.execute(rest if start else statement, values)
-                if keep_open:
-                    yield from cursor
-                    return
-                portion, is_full = _first(cursor)
+            cursor.execute(_portion(statement, order, columns, start), values)
+            rows = cursor.fetchall()
+        yield from (row[:-1] for row in rows)
+        start, is_full = start + len(rows), bool(rows) and rows[-1][-1] >= AT_ONCE
+
+
+def _rows_of_sqlite(statement: str, values: Sequence[Any], *, keep_open: bool) -> Iterator[Any]:
+    """The query begins again after each portion, so that none is open between two of them."""
+    start, is_full = 0, True
+    while is_full:
+        with connection.cursor() as cursor:
+            cursor.execute(f"{statement} LIMIT -1 OFFSET {start}" if start else statement, values)
+            if keep_open:
+                with kept_open(cursor) as query:
+                    yield from iter(query.next_row, None)
+                start, is_full = start + query.rows, query.is_closed
+                continue
+            portion, is_full = _first(cursor)
         yield from portion
         start += len(portion)
+
+
+def _in_order_of_keys(statement: str) -> str:
+    """On SQLite, the query that sorts the keys of its rows only, and reads one row after another.
+
+    For several ranges, SQLite would read all rows with their bodies into memory and sort them there. The
+    inner limit keeps it from joining the two queries into one.
+    """
+    select, rest = statement.split(" FROM ", 1)
+    table, where = rest.split(" ", 1)
+    if table.startswith("(") or " ORDER BY " not in where:
+        return statement
+    limit = "" if " LIMIT " in where else " LIMIT -1"
+    keys = f"SELECT rowid AS row FROM {table} {where}{limit}"  # noqa: S608 ours
+    return f"{select} FROM ({keys}) AS found CROSS JOIN {table} ON {table}.rowid = found.row"
 
 
 def long_models(rows: "QuerySet[M]", order: str, columns: Sequence[str]) -> Iterator[M]:

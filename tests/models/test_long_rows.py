@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,10 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.entries import ModelInput
 from historyapp.core.errors import Invalid
-from historyapp.models import Entry, Project, Session, landmarks, long_rows, text_search
+from historyapp.models import Entry, Project, Session, landmarks, long_rows, sql, text_search
 from historyapp.models.history import History
 from historyapp.models.text_search import TextSearch
 from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
 from tests.services.drafts import act, ask, draft, ok
@@ -131,3 +133,35 @@ def test_a_jump_reads_limited_text_and_returns_where_it_stopped(
     assert landmarks.turn(history, 11, True) == landmarks.Landmark(None, 13)
     monkeypatch.setattr(landmarks, "MAX_TEXT", 2000)
     assert landmarks.turn(history, 11, True) == landmarks.Landmark(None, 12), "not the step where it began"
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL does not read long bodies to sort rows")
+@pytest.mark.parametrize("kind", ["model_input", "tool_results"])
+def test_no_query_sorts_bodies(session: Session, kind: str) -> None:
+    rewind(session.project, session.pk, Target(to_step=4))
+    append(session.project, session.pk, [ask("Go on."), act("ls"), ok()])
+    history = History(Session.objects.get(pk=session.pk))
+    lineage = history.lineage
+    queries = list[tuple[str, Any]]()
+
+    def keep(execute: Any, statement: str, values: Any, many: bool, context: Any) -> Any:
+        queries.append((statement, values))
+        return execute(statement, values, many, context)
+
+    with connection.execute_wrapper(keep):
+        assert len(list(Entry.objects.live(lineage))) == 12
+        assert list(Entry.objects.live(lineage, kinds=[kind], newest_first=True, limit=3))
+        assert list(sql.live_entries(lineage, [kind]))
+        assert list(sql.each_live_entry(lineage, [kind], 1, lineage.last))
+        assert sql.newest_or_oldest(lineage, kind, newest=True)
+        assert list(sql.window_rows(lineage))
+        assert landmarks.turn(history, 5, False) == landmarks.Landmark(1)
+    of_several_spans = [(statement, values) for statement, values in queries if " OR " in statement]
+    assert len(of_several_spans) >= 6
+    with connection.cursor() as cursor:
+        for statement, values in of_several_spans:
+            cursor.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+            plan = cursor.fetchall()
+            sorts = [parent for _, parent, _, step in plan if "ORDER BY" in step]
+            assert sorts, "rows of several ranges have to be sorted"
+            assert 0 not in sorts, "the rows with their bodies are sorted"
