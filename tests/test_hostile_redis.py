@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import redis
@@ -33,6 +33,7 @@ from historyapp.services.spending import Payer
 from tests.redis import Redis, dripping_server, redis_server, silent_server
 
 OPTIONS = {"serializer": "historyapp.redis_values.NumberSerializer", **TIME_LIMITS}
+PROJECT = UUID(int=1)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +78,10 @@ def test_a_hostile_pause_value_delays_no_call_beyond_the_limit(
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     cache = use(server.url)
-    redis.Redis(port=server.port).set(cache.make_and_validate_key("playhead:pause:gpt-5-mini"), stored)
-    provider_limits.wait_for_provider("openai", "gpt-5-mini")
+    redis.Redis(port=server.port).set(
+        cache.make_and_validate_key(f"playhead:pause:gpt-5-mini:{PROJECT}"), stored
+    )
+    provider_limits.wait_for_provider("openai", "gpt-5-mini", PROJECT)
     assert sum(slept) <= provider_limits.MAX_PAUSE
 
 
@@ -108,7 +111,7 @@ def test_a_redis_that_hangs_delays_a_paid_call_by_seconds_only(
     with silent_server() as url:
         use(url)
         started = time.monotonic()
-        provider_limits.wait_for_provider("openai", "gpt-5-mini")
+        provider_limits.wait_for_provider("openai", "gpt-5-mini", PROJECT)
         assert time.monotonic() - started < 2
 
 
@@ -255,7 +258,7 @@ def test_runs_leave_a_slow_redis_alone(
             if access == "set":
                 summarise._before_retry("gpt-5-mini", reservation, limit, 1.0)
             else:
-                provider_limits.wait_for_provider("openai", "gpt-5-mini")
+                provider_limits.wait_for_provider("openai", "gpt-5-mini", PROJECT)
         assert begun == [access]
     finally:
         release.set()
@@ -276,7 +279,7 @@ def test_many_threads_of_runs_share_the_limits_in_a_redis_that_responds(
 
     def ask() -> None:
         all_started.wait(60)
-        pauses.append(provider_limits.pause_of("gpt-5-mini"))
+        pauses.append(provider_limits.pause_of("gpt-5-mini", PROJECT))
 
     monkeypatch.setattr(cache, "get", get)
     threads = [threading.Thread(target=ask) for _ in range(all_started.parties)]

@@ -211,9 +211,9 @@ def test_a_rate_limit_lets_calls_through_after_a_jump(
     settings.PLAYHEAD_RATE_LIMITS = {"jumping": "1/second"}
     waits = iter([0.0])
     monkeypatch.setattr(time, "sleep", lambda _: next(waits))  # a second wait is an error
-    wait_for_provider("jumping", "jumping:1")
+    wait_for_provider("jumping", "jumping:1", uuid7())
     jump(offset)
-    wait_for_provider("jumping", "jumping:1")
+    wait_for_provider("jumping", "jumping:1", uuid7())
 
 
 def archived(project: Project, session: Session, *, ago: timedelta) -> None:

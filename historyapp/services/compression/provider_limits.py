@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import quote
+from uuid import UUID
 
 from django.conf import settings
 from django.core.cache import cache
@@ -25,43 +26,71 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_PAUSE = 60
-"""The maximum number of seconds that all workers do not call a model after its provider asked one of them to
-wait."""
+"""The maximum number of seconds that all workers do not call a model for a project after its provider asked
+one of them to wait. Other projects find out by one call of each run whether the provider limits them too."""
 _OWN = ""
 """The address of the limiter of this process, in memory."""
 _own_pauses: dict[str, float] = {}
-"""The monotonic times at which the pauses end that providers asked this process for."""
+"""The monotonic times at which the pauses end that providers asked this process for, by their keys."""
+_answered: dict[str, float] = {}
+"""The monotonic times until which pauses of other projects do not apply, because the provider has answered a
+call of the project during one."""
 
 
-def begin_pause(model: str, seconds: float) -> None:
-    """Makes all workers wait before they call the model again, at most :data:`MAX_PAUSE` seconds."""
+def begin_pause(model: str, project: UUID, seconds: float) -> None:
+    """Makes all workers wait before they call the model again for the project, at most :data:`MAX_PAUSE`
+    seconds."""
     seconds, now = min(seconds, MAX_PAUSE), time.monotonic()
-    for other, end in list(_own_pauses.items()):
-        if end <= now:
-            _own_pauses.pop(other, None)
-    _own_pauses[model] = now + seconds
-    if settings.REDIS_URL:
-        until = time.time() + seconds
-        _from_redis(lambda: cache.set(_pause_key(model), until, timeout=MAX_PAUSE), None)
+    for ends in (_own_pauses, _answered):
+        for other, end in list(ends.items()):
+            if end <= now:
+                ends.pop(other, None)
+    _answered.pop(_pause_key(model, project), None)
+    for key in (_pause_key(model), _pause_key(model, project)):
+        _own_pauses[key] = now + seconds
+        if settings.REDIS_URL:
+            set_shared = functools.partial(cache.set, key, time.time() + seconds, timeout=MAX_PAUSE)
+            _from_redis(set_shared, None)
 
 
-def pause_of(model: str) -> float:
-    """The seconds until this worker may call the model again; 0 or less: now."""
-    own = _own_pauses.get(model, 0.0) - time.monotonic()
+def note_answer(model: str, project: UUID) -> None:
+    """Ends the effect of other projects' pauses, because the provider has answered a call of this one."""
+    if _pause(_pause_key(model)) > 0:
+        _answered[_pause_key(model, project)] = time.monotonic() + MAX_PAUSE
+
+
+def pause_of(model: str, project: UUID) -> float:
+    """The seconds until this worker may call the model again for the project; 0 or less: now."""
+    return _pause(_pause_key(model, project))
+
+
+def allowed_calls(model: str, project: UUID, limit: int) -> int:
+    """How many calls a run of the project may make at the same time, at most ``limit``: none during a pause
+    of the project, and during one of others a single one until the provider has answered it."""
+    if pause_of(model, project) > 0:
+        return 0
+    has_answered = _answered.get(_pause_key(model, project), 0.0) > time.monotonic()
+    return limit if has_answered or _pause(_pause_key(model)) <= 0 else 1
+
+
+def _pause(key: str) -> float:
+    own = _own_pauses.get(key, 0.0) - time.monotonic()
     if not settings.REDIS_URL:
         return own
-    until: float = _from_redis(lambda: cache.get(_pause_key(model)), None) or 0
+    until: float = _from_redis(lambda: cache.get(key), None) or 0
     shared = until - time.time()
     return max(own, shared) if shared <= MAX_PAUSE else own  # a longer one: the clock was set back
 
 
-def _pause_key(model: str) -> str:
-    return f"playhead:pause:{quote(model)}"
+def _pause_key(model: str, project: UUID | None = None) -> str:
+    """``project``: None for the pause of any project."""
+    return f"playhead:pause:{quote(model)}" + (f":{project}" if project else "")
 
 
-def wait_for_provider(provider: str, model: str) -> None:
-    """Waits until the model's pause is over, then for the provider's rate limit in our settings, if any."""
-    pause = pause_of(model)
+def wait_for_provider(provider: str, model: str, project: UUID) -> None:
+    """Waits until the model's pause for the project is over, then for the provider's rate limit in our
+    settings, if any."""
+    pause = pause_of(model, project)
     if pause > 0:
         sleep(pause)
     limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)

@@ -35,7 +35,7 @@ from historyapp.services.compression.items import (
     reset_failed,
     waits_for_reset,
 )
-from historyapp.services.compression.provider_limits import pause_of
+from historyapp.services.compression.provider_limits import allowed_calls
 from historyapp.services.compression.store import abort_run, finish_run, store_results
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser
 from historyapp.services.connections import release_connection, unlimited_connection
@@ -192,23 +192,24 @@ class _RunWorker:
         if self._claimed or self._running:
             self._renew_if_due()
         free = self._claimed and len(self._running) < self._max_running and not self._should_stop()
-        self._paused = bool(free) and self._is_model_paused()
-        if self._paused:
-            return
-        while self._claimed and len(self._running) < self._max_running and not self._should_stop():
+        allowed = self._allowed_calls() if free else self._max_running
+        while self._claimed and len(self._running) < allowed and not self._should_stop():
             jobs = [self._claimed.popleft() for _ in range(min(self._items_per_thread, len(self._claimed)))]
             threads = _threads(self._summariser.provider)
             future = threads.submit(self._run.session.project_id, partial(self._summarise, jobs))
             self._running[future] = jobs
+        self._paused = bool(self._claimed) and allowed < self._max_running
 
-    def _is_model_paused(self) -> bool:
-        return self._summariser.calls_model and pause_of(self._run.model) > 0
+    def _allowed_calls(self) -> int:
+        if not self._summariser.calls_model:
+            return self._max_running
+        return allowed_calls(self._run.model, self._run.session.project_id, self._max_running)
 
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
         """Makes summaries in another thread, until the run must stop or has ended, or its model pauses."""
         results = []
         for job in jobs:
-            if self._ended or self._should_stop() or self._is_model_paused():
+            if self._ended or self._should_stop() or not self._allowed_calls():
                 break
             try:
                 may_call = partial(self._may_call, job)

@@ -32,7 +32,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
-from historyapp.services.compression.provider_limits import begin_pause, wait_for_provider
+from historyapp.services.compression.provider_limits import begin_pause, note_answer, wait_for_provider
 from historyapp.services.compression.request import instruction_of
 from historyapp.services.connections import short_connection
 from historyapp.services.corrections import correction_of, learned_factor
@@ -52,6 +52,7 @@ from historyapp.wire.problems import CapReached, SpendForbidden
 
 log = logging.getLogger(__name__)
 
+NO_PROJECT = UUID(int=0)
 LIMITS = TimeLimits(connect=10, read=60, total=120)
 UNEXPECTED_ERROR = "An unexpected {}; the worker's log has details."
 
@@ -238,7 +239,8 @@ class MeteredModel:
         format = format_named(self._provider.format)
         formatted = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, formatted.context, prompt.max_output_tokens, formatted.options)
-        wait_for_provider(provider, self._model)
+        project = self._payer.project_id if self._payer else NO_PROJECT
+        wait_for_provider(provider, self._model, project)
         schema = dump_json(prompt.answer_schema) if prompt.answer_schema else ""
         tokens = sum(map(self._meter.count, (prompt.instruction, prompt.material, schema)))
         reservation = self._reserve(tokens, prompt.max_output_tokens)
@@ -254,6 +256,7 @@ class MeteredModel:
             if reservation.may_be_billed or isinstance(error, (ModelCallError, ValueError, Invalid)):
                 self._add_usage(Usage())  # providers do not report the usage of a failed model call
             raise
+        note_answer(self._model, project)
         text = completion.output.text
         counted = Usage(ceil(tokens * self._meter.factor), self._meter.text_tokens(text))
         billed = completion.billed
@@ -291,7 +294,7 @@ class MeteredModel:
     def _reserve(self, tokens: int, max_output_tokens: int) -> Reservation:
         """Reserves a model call whose prompt has this many tokens, uncorrected."""
         if self._payer is None:
-            return Reservation(Payer(UUID(int=0), UUID(int=0)), self._model)
+            return Reservation(Payer(NO_PROJECT, NO_PROJECT), self._model)
         with short_connection(("calls", self._payer.project_id)):
             learned = learned_factor(correction_of(self._payer.project_id, self._model))
             tokens_in = ceil((tokens + 100) * max(self._meter.factor, learned or 0))
@@ -310,7 +313,8 @@ class MeteredModel:
 def _before_retry(model: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
     """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
     necessary."""
-    with short_connection(("calls", reservation.payer.project_id)):
+    project = reservation.payer.project_id
+    with short_connection(("calls", project)):
         reservation.retry(failure, wait)
     if isinstance(failure, LimitReached):  # a provider's limit for a model applies to all calls with its key
-        begin_pause(model, wait)
+        begin_pause(model, project, wait)

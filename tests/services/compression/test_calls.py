@@ -133,6 +133,7 @@ def test_a_call_that_fails_gives_its_thread_back() -> None:
 def no_pause() -> Iterator[None]:
     yield
     provider_limits._own_pauses.clear()
+    provider_limits._answered.clear()
 
 
 def _work_in_thread(run: CompressionRun) -> threading.Thread:
@@ -164,7 +165,7 @@ def test_a_limited_model_delays_no_run_of_another_project(
     loopback.default = answer
     limited = [_model_run(project, record, 20, "gpt-5-mini") for _ in range(2)]
     workers = [_work_in_thread(run) for run in limited]
-    assert eventually(lambda: provider_limits.pause_of(limited[0].model) > 20)
+    assert eventually(lambda: provider_limits.pause_of(limited[0].model, project.pk) > 20)
     other = _model_run(Project.objects.create(name="other"), record, 6, "gpt-5-nano")
     worker = _work_in_thread(other)
     worker.join(20)
@@ -187,7 +188,7 @@ def test_a_run_makes_its_calls_after_the_pause_of_its_model(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = _model_run(project, record, 6, "gpt-5-mini")
-    provider_limits.begin_pause(run.model, 3)
+    provider_limits.begin_pause(run.model, project.pk, 3)
     started = time.monotonic()
     process_run(run.pk)
     assert time.monotonic() - started >= 2.5
@@ -198,11 +199,26 @@ def test_a_run_makes_its_calls_after_the_pause_of_its_model(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_pause")
+def test_a_run_is_not_delayed_by_the_pauses_of_another_project(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    run = _model_run(project, record, 6, "gpt-5-mini")
+    provider_limits.begin_pause(run.model, Project.objects.create(name="other").pk, 60)
+    process_run(run.pk, should_stop=lambda: provider_limits.allowed_calls(run.model, project.pk, 8) == 8)
+    run.refresh_from_db()
+    assert run.calls == 1, "a single call shows whether the provider limits this project too"
+    process_run(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.calls) == ("succeeded", run.total)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("no_pause")
 def test_a_run_that_is_cancelled_during_a_pause_ends_at_once(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = _model_run(project, record, 6, "gpt-5-mini")
-    provider_limits.begin_pause(run.model, 50)
+    provider_limits.begin_pause(run.model, project.pk, 50)
     worker = _work_in_thread(run)
     assert eventually(lambda: run.items.filter(state="claimed").exists())
     cancel_run(run)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.cache.backends.redis import RedisCache
@@ -12,7 +13,9 @@ from limits.strategies import MovingWindowRateLimiter
 from historyapp import redis_values
 from historyapp.services.compression import provider_limits
 from historyapp.services.compression.provider_limits import (
+    allowed_calls,
     begin_pause,
+    note_answer,
     pause_of,
     provider_limiter,
     wait_for_provider,
@@ -21,6 +24,7 @@ from historyapp.services.compression.provider_limits import (
 REDIS = "redis://127.0.0.1:1/0"
 """Nothing listens there."""
 MODEL = "gpt-5-mini"
+PROJECT, OTHER = UUID(int=1), UUID(int=2)
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +33,7 @@ def _without_redis(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/hour"}
     monkeypatch.setattr(redis_values._Slow, "until", 0.0)
     monkeypatch.setattr(provider_limits, "_own_pauses", {})
+    monkeypatch.setattr(provider_limits, "_answered", {})
     monkeypatch.setattr(provider_limits, "cache", RedisCache(REDIS, {}))
     provider_limiter.cache_clear()
     yield
@@ -44,16 +49,33 @@ def refuse(_: float) -> None:
 
 
 def test_a_pause_holds_in_its_process_while_redis_does_not_respond() -> None:
-    begin_pause(MODEL, 20)
-    assert 19 < pause_of(MODEL) <= 20
-    assert pause_of("gpt-5") <= 0
+    begin_pause(MODEL, PROJECT, 20)
+    assert 19 < pause_of(MODEL, PROJECT) <= 20
+    assert pause_of("gpt-5", PROJECT) <= 0
+
+
+def test_a_pause_of_one_project_leaves_others_a_call_until_the_provider_answers_it() -> None:
+    begin_pause(MODEL, PROJECT, 20)
+    assert (allowed_calls(MODEL, PROJECT, 8), allowed_calls(MODEL, OTHER, 8)) == (0, 1)
+    assert (pause_of(MODEL, OTHER) <= 0, allowed_calls("gpt-5", OTHER, 8)) == (True, 8)
+    note_answer(MODEL, OTHER)
+    begin_pause(MODEL, PROJECT, 20)
+    assert (allowed_calls(MODEL, PROJECT, 8), allowed_calls(MODEL, OTHER, 8)) == (0, 8)
+    begin_pause(MODEL, OTHER, 20)
+    assert allowed_calls(MODEL, OTHER, 8) == 0
+
+
+def test_an_answer_before_a_pause_does_not_show_that_a_project_is_not_limited() -> None:
+    note_answer(MODEL, OTHER)
+    begin_pause(MODEL, PROJECT, 20)
+    assert allowed_calls(MODEL, OTHER, 8) == 1
 
 
 def test_pauses_that_are_over_are_forgotten() -> None:
-    begin_pause("gpt-5", 0)
-    begin_pause(MODEL, 3600)
-    assert list(provider_limits._own_pauses) == [MODEL]
-    assert pause_of(MODEL) <= provider_limits.MAX_PAUSE
+    begin_pause("gpt-5", PROJECT, 0)
+    begin_pause(MODEL, PROJECT, 3600)
+    assert not any("gpt-5:" in key for key in provider_limits._own_pauses)
+    assert pause_of(MODEL, PROJECT) <= provider_limits.MAX_PAUSE
 
 
 def test_a_rate_limit_holds_in_each_process_while_redis_does_not_respond(
@@ -61,9 +83,9 @@ def test_a_rate_limit_holds_in_each_process_while_redis_does_not_respond(
 ) -> None:
     monkeypatch.setattr(time, "sleep", refuse)
     for _ in range(2):
-        wait_for_provider("openai", MODEL)
+        wait_for_provider("openai", MODEL, PROJECT)
     with pytest.raises(Refused):
-        wait_for_provider("openai", MODEL)
+        wait_for_provider("openai", MODEL, PROJECT)
 
 
 def test_calls_that_redis_has_allowed_count_when_it_no_longer_responds(
@@ -76,7 +98,7 @@ def test_calls_that_redis_has_allowed_count_when_it_no_longer_responds(
     )
     monkeypatch.setattr(time, "sleep", refuse)
     for _ in range(2):
-        wait_for_provider("openai", MODEL)
+        wait_for_provider("openai", MODEL, PROJECT)
     working.clear()
     with pytest.raises(Refused):
-        wait_for_provider("openai", MODEL)
+        wait_for_provider("openai", MODEL, PROJECT)
