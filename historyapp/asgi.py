@@ -8,7 +8,11 @@ from django.urls import get_resolver
 
 from historyapp import wsgi  # first, because it sets up Django
 from historyapp.front.application import Front
+from historyapp.front.calls import CallProcess
+from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.limits import Limits
+from historyapp.front.pool_names import CALLS, LARGE_REQUESTS
+from historyapp.front.requests import Processes
 
 THREADS = 4
 """The default of ``playhead up --threads``."""
@@ -36,7 +40,12 @@ def make_front(threads: int) -> Front:
         client_unread=settings.PLAYHEAD_CLIENT_UNREAD,
         all_unread=settings.PLAYHEAD_ALL_UNREAD,
     )
-    return Front(wsgi.application, limits, threads, settings.PLAYHEAD_IDLE_SECONDS)
+    idle_seconds = settings.PLAYHEAD_IDLE_SECONDS
+    elsewhere: dict[str, Processes] = {
+        LARGE_REQUESTS: RequestProcesses(idle_seconds),
+        CALLS: CallProcess(idle_seconds),
+    }
+    return Front(wsgi.application, limits, threads, elsewhere)
 
 
 application = make_front(THREADS)

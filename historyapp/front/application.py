@@ -8,11 +8,12 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
+from types import MappingProxyType
 from typing import IO
 
 from historyapp.announcements import announce_changes, listen
@@ -24,7 +25,6 @@ from historyapp.front.bodies import BodyRoom, Receive, length_of, max_bytes, rea
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, check_head, environ_of, headers_of
 from historyapp.front.interpreter import tune_interpreter
-from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.limits import (
     Clients,
     KnownClients,
@@ -38,7 +38,7 @@ from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import PIECE, Head, Outbox
 from historyapp.front.pool_names import KNOWN_DEVICES, LONG, PASSWORDS, pool_name
 from historyapp.front.pools import Client
-from historyapp.front.requests import CREDENTIAL, RequestRunner, Wsgi
+from historyapp.front.requests import CREDENTIAL, Processes, RequestRunner, Wsgi
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.strangers import Strangers
 from historyapp.front.streams import Streams
@@ -74,10 +74,16 @@ class Front:
     Args:
         threads: the number of threads of the pool for reads, and of the pool for writes. Each of the two
             pools has as many spare threads.
-        idle_seconds: the seconds after which an idle process for large requests ends.
+        elsewhere: the processes that carry out the requests of some pools.
     """
 
-    def __init__(self, application: Wsgi, limits: Limits, threads: int, idle_seconds: float = 60) -> None:
+    def __init__(
+        self,
+        application: Wsgi,
+        limits: Limits,
+        threads: int,
+        elsewhere: Mapping[str, Processes] = MappingProxyType({}),
+    ) -> None:
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
@@ -89,8 +95,7 @@ class Front:
         on_change(self._streams.wake)
         self._attempts = PasswordAttempts()
         self._pools = make_pools(threads, limits.queue_seconds, self._attempts)
-        processes = RequestProcesses(idle_seconds)
-        self._runner = RequestRunner(application, self._pools, processes, self.known_clients)
+        self._runner = RequestRunner(application, self._pools, elsewhere, self.known_clients)
         self._strangers = Strangers(self.known_clients, self._pools[KEYS], limits.queue_seconds)
 
     @property

@@ -7,13 +7,14 @@ much processor time or memory, and other requests go on meanwhile.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from historyapp import meters
 from historyapp.child import Child
 from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.front.outbox import Outbox
 from historyapp.front.request_process import PIECE, SECONDS
 from historyapp.wire.problems import ServerFailed
 
@@ -38,7 +39,7 @@ class RequestProcess:
         self._idle_seconds = idle_seconds
         self._child: Child | None = None
 
-    def carry_out(self, environ: dict[str, Any], waited: float) -> Iterator[Message]:
+    def carry_out(self, environ: dict[str, Any], waited: float) -> Generator[Message]:
         """Sends a request, and yields the messages of :class:`RequestServer` about it until its end.
 
         Raises:
@@ -83,6 +84,11 @@ class RequestProcesses:
         self._idle_seconds = idle_seconds
         self._idle: list[RequestProcess] = []
         self._lock = threading.Lock()
+
+    def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
+        """As :meth:`RequestProcess.carry_out`, by an idle process. Closing the generator kills it."""
+        with self.process() as process:
+            yield from process.carry_out(environ, waited)
 
     @contextmanager
     def process(self) -> Iterator[RequestProcess]:

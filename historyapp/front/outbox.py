@@ -5,8 +5,8 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from tempfile import TemporaryFile
 
@@ -85,6 +85,7 @@ class Outbox:
         self._size = 0
         self._files: deque[UnreadFile] = deque()
         self._ended = self._abandoned = False
+        self._on_abandon: Callable[[], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self.head: asyncio.Future[Head | None] = loop.create_future()
         """The status and headers, or None if the thread has sent the whole response."""
@@ -163,6 +164,25 @@ class Outbox:
             self._loop.call_soon_threadsafe(done.set)
             done.wait(timeout)
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether the client no longer reads the response."""
+        return self._abandoned
+
+    @contextmanager
+    def when_abandoned(self, call: Callable[[], None]) -> Iterator[None]:
+        """Calls a function when the client no longer reads the response, within this block."""
+        with self._lock:
+            self._on_abandon = call
+            is_abandoned = self._abandoned
+        if is_abandoned:
+            call()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._on_abandon = None
+
     def fail(self, error: PlayheadError) -> None:
         """Ends the response with this error, or breaks it off if it has started."""
         self.failed = True
@@ -194,6 +214,8 @@ class Outbox:
         """Stops reading. The thread gets ClientGone when it writes the next chunk."""
         with self._lock:
             self._abandoned = True
+            if self._on_abandon:
+                self._on_abandon()
             self._chunks.clear()
             self.body = None  # a stream of events keeps the outbox
             files = list(self._files)

@@ -7,7 +7,9 @@ from django.conf import settings
 
 from historyapp.services.devices import known_device
 
-LONG = ("calls", "transfers")
+CALLS = "calls"
+"""The pool of model calls, which another process carries out, see :mod:`historyapp.front.calls`."""
+LONG = (CALLS, "transfers")
 """Pools of long requests. A lower limit applies to how many of them a client may have open."""
 SHORT = ("reads", "writes")
 CHECKS = "checks"
@@ -30,7 +32,7 @@ def pool_name(method: str, path: str, cookies: bytes = b"", length: int = 0) -> 
 
 def _pool_of(method: str, path: str, cookies: bytes) -> str:
     if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
-        return "calls"
+        return CALLS
     if path.endswith("/export") or "/exports/" in path:
         return "transfers"
     if method == "POST" and path.removeprefix("/api/v1") in ("/imports", "/exports"):

@@ -22,10 +22,34 @@ PIECE = 1 << 20
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
+Send = Callable[[str, object], None]
+"""Sends a message of a kind and a content to the parent."""
+
+
+def carry_out(application: Wsgi, environ: dict[str, Any], send: Send) -> None:
+    """Calls the application, and sends its response: ``head``, each ``piece`` and ``end``. ``head`` has the
+    status, the headers, and whether the response is a stream."""
+    head: list[tuple[int, list[tuple[str, str]]]] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
+        head[:] = [(int(status[:3]), headers)]
+
+    response = application({**environ, "wsgi.errors": sys.stderr}, start_response)
+    try:
+        is_stream = bool(getattr(response, "streaming", False))
+        pieces = response if is_stream else (b"".join(response),)
+        send("head", (*head[0], is_stream))
+        for piece in pieces:
+            for start in range(0, len(piece), PIECE):
+                send("piece", piece[start : start + PIECE])
+    finally:
+        getattr(response, "close", lambda: None)()
+    send("end", None)
+
+
 class RequestServer:
-    """Receives requests from the parent, and sends messages of a kind and a content to it: ``begun``;
-    ``owner``, who sent the request; ``count``, for ``/metrics``; and the response as ``head``, ``piece`` and
-    ``end``.
+    """Receives requests from the parent, one at a time. It sends ``begun``; ``owner``, who sent the request;
+    ``count``, for ``/metrics``; and the response, see :func:`carry_out`.
     """
 
     def __init__(self, pipe: Connection, application: Wsgi) -> None:
@@ -50,25 +74,8 @@ class RequestServer:
             body.seek(0)
             begin(waited)
             limit_processor_time(SECONDS)
-            self._carry_out({**environ, "wsgi.input": body, "wsgi.errors": sys.stderr})
+            carry_out(self._application, {**environ, "wsgi.input": body}, self.send)
             limit_processor_time(0)
-
-    def _carry_out(self, environ: dict[str, Any]) -> None:
-        head: list[tuple[int, list[tuple[str, str]]]] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
-            head[:] = [(int(status[:3]), headers)]
-
-        response = self._application(environ, start_response)
-        try:
-            pieces = response if getattr(response, "streaming", False) else (b"".join(response),)
-            self.send("head", head[0])
-            for piece in pieces:
-                for start in range(0, len(piece), PIECE):
-                    self.send("piece", piece[start : start + PIECE])
-        finally:
-            getattr(response, "close", lambda: None)()
-        self.send("end")
 
 
 def main() -> None:

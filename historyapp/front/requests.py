@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from historyapp.core.errors import PlayheadError
-from historyapp.front.large_requests import RequestProcesses, count_here
+from historyapp.front.large_requests import Message, count_here
 from historyapp.front.limits import KnownClients
 from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
@@ -29,12 +29,23 @@ CREDENTIAL = "playhead.credential"
 """The key of the request's credential in its WSGI environment."""
 
 
+class Processes(Protocol):
+    def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
+        """Yields what another process sends about a request, see
+        :func:`historyapp.front.request_process.carry_out`. Closing the generator ends its work.
+
+        Raises:
+            PlayheadError: when the request cannot be carried out.
+            ClientGone: when the client no longer reads the response.
+        """
+
+
 class RequestRunner:
     """Calls a WSGI application and sends its responses.
 
     Args:
         pools: the pools of threads, by name.
-        processes: the processes for large requests.
+        elsewhere: the processes that carry out the requests of some pools.
         known_clients: learns who sent a request.
     """
 
@@ -42,42 +53,42 @@ class RequestRunner:
         self,
         application: Wsgi,
         pools: Mapping[str, Pool],
-        processes: RequestProcesses,
+        elsewhere: Mapping[str, Processes],
         known_clients: KnownClients,
     ) -> None:
         self._application = application
         self._pools = pools
-        self._processes = processes
+        self._elsewhere = elsewhere
         self._known_clients = known_clients
         self.sends_from_threads = False
         """Whether the server's ``send()`` can be called in any thread."""
 
     def submit(self, pool: str, environ: dict[str, Any], outbox: Outbox, send: Send) -> None:
         """Lets a thread of a pool carry out a request. Called in the event loop."""
-        if pool == LARGE_REQUESTS:
-            self._submit_large(environ, outbox)
+        if pool in self._elsewhere:
+            run = partial(self._run_elsewhere, environ, outbox, pool)
         else:
             run = partial(self._run, environ, outbox, send, pool)
-            self._pools[pool].submit(outbox.client, run, outbox.refuse)
+        outbox.waiting_for_client = self._pools[pool].waiting_for_client
+        self._pools[pool].submit(outbox.client, run, outbox.refuse)
 
-    def _submit_large(self, environ: dict[str, Any], outbox: Outbox) -> None:
-        pool = self._pools[LARGE_REQUESTS]
-        outbox.waiting_for_client = pool.waiting_for_client
-        pool.submit(outbox.client, partial(self._run_large, environ, outbox), outbox.refuse)
-
-    def _run_large(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> None:
+    def _run_elsewhere(self, environ: dict[str, Any], outbox: Outbox, pool: str, waited: float) -> None:
         """Lets another process carry out a request, and sends its response. Runs in a thread."""
         head: Head | None = None
         body: bytearray | None = bytearray()
         try:
-            with self._processes.process() as process:
-                for kind, content in process.carry_out(environ, waited):
+            with closing(self._elsewhere[pool].carry_out(environ, outbox, waited)) as messages:
+                for kind, content in messages:
                     if kind == "owner":
-                        self._count_for_owner(self._pools[LARGE_REQUESTS], environ[CREDENTIAL], content)
+                        self._count_for_owner(self._pools[pool], environ[CREDENTIAL], content)
                     elif kind == "count":
                         count_here(content)
                     elif kind == "head":
-                        head = _encoded(*content)
+                        status, headers, is_stream = content
+                        head = _encoded(status, headers)
+                        if is_stream:
+                            outbox.begin(head)
+                            body = None
                     elif kind == "piece" and head is not None:
                         body = _buffer(outbox, head, body, content)
         except ClientGone:
@@ -85,7 +96,7 @@ class RequestRunner:
         except PlayheadError as error:
             outbox.fail(error)
         except Exception:
-            log.exception("A large request failed")
+            log.exception("A request failed in another process")
             outbox.failed = True
         self._end(environ, outbox, head, None if body is None else bytes(body))
 
@@ -94,7 +105,7 @@ class RequestRunner:
         try:
             head, body = self._response(environ, outbox, send, pool, waited)
         except LargeRead:
-            outbox.call_in_loop(partial(self._submit_large, environ, outbox))
+            outbox.call_in_loop(partial(self.submit, LARGE_REQUESTS, environ, outbox, send))
         else:
             self._end(environ, outbox, head, body)
 
@@ -120,7 +131,7 @@ class RequestRunner:
         queued_seconds.set(waited)
         is_long_request.set(pool in LONG)
         bytes_left.set(None if is_transfer else MAX_READ)
-        request_read.set(read := RequestRead(may_move=pool in SHORT and can_move(environ)))
+        request_read.set(read := RequestRead(may_move=self._may_move(pool, environ)))
         on_credential.set(partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL]))
         try:
             response = self._application(environ, start_response)
@@ -155,6 +166,9 @@ class RequestRunner:
             with suppress(Exception):
                 getattr(response, "close", lambda: None)()
         return started[0] if started else None, body
+
+    def _may_move(self, pool: str, environ: dict[str, Any]) -> bool:
+        return pool in SHORT and LARGE_REQUESTS in self._elsewhere and can_move(environ)
 
     def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
         """Counts the request of this thread for the owner of its credential, not for its address."""

@@ -1,0 +1,46 @@
+"""A process for model calls that runs a small application instead of Playhead.
+
+The path of a request says what the application does, and its body names a file for its report.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from historyapp.child import pipe_to_parent
+from historyapp.front.call_process import CallServer
+
+
+class SlowStream:
+    """A stream that reports that it was closed."""
+
+    streaming = True
+
+    def __init__(self, file: bytes) -> None:
+        self._file = Path(file.decode())
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _ in range(600):
+            yield b"."
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._file.write_text("closed")
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+    body = environ["wsgi.input"].read()
+    if environ["PATH_INFO"] == "/end":
+        os._exit(1)
+    start_response("200 OK", [("X-Process", str(os.getpid()))])
+    if environ["PATH_INFO"] == "/stream":
+        return SlowStream(body)
+    time.sleep(0.3)
+    return [body]
+
+
+if __name__ == "__main__":
+    CallServer(application, lambda send, waited: None).serve(pipe_to_parent(sys.argv[1:]), float(sys.argv[3]))
