@@ -6,6 +6,7 @@ from typing import Any
 from historyapp.core.content import arguments_of
 from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.json import dump_json
+from historyapp.core.json_memory import memory_of
 from historyapp.core.usage import usage_of
 from historyapp.llm.deltas import (
     FinishedDelta,
@@ -41,6 +42,7 @@ class MessagesStreamReader:
     """Combines ``message_*`` and ``content_block_*`` events like the SDK's accumulator."""
 
     def __init__(self) -> None:
+        self.kept = 0
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._parts: dict[int, list[str]] = {}
@@ -52,6 +54,8 @@ class MessagesStreamReader:
         self.is_complete = False
 
     def read(self, event: Event) -> Iterator[ModelOutputDelta]:
+        if event["type"] != "content_block_delta":
+            self.kept += memory_of(event)
         match event["type"]:
             case "message_start":
                 self._message = message = {**event["message"]}
@@ -98,6 +102,7 @@ class MessagesStreamReader:
 
     def _add_delta(self, index: int, delta: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         block = self._blocks[index]
+        self.kept += sum(memory_of(value) for name, value in delta.items() if name != "type")
         match delta["type"]:
             case "text_delta":
                 yield from self._add_text(index, delta["text"], TextDelta)

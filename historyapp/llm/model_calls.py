@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.errors import ModelCallError
 from historyapp.llm.request import ModelRequest, TimeLimits
+from historyapp.llm.response_memory import Keep
 from historyapp.llm.retries import RetryPolicy, with_retries
 from historyapp.llm.router import ProviderRouter, Route
 from historyapp.llm.transport import Deadline
@@ -18,11 +19,15 @@ def call_model(
     router: ProviderRouter | None = None,
     limits: TimeLimits | None = None,
     retries: RetryPolicy | None = None,
+    keep: Keep = lambda _: None,
 ) -> Generator[ModelOutputDelta]:
     """Yields the deltas of the response as they arrive. The last is a ``FinishedDelta``.
 
     The request is sent when the first delta is read. Closing the generator closes the connection to the
     provider, which cancels the model call.
+
+    Args:
+        keep: counts the memory of the response, see :class:`ResponseMemory`.
 
     Raises:
         Invalid: if the request cannot be sent: unknown model, missing key, invalid options.
@@ -31,7 +36,9 @@ def call_model(
     route = (router or ProviderRouter()).route(request.model)
     deadline = Deadline(limits or TimeLimits())
     attempts = with_retries(
-        lambda: route.provider.stream(request, route.model, deadline), retries or RetryPolicy(), deadline
+        lambda: route.provider.stream(request, route.model, deadline, keep),
+        retries or RetryPolicy(),
+        deadline,
     )
     span = model_call_span(route.model, route.provider.name)
     with closing(attempts), span, _add_target_on_failure(request.model, route):

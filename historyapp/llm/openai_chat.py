@@ -1,8 +1,10 @@
 """OpenAI's Chat Completions API, and compatible servers."""
 
 from collections.abc import Iterator
+from sys import getsizeof
 from typing import Any
 
+from historyapp.core.json_memory import memory_of
 from historyapp.core.usage import usage_of
 from historyapp.llm.deltas import (
     FinishedDelta,
@@ -54,6 +56,7 @@ class ChatStreamReader:
     """No event is known to be the last: ``[DONE]`` ends the stream."""
 
     def __init__(self) -> None:
+        self.kept = 0
         self._started = False
         self._reason = ""
         self._parts: dict[str, list[str]] = {}
@@ -79,20 +82,24 @@ class ChatStreamReader:
                 for part in value or ():
                     yield self._tool_call(part)
             elif name in _TEXTS + _THOUGHTS and isinstance(value, str):
+                self.kept += getsizeof(value)
                 self._parts.setdefault(name, []).append(value)
                 if value:
                     yield TextDelta(text=value) if name in _TEXTS else ThoughtDelta(text=value)
             elif isinstance(value, list):
+                self.kept += memory_of(value)
                 self._other.setdefault(name, []).extend(value)
                 if name == _BLOCKS:
                     yield from (ThoughtDelta(block=block) for block in value)
             elif name != "role" and value is not None:
+                self.kept += memory_of({name: value}) - memory_of({name: self._other.get(name)})
                 self._other[name] = value
 
     def _tool_call(self, part: dict[str, Any]) -> ToolCallDelta:
         index = self._index(part)
         function = part.get("function") or {}
         arguments = function.get("arguments") or ""
+        self.kept += memory_of([part.get("id"), function.get("name"), arguments])
         tool_call = self._tool_calls[index]
         tool_call["id"] = tool_call["id"] or part.get("id") or ""
         tool_call["function"]["name"] = tool_call["function"]["name"] or function.get("name") or ""

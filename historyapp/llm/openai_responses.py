@@ -1,8 +1,10 @@
 """OpenAI's Responses API, without server-side state."""
 
 from collections.abc import Iterator
+from sys import getsizeof
 from typing import Any
 
+from historyapp.core.json_memory import memory_of
 from historyapp.core.usage import usage_of
 from historyapp.llm.deltas import (
     FinishedDelta,
@@ -33,6 +35,7 @@ class ResponsesReader:
     """Reads ``response.*`` events. The last event of an item or of the response contains it completely."""
 
     def __init__(self) -> None:
+        self.kept = 0
         self._items: dict[int, dict[str, Any]] = {}
         self._tool_calls: dict[int, int] = {}
         self._streamed: dict[int, int] = {}
@@ -56,6 +59,7 @@ class ResponsesReader:
                 yield from self._text(event["output_index"], event["delta"])
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._has_thought = True
+                self.kept += getsizeof(event["delta"])
                 yield ThoughtDelta(text=event["delta"])
             case "response.reasoning_summary_part.added" if self._has_thought:
                 yield ThoughtDelta(text="\n\n")
@@ -80,12 +84,14 @@ class ResponsesReader:
             yield TextDelta(text="\n\n")
 
     def _text(self, index: int, text: str) -> Iterator[TextDelta]:
+        self.kept += getsizeof(text)
         self._streamed[index] += len(text)
         if text:
             self._has_text = True
             yield TextDelta(text=text)
 
     def _arguments(self, index: int, text: str) -> ToolCallDelta:
+        self.kept += getsizeof(text)
         self._streamed[index] += len(text)
         return ToolCallDelta(index=self._tool_calls[index], arguments=text)
 
@@ -93,6 +99,7 @@ class ResponsesReader:
         """Stores the item, and yields what was not streamed: some servers do not stream everything."""
         if index not in self._streamed:
             yield from self._add_item(index, item)
+        self.kept += memory_of(item)
         self._items[index] = item
         streamed = self._streamed[index]
         kind = item["type"]
@@ -106,6 +113,7 @@ class ResponsesReader:
 
     def _complete(self, response: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         self._response = response
+        self.kept += memory_of(response)
         for index, item in enumerate(response.get("output") or ()):
             if index not in self._items:
                 yield from self._finish_item(index, item)

@@ -13,6 +13,7 @@ from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta, 
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.response_limits import MAX_MESSAGE, ContentCount, Event, TooMuch
+from historyapp.llm.response_memory import Keep
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.transport import Connection, Deadline
 
@@ -23,6 +24,9 @@ class ResponseReader(Protocol):
     Both methods may raise ``ModelCallError``. Events that do not follow the provider's API may raise
     ``KeyError``, ``TypeError`` and similar errors.
     """
+
+    kept: int
+    """About the bytes that it keeps, with the texts of its deltas."""
 
     @property
     def is_complete(self) -> bool:
@@ -67,7 +71,9 @@ class Provider:
     count_fields: Collection[str] = ()
     """Request fields that count as tokens."""
 
-    def stream(self, request: ModelRequest, model: str, deadline: Deadline) -> Generator[ModelOutputDelta]:
+    def stream(
+        self, request: ModelRequest, model: str, deadline: Deadline, keep: Keep
+    ) -> Generator[ModelOutputDelta]:
         """Streams one attempt. Closing the generator closes the connection.
 
         Raises:
@@ -82,7 +88,7 @@ class Provider:
         del body  # it may be long, and the response may take minutes
         content = ContentCount(request.max_output_tokens)
         try:
-            for delta in self._read(events, reader):
+            for delta in self._read(events, reader, keep):
                 content.add(delta)
                 yield delta
             finished = reader.finish()
@@ -98,7 +104,9 @@ class Provider:
             raise self._response_broken("ended the response before it was complete")
         yield finished
 
-    def _read(self, events: Iterable[Event | None], reader: ResponseReader) -> Iterator[ModelOutputDelta]:
+    def _read(
+        self, events: Iterable[Event | None], reader: ResponseReader, keep: Keep
+    ) -> Iterator[ModelOutputDelta]:
         """The deltas of the events up to the last one of the response. The reader of the deltas can also
         cancel the model call while events come that have none.
         """
@@ -112,6 +120,7 @@ class Provider:
                     raise self._response_broken("sent a part of a response before its start")
                 yield delta
                 last = time.monotonic()
+            keep(reader.kept)
             if event is None or time.monotonic() - last >= streams.PAUSE:
                 yield SilentDelta()
                 last = time.monotonic()

@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Semaphore, Thread
 from typing import Any, TypeVar
 
+from historyapp.core.json_memory import memory_of
 from historyapp.llm.pace import PACE
 
 T = TypeVar("T")
@@ -22,6 +23,8 @@ MAX_WAITING = 1000
 """Items that wait for the reader. The thread stops reading while there are more, so that a fast provider
 cannot fill the memory.
 """
+SIZE = 1 << 12
+"""Bytes in memory of an item that counts as one. A larger one counts as several."""
 
 _END = object()
 
@@ -43,13 +46,15 @@ def read_in_thread(
         try:
             with closing(stream):
                 for item in stream:
-                    room.acquire()
-                    if stopped.is_set():
-                        return
-                    items.put(item)
-            items.put(_END)
+                    count = min(MAX_WAITING, 1 + memory_of(item) // SIZE)
+                    for _ in range(count):
+                        room.acquire()
+                        if stopped.is_set():
+                            return
+                    items.put((item, count))
+            items.put((_END, 0))
         except BaseException as error:  # noqa: BLE001 it is raised in the reader's thread
-            items.put(error)
+            items.put((error, 0))
 
     thread = Thread(target=read, name="playhead-stream", daemon=True)
     thread.start()
@@ -57,7 +62,7 @@ def read_in_thread(
         with PACE.thread() as rest:
             while True:
                 try:
-                    item = items.get(timeout=PAUSE if pause is None else pause)
+                    item, count = items.get(timeout=PAUSE if pause is None else pause)
                 except Empty:
                     yield None
                     continue
@@ -65,8 +70,9 @@ def read_in_thread(
                     return
                 if isinstance(item, BaseException):
                     raise item
-                room.release()
+                room.release(count)
                 yield item
+                del item  # it may be large, and the next one may take minutes
                 rest()
     finally:
         stopped.set()

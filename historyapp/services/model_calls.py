@@ -19,6 +19,7 @@ from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import ModelCallError, ResponseBroken
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
+from historyapp.llm.response_memory import RESPONSES, Keep
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
@@ -112,6 +113,7 @@ class ModelCall:
         self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
         self._is_sent = False
+        self._keep: Keep = lambda _: None
         self._started = time.monotonic()
 
     def deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
@@ -133,7 +135,11 @@ class ModelCall:
             NotFound: when the session was erased meanwhile.
         """
         size = memory_of(self._request.context)
-        with CALL_MEMORY.held(self._session.project_id, size), closing(self._deltas(on_append)) as deltas:
+        with (
+            CALL_MEMORY.held(self._session.project_id, size),
+            RESPONSES.held() as self._keep,
+            closing(self._deltas(on_append)) as deltas,
+        ):
             yield from deltas
 
     def _deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
@@ -144,7 +150,7 @@ class ModelCall:
             end_large_read()
             self._is_sent = True
             retries = replace(RETRIES, on_retry=self._retry, sleep=self._wait)
-            with closing(call_model(self._request, retries=retries)) as deltas:
+            with closing(call_model(self._request, retries=retries, keep=self._keep)) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
                         if self._snapshot is None:

@@ -330,7 +330,7 @@ def test_a_call_can_be_cancelled_while_events_come_that_have_no_deltas(
 ) -> None:
     monkeypatch.setattr(streams, "PAUSE", pause)
     anthropic = PROVIDERS["anthropic"]
-    deltas = list(anthropic._read([{"type": "unknown"}] * 3, anthropic.reader()))
+    deltas = list(anthropic._read([{"type": "unknown"}] * 3, anthropic.reader(), lambda _: None))
     assert deltas == [SilentDelta()] * silences
 
 

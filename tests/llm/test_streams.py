@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Generator
+from contextlib import closing
 
 import pytest
 
@@ -78,3 +79,18 @@ def test_a_stream_is_not_read_faster_than_its_reader_takes_it(monkeypatch: pytes
     assert [next(heard) for _ in range(5)] == [1, 2, 3, 4, 5]
     heard.close()
     assert closed.is_set()
+
+
+def test_the_thread_does_not_read_many_large_items_ahead() -> None:
+    """A thousand of them would take much memory while the reader's client is slow."""
+    made = list[int]()
+
+    def texts() -> Generator[str]:
+        for number in range(100):
+            made.append(number)
+            yield "x" * streams.SIZE * streams.MAX_WAITING
+
+    with closing(read_in_thread(texts(), lambda: None)) as heard:
+        for _ in range(3):
+            assert next(heard)
+        assert len(made) <= 6

@@ -28,6 +28,7 @@ from historyapp.llm.errors import (
 )
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest, TimeLimits
+from historyapp.llm.response_memory import RESPONSES
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
@@ -248,8 +249,9 @@ class MeteredModel:
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
             self._check_allowed()
-            deltas = call_model(request, limits=LIMITS, retries=retries)
-            completion = collect(reservation.watch(deltas))
+            with RESPONSES.held() as keep:
+                deltas = call_model(request, limits=LIMITS, retries=retries, keep=keep)
+                completion = collect(reservation.watch(deltas))
         except Exception as error:
             with short_connection(("calls", reservation.payer.project_id)):
                 reservation.fail(error)
