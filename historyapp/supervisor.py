@@ -154,12 +154,14 @@ def _watch_for_work(requests: int, worker_id: str) -> None:
     """
     from historyapp.clock import watch_for_work
     from historyapp.services.faults import watch_database
+    from historyapp.services.wal import watch_wal
 
     def request_worker() -> None:
         with suppress(BlockingIOError):  # enough requests are waiting
             os.write(requests, b".")
 
     threading.Thread(target=watch_database, daemon=True).start()
+    threading.Thread(target=watch_wal, daemon=True).start()
     threading.Thread(target=watch_for_work, args=(request_worker, worker_id), daemon=True).start()
 
 

@@ -1,0 +1,51 @@
+"""Shortens SQLite's log of changes (the WAL) while the server runs.
+
+SQLite writes the log back into the database after commits, but begins it again only at a moment at which no
+query uses it. Many queries that overlap leave no such moment. When the disk is full, no commit succeeds any
+more, and the log would keep its space for ever.
+"""
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing, suppress
+
+from django.db import connection
+
+from historyapp.services.faults import current_fault
+from historyapp.wire.problems import DatabaseCorrupt
+
+CHECK_SECONDS = 1.0
+MAX_BYTES = 1 << 27
+"""A longer log is shortened; also one that takes more than a third as much as is free on the disk, because
+the database may need as much space as the log when it is written back. SQLite itself keeps 64 MB."""
+WAIT_SECONDS = 0.5
+"""How long writers wait until the queries have ended that use the log."""
+MAX_SHARE = 0.05
+"""The maximum share of the time in which logs are shortened."""
+
+
+def watch_wal() -> None:
+    """Runs in a thread of the web process."""
+    if connection.vendor != "sqlite":
+        return
+    path = str(connection.settings_dict["NAME"])
+    pause = CHECK_SECONDS
+    while True:
+        time.sleep(pause)
+        started = time.monotonic()
+        with suppress(OSError, sqlite3.Error):  # writers report them
+            if not isinstance(current_fault(), DatabaseCorrupt):
+                shorten_wal(path)
+        pause = max(CHECK_SECONDS, (time.monotonic() - started) / MAX_SHARE)
+
+
+def shorten_wal(path: str) -> None:
+    """Writes the log of a database back and makes it empty, if it is too long."""
+    size = os.stat(f"{path}-wal").st_size  # noqa: PTH116 each second
+    if size <= min(MAX_BYTES, shutil.disk_usage(os.path.dirname(path)).free // 3):  # noqa: PTH120
+        return
+    with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as file:
+        file.execute("PRAGMA wal_checkpoint(PASSIVE)")  # most of the work, while others may write
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
