@@ -1,6 +1,7 @@
 """Prints tables and lines for people, and JSON for programs. Uses colours only on a terminal."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -94,11 +95,11 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """The shortest unique prefixes of the ids, all of the same length, at least eight characters."""
-    length = MIN_ID
-    while length < 36 and len({id[:length] for id in ids}) < len(set(ids)):
-        length += 1
-    return [id[:length] for id in ids]
+    """The shortest prefix of each id that none of the others has, at least eight characters."""
+    uses = Counter(id[:length] for id in set(ids) for length in range(MIN_ID, len(id) + 1))
+    return [
+        id[: next(length for length in range(MIN_ID, len(id) + 1) if uses[id[:length]] == 1)] for id in ids
+    ]
 
 
 def time_text(text: str | None) -> str:

@@ -22,7 +22,7 @@ def search(server: Server, output: Output, options: Namespace) -> None:
     for id, hit in zip(ids, hits, strict=True):
         _print_hit(output, id, hit)
     if not hits:
-        note("No step matches.")
+        note("No step matches." if page["up_to_date"] else "No indexed step matches.")
     if not page["up_to_date"]:
         note("Some steps are not in the search index yet. A worker adds them while `playhead up` runs.")
     if page["next"]:

@@ -141,7 +141,8 @@ def test_sessions_of_another_project_are_reported_as_missing(playhead: Playhead,
 
 def test_ids_are_shortened_to_unique_beginnings() -> None:
     ids = ["12345678-0000", "12345678-1000", "abcdefab-0000"]
-    assert short_ids(ids) == ["12345678-0", "12345678-1", "abcdefab-0"]
+    assert short_ids(ids) == ["12345678-0", "12345678-1", "abcdefab"]
+    assert short_ids([*ids, ids[0]])[0] == "12345678-0"
     assert short_ids(ids[1:]) == ["12345678", "abcdefab"]
     assert short_ids([]) == []
 
