@@ -49,19 +49,35 @@ def spaced_json_parts(value: Any) -> Iterator[str]:
 
 
 def _json_parts(value: Any, style: _Style) -> Iterator[str]:
-    """The text in parts. Cleaning a value of a million lists takes half a second, so each part is cleaned."""
+    """The text in parts. A function that calls itself would pass each part through all levels around it."""
+    levels: list[Iterator[Any]] = [_level_parts(value, style)]
+    while levels:
+        part = next(levels[-1], None)
+        if part is None:
+            levels.pop()
+        elif isinstance(part, str):
+            yield part
+        else:
+            levels.append(_level_parts(part[0], style))
+
+
+def _level_parts(value: Any, style: _Style) -> Iterator[str | tuple[Any]]:
+    """The parts of a value. A list or object in it is yielded as a tuple that contains it.
+
+    Cleaning a value of a million lists takes half a second, so each part is cleaned.
+    """
     if isinstance(value, dict) and value:
         cleaned = {style.clean(name): item for name, item in value.items()}  # two names may become one
         for number, (name, item) in enumerate(cleaned.items()):
             yield style.comma if number else "{"
             yield from _string_parts(name, style)
             yield style.colon
-            yield from _json_parts(item, style)
+            yield (item,)
         yield "}"
     elif isinstance(value, (list, tuple)) and value:
         for number, item in enumerate(value):
             yield style.comma if number else "["
-            yield from _json_parts(item, style)
+            yield (item,)
         yield "]"
     elif isinstance(value, str):
         yield from _string_parts(value, style)

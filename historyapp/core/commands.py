@@ -4,11 +4,12 @@ This is not a shell parser: it skips quoted text and splits the rest where comma
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Literal
 
 _MAX_COMMAND = 2000
 """Characters of a command line that are read."""
-_MAX_PROGRAMS = 12
+_MAX_PARTS, _MAX_PROGRAMS = 200, 12
 _MAX_NAME = 20
 _PREFIX_WORDS = {
     "sudo", "time", "env", "nice", "command", "exec", "xargs", "rtk", "timeout", "do", "then", "else",
@@ -37,7 +38,7 @@ def programs_of(command: str) -> tuple[str, ...]:
     text = _unquoted(command[:_MAX_COMMAND])
     for mark in ("&&", "||", ";", "|", "&"):
         text = text.replace(mark, "\n")
-    for part in filter(str.strip, text.split("\n")):
+    for part in islice(filter(str.strip, text.split("\n")), _MAX_PARTS):
         name = _program(part.split())
         if name:
             programs[name[:_MAX_NAME]] = None

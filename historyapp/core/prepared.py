@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from historyapp.core.entries import EntryDraft, ToolResults, dump_body
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults, dump_body
 from historyapp.core.errors import Invalid
 from historyapp.core.json import MAX_CONTAINERS, MAX_VALUES, dump_json
 from historyapp.core.json_counts import holds_more_containers, holds_more_values
 from historyapp.core.json_memory import memory_with_values
+from historyapp.core.output_facts import OutputFacts, output_facts
+from historyapp.core.result_previews import ResultTexts, previewed_text
 from historyapp.core.results import returned_text
 from historyapp.core.tokens import entry_tokens
 
@@ -24,8 +26,10 @@ class Prepared(NamedTuple):
     """As stored, in JSON."""
     metadata: str
     """As stored, in JSON."""
-    texts: Sequence[str] = ()
-    """The texts of long results; empty for other entries."""
+    texts: Sequence[ResultTexts] = ()
+    """Those of results that are long or not texts; empty for other entries."""
+    facts: OutputFacts | None = None
+    """Of an output, if they have been found."""
 
     @property
     def size(self) -> int:
@@ -67,8 +71,26 @@ def _check_values(dumped: str) -> None:
 
 
 def with_texts(prepared: Prepared) -> Prepared:
-    """The entry with the texts of its results if it is long: making them takes too long for a transaction."""
+    """The entry with the texts of its results that take too long to make for a transaction."""
     body = prepared.draft.body
-    if len(prepared.body) <= _LONG or not isinstance(body, ToolResults) or prepared.texts:
+    if not isinstance(body, ToolResults) or prepared.texts:
         return prepared
-    return prepared._replace(texts=[returned_text(result) for result in body.results])
+    is_long = len(prepared.body) > _LONG
+    if not is_long and all(isinstance(result.outputs, str | None) for result in body.results):
+        return prepared
+    texts = [
+        ResultTexts(
+            returned_text(result) if is_long else None,
+            previewed_text(result) if result.status == "success" else None,
+        )
+        for result in body.results
+    ]
+    return prepared._replace(texts=texts)
+
+
+def with_facts(prepared: Prepared) -> Prepared:
+    """The entry with what its step's row shows, if it is an output: commands and patches are read for it."""
+    body = prepared.draft.body
+    if not isinstance(body, ModelOutput) or prepared.facts is not None:
+        return prepared
+    return prepared._replace(facts=output_facts(body, prepared.tokens))

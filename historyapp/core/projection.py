@@ -10,8 +10,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from historyapp.core.call_subjects import CallSubject, Kind, call_subject
-from historyapp.core.conversation import PairedResult, Progress, Status, calls_beginning, calls_text
+from historyapp.core.call_subjects import Kind
+from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import (
     PERSON,
@@ -20,28 +20,20 @@ from historyapp.core.entries import (
     ModelInput,
     ModelOutput,
     Review,
-    ToolCall,
     ToolResults,
-    UseTool,
     marks_compaction,
     text_of,
 )
-from historyapp.core.failures import Check, check_of, error_line, likely_failure
+from historyapp.core.failures import Check, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
-from historyapp.core.result_facts import call_figures
-from historyapp.core.result_previews import result_preview
+from historyapp.core.output_facts import OutputFacts, output_facts
+from historyapp.core.result_previews import ResultTexts, result_preview
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, names_fit, usage_of
 
-MAX_CHECKED = 50
-"""At most this many calls of a step are checked for likely failures. The facts of each are stored with the
-session until its result arrives."""
-_LONG = 2_000
-"""Tokens of an output. For the preview of a longer one, only the beginning of its tool calls becomes text."""
-_READ_BY_PREVIEW = 1_000
-"""Characters of this beginning. :func:`preview` reads at most 800."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
+_NO_TEXTS = ResultTexts()
 _NO_KINDS: Mapping[str, int] = {}
 
 
@@ -218,16 +210,19 @@ class Advance(NamedTuple):
     """The entry's results that answer no open call: their index and the ``tool_call_id`` that they name."""
 
 
-def advance(tail: Tail, entry: Entry, *, texts: Sequence[str] | None = None) -> Advance:
+def advance(
+    tail: Tail, entry: Entry, *, texts: Sequence[ResultTexts] = (), facts: OutputFacts | None = None
+) -> Advance:
     """The tail after one more live entry, and the episode rows that it changes.
 
     Args:
-        texts: the texts of the entry's results, if they have been made already.
+        texts: those of the entry's results, if some have been made already.
+        facts: those of the entry's output, if they have been found already.
     """
     totals = tail.totals.with_entry(entry)
     body = entry.body
     if isinstance(body, ModelOutput):
-        return _begin(tail, totals, entry, body)
+        return _begin(tail, totals, entry, body, facts or output_facts(body, entry.tokens))
     if isinstance(body, ModelInput):
         begins_turn = tail.begins_turn or body.channel == PERSON
         is_compacted = tail.is_compacted or marks_compaction("model_input", body.channel)
@@ -241,10 +236,9 @@ def advance(tail: Tail, entry: Entry, *, texts: Sequence[str] | None = None) -> 
     return Advance(tail._replace(totals=totals))
 
 
-def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput) -> Advance:
+def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, facts: OutputFacts) -> Advance:
     progress, started_at = Progress.begin(output), _iso(entry.created_at)
-    tool_calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
-    subject = call_subject(tool_calls[0].name, tool_calls[0].arguments) if tool_calls else None
+    subject = facts.subject
     before = tail.step or _BEFORE_THE_FIRST
     kinds = before.kind_totals
     step = Step(
@@ -254,13 +248,11 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput) -> Adv
         last_position=entry.position,
         status=progress.status,
         pending=progress.pending,
-        tool_names=tuple([preview(tool_call.name, 100) for tool_call in tool_calls[:20]]),
+        tool_names=facts.tool_names,
         input_preview=tail.input_preview,
-        thought_preview=preview(
-            output.thoughts_beginning(_READ_BY_PREVIEW) or (output.text if tool_calls else "")
-        ),
-        call_preview=_call_preview(output, entry.tokens) if tool_calls else "",
-        result_preview="" if tool_calls else preview(output.text),
+        thought_preview=facts.thought_preview,
+        call_preview=facts.call_preview,
+        result_preview=facts.result_preview,
         tokens=entry.tokens,
         started_at=started_at,
         finished_at=None if progress.pending else started_at,
@@ -273,33 +265,14 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput) -> Adv
         turn_first=totals.steps if tail.begins_turn else before.turn_first,
         compactions=before.compactions + tail.is_compacted,
         kind_totals={**kinds, subject.kind: kinds.get(subject.kind, 0) + 1} if subject else kinds,
-        checks=_checks(output, subject),
+        checks=facts.checks,
     )
     if tail.step is not None and tail.step.status == "in_flight":
         return Advance(Tail(totals, step), (tail.step._replace(status="abandoned"), step))
     return Advance(Tail(totals, step), (step,))
 
 
-def _call_preview(output: ModelOutput, tokens: int) -> str:
-    return preview(calls_text(output) if tokens <= _LONG else calls_beginning(output, _READ_BY_PREVIEW))
-
-
-def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
-    """How to check the results of an output's calls, by the calls' ids."""
-    if output.use_tool and first:
-        return {"": _check(output.use_tool, first.kind)}
-    kinds = (first.kind if first else None, *[None] * MAX_CHECKED)
-    tool_calls = zip(output.tool_calls[:MAX_CHECKED], kinds, strict=False)
-    return {tool_call.id: _check(tool_call, kind) for tool_call, kind in tool_calls}
-
-
-def _check(tool_call: UseTool | ToolCall, kind: Kind | None) -> Check:
-    check = check_of(tool_call.name, tool_call.arguments, kind)
-    figures = call_figures(check.kind, tool_call.arguments)
-    return check._replace(figures=figures) if figures else check
-
-
-def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry, texts: Sequence[str] | None) -> Advance:
+def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry, texts: Sequence[ResultTexts]) -> Advance:
     changes: dict[str, Any] = {}
     unpaired: tuple[tuple[int, str | None], ...] = ()
     if isinstance(entry.body, ToolResults):
@@ -315,16 +288,17 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry, texts: Seque
 
 
 def _answer(
-    step: Step, body: ToolResults, entry: Entry, texts: Sequence[str] | None
+    step: Step, body: ToolResults, entry: Entry, texts: Sequence[ResultTexts]
 ) -> tuple[dict[str, Any], tuple[tuple[int, str | None], ...]]:
     """The columns of a step's row that results change, and the results that answer no open call."""
     before = step.progress
     progress, answered = before.add_results(body.results)
     shown = step.result_preview
     changes: dict[str, Any] = {}
-    for result, calls in answered:
+    texts = texts or [_NO_TEXTS] * len(answered)
+    for (result, calls), known in zip(answered, texts, strict=True):
         if calls and (not shown or result.status != "success"):
-            shown = result_preview(result, step.checks.get(calls[0]))
+            shown = result_preview(result, step.checks.get(calls[0]), known.previewed)
     if progress is not before:
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown
@@ -351,15 +325,14 @@ def _iso(moment: datetime) -> str:
 
 
 def _failure(
-    step: Step, status: Status, answered: Sequence[PairedResult], texts: Sequence[str] | None
+    step: Step, status: Status, answered: Sequence[PairedResult], texts: Sequence[ResultTexts]
 ) -> dict[str, Any]:
     """The columns about failures. A step that ended in an error is not a likely failure."""
     before = step.total_likely_failures - bool(step.likely_failure)
-    known: Sequence[str | None] = texts or [None] * len(answered)
     reported = next(
         (
-            (result, text)
-            for (result, calls), text in zip(answered, known, strict=True)
+            (result, known.returned)
+            for (result, calls), known in zip(answered, texts, strict=True)
             if calls and result.status == "error"
         ),
         None,
@@ -371,9 +344,9 @@ def _failure(
         return {"likely_failure": "", "error_line": "", "total_likely_failures": before}
     if step.error_line or status in ("error", "interrupted_by_human"):
         return {}
-    for (result, calls), text in zip(answered, known, strict=True):
+    for (result, calls), known in zip(answered, texts, strict=True):
         check = step.checks.get(calls[0]) if calls else None
-        finding = likely_failure(result, check, text) if check else None
+        finding = likely_failure(result, check, known.returned) if check else None
         if finding:
             new = {"likely_failure": finding.rule, "error_line": finding.line}
             return {**new, "total_likely_failures": before + 1}

@@ -1,7 +1,7 @@
 """Makes the preview of a result: the beginning of the tool's output, without the harness's additions."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from historyapp.core.beginnings import json_beginning
 from historyapp.core.content import are_parts, plain_text
@@ -26,11 +26,27 @@ _CUT = ("Warning: truncated output", "Total output lines:")
 """How Codex begins an output that it shortened; a blank line follows."""
 
 
-def result_preview(result: ToolResult, check: Check | None = None) -> str:
+class PreviewedText(NamedTuple):
+    """The text of a result's outputs that its preview is made of, or the beginning of this text."""
+
+    text: str
+    has_outputs: bool
+    """Whether there are outputs; their text without what a harness added may be empty."""
+
+
+class ResultTexts(NamedTuple):
+    """The texts of a result that take long to make. None: they have not been made."""
+
+    returned: str | None = None
+    previewed: PreviewedText | None = None
+
+
+def result_preview(result: ToolResult, check: Check | None = None, read: PreviewedText | None = None) -> str:
     """Up to 200 characters on one line.
 
     Args:
         check: facts about the call. With them, some kinds of tools have a better line than the beginning.
+        read: the result of :func:`previewed_text`, if it has been made already.
 
     >>> parts = [{"type": "text", "text": "Exit code: 0\\nOutput:\\n3 files changed"}]
     >>> result_preview(ToolResult(status="success", outputs=parts))
@@ -38,12 +54,17 @@ def result_preview(result: ToolResult, check: Check | None = None) -> str:
     """
     if result.status != "success":
         return preview(result_text(result))
+    text, has_outputs = read or previewed_text(result)
+    fact = result_fact(check, text) if check and text else ""
+    return preview(fact or without_colours(text[:_ENOUGH])) or (NO_OUTPUT if has_outputs else "")
+
+
+def previewed_text(result: ToolResult) -> PreviewedText:
+    """What a preview shows of the outputs."""
     outputs = _outputs_text(result.outputs)
     text = shell_output(outputs).text if outputs.startswith(_REPORT) else printed(outputs)
-    if text.startswith(_CUT):
-        text = text.partition("\n\n")[2] or text
-    fact = result_fact(check, text) if check and text else ""
-    return preview(fact or without_colours(text[:_ENOUGH])) or (NO_OUTPUT if outputs else "")
+    text = (text.partition("\n\n")[2] or text) if text.startswith(_CUT) else text
+    return PreviewedText(text, bool(outputs))
 
 
 def _outputs_text(outputs: Any) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, NoReturn
 
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from historyapp.models.fields import on_sqlite
 from historyapp.wire.problems import TransactionTooLong
@@ -102,6 +102,15 @@ class TransactionLimit:
         if time.monotonic() > self.until:
             with _interrupting:  # waits for the end of an interruption that has begun
                 pass
+
+
+def check_time() -> None:
+    """Refuses to go on if the limit of this thread's transaction is over. Called by loops without statements,
+    which nothing else ends.
+    """
+    for limit in connection.execute_wrappers:
+        if type(limit) is TransactionLimit and time.monotonic() > limit.until:
+            limit.refuse()
 
 
 def _is_interruption(error: Exception | None) -> bool:

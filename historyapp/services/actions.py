@@ -5,7 +5,7 @@ from uuid import UUID
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
-from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.prepared import Prepared, prepare, with_facts
 from historyapp.core.projection import Step
 from historyapp.models import Project, Session
 from historyapp.services.append import (
@@ -41,7 +41,7 @@ def register_action(
         Invalid: when two of its tool calls share an id.
     """
     assert isinstance(draft.body, ModelOutput)
-    prepared = prepare(complete(draft))
+    prepared = with_facts(prepare(complete(draft)))
     bodies = pack_in_thread([prepared.body])
     named = named_snapshots(session_id, [draft])
     with writing():

@@ -18,13 +18,14 @@ from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.json import dump_json
-from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.prepared import Prepared, prepare, with_facts
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.strips import extend_strip
 from historyapp.models import Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.models.compiled import CompiledQuery
 from historyapp.models.history import History
+from historyapp.models.transaction_limits import check_time
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
 from historyapp.services.disk_space import check_disk_space
@@ -52,6 +53,8 @@ NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MAX_TOOL_CALLS = 1000
 """The maximum number of tool calls of one output. Each append stores the open tool calls, and each tool
 result searches them."""
+MAX_IN_APPEND = 10_000
+"""The maximum number of tool calls of one append, and of results."""
 EXPECTED_MODELS, MAX_UNCHECKED = 512, 1 << 14
 """Characters of totals by model that an entry usually stores, and how many more the entries of one append may
 store without a check of the disk. Totals of four models with names of 25 characters take about 350."""
@@ -136,11 +139,13 @@ def append(
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
         DiskLow: when the disk is nearly full, and the entries would store long totals of many models.
-        Invalid: when an entry is not valid: two tool calls have the same id, a tool call has no name, or the
-            ids are too long.
+        Invalid: when there are too many tool calls or results, or an entry is not valid: two tool calls have
+            the same id, a tool call has no name, or the ids are too long.
     """
+    if not lenient:
+        _check_numbers(drafts)
     with shared_value_limit():
-        prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
+        prepared = [with_facts(prepare(draft if lenient else complete(draft))) for draft in drafts]
     bodies = pack_in_thread([entry.body for entry in prepared])
     named = NO_SNAPSHOTS if lenient else named_snapshots(session_id, drafts)
     with writing():
@@ -190,7 +195,8 @@ def append_locked(
     entries: list[EntryRow] = []
     unmatched: list[UnpairedResult] = []
     first_position = session.head + 1
-    for index, (draft, tokens, body, metadata, texts) in enumerate(prepared):
+    for index, (draft, tokens, body, metadata, texts, facts) in enumerate(prepared):
+        check_time()
         entry = core.Entry(
             first_position + index, draft.body, draft.created_at or now, draft.metadata, tokens
         )
@@ -200,7 +206,7 @@ def append_locked(
         if isinstance(draft.body, ModelOutput):
             finished_step = tail.step
             _check_ids(draft.body, index)
-        tail, steps, unpaired = advance(tail, entry, texts=texts)
+        tail, steps, unpaired = advance(tail, entry, texts=texts, facts=facts)
         if finished_step is not None:
             strip = extend_strip(strip, finished_step)
         for step in steps:
@@ -226,6 +232,20 @@ def append_locked(
     session.refresh_from_db(fields=["closed_spans", "fork_spans", "tail_start"])
     explained = explain_unpaired(History(session), unmatched)
     return AppendedEntries(session, [entry.position for entry in written], session.head, written, explained)
+
+
+def _check_numbers(drafts: Sequence[EntryDraft]) -> None:
+    """Raises ``Invalid`` for more tool calls or results than can be stored within a short transaction."""
+    bodies = [draft.body for draft in drafts]
+    numbers = {
+        "tool calls": sum([len(body.tool_calls) for body in bodies if isinstance(body, ModelOutput)]),
+        "results": sum([len(body.results) for body in bodies if isinstance(body, ToolResults)]),
+    }
+    for name, number in numbers.items():
+        if number > MAX_IN_APPEND:
+            raise Invalid(
+                f"The entries have {number:,} {name} together. Append at most {MAX_IN_APPEND:,} at once."
+            )
 
 
 def check_open(session: Session) -> None:

@@ -57,6 +57,13 @@ def test_the_beginning_of_a_repr_or_json_is_that_of_the_whole(value: Any) -> Non
     assert json_beginning(value, LENGTH)[:LENGTH] == json_text(value)[:LENGTH]
 
 
+def test_the_beginning_of_a_deep_value_takes_no_longer_than_that_of_a_flat_one() -> None:
+    value: Any = 1
+    for _ in range(5_000):
+        value = [value]
+    assert json_beginning(value, 10**6) == "[" * 5_000 + "1" + "]" * 5_000
+
+
 @pytest.mark.parametrize("value", [["a" * 10**6], {"a" * 10**6: 1}])
 def test_the_rest_of_a_long_text_is_not_written(value: Any) -> None:
     """An append waits for it within its transaction."""

@@ -65,3 +65,8 @@ def test_long_command_lines_take_no_longer_than_short_ones(mark: str) -> None:
     programs_of(mark * 500_000)
     exit_code_of(mark * 500_000)
     assert time.thread_time() - started < 0.2
+
+
+def test_the_first_200_parts_of_a_command_line_are_read() -> None:
+    """Reading a thousand takes a millisecond, and an append may have thousands of commands."""
+    assert programs_of("a;" * 199 + "b;c") == ("a", "b")

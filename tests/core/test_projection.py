@@ -16,7 +16,8 @@ from historyapp.core.entries import (
 )
 from historyapp.core.failures import Check
 from historyapp.core.json import dump_json
-from historyapp.core.projection import MAX_CHECKED, Step, Tail, Totals, advance
+from historyapp.core.output_facts import MAX_CHECKED
+from historyapp.core.projection import Step, Tail, Totals, advance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

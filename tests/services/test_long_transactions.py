@@ -13,6 +13,8 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from historyapp import meters, worker, wsgi
+from historyapp.core.entries import EntryDraft, ModelInput
+from historyapp.core.projection import advance
 from historyapp.duties import Duties
 from historyapp.log import JsonLine
 from historyapp.models import (
@@ -349,3 +351,22 @@ def test_a_webhook_over_the_limit_waits_until_its_claim_expires(
         delivery.process_webhook(webhook.pk, lambda: False)
     assert webhook.pk not in Webhook.objects.due(timezone.now())
     assert webhook.pk in Webhook.objects.due(timezone.now() + timedelta(seconds=31))
+
+
+def test_an_append_ends_within_a_loop_without_statements(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, computed = create_session(project), list[int]()
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        computed.append(len(computed))
+        if len(computed) == 2:
+            for limit in connection.execute_wrappers:
+                limit.until = 0.0  # type: ignore[attr-defined]
+        return advance(*arguments, **options)
+
+    monkeypatch.setattr(appending, "advance", slow)
+    with pytest.raises(TransactionTooLong):
+        appending.append(project, session.pk, [EntryDraft(ModelInput(content="go"))] * 9)
+    assert computed == [0, 1]
+    assert not Entry.objects.exists()

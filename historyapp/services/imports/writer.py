@@ -19,7 +19,7 @@ from historyapp.core.entries import EntryDraft, Rewind, load_body
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
 from historyapp.core.json import load_dumped
-from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.prepared import Prepared, prepare, with_facts
 from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.models.fields import pack_all
@@ -245,9 +245,11 @@ class SessionWriter:
         """Writes the waiting operations and the progress of the import, in one transaction."""
         self._waiting = self._with_times()
         entries = [
-            waiting.prepared._replace(tokens=entry_tokens(waiting.prepared.draft.body))
-            if waiting.prepared and not waiting.tokens_counted
-            else waiting.prepared
+            with_facts(
+                entry if waiting.tokens_counted else entry._replace(tokens=entry_tokens(entry.draft.body))
+            )
+            if (entry := waiting.prepared)
+            else None
             for waiting in self._waiting
         ]
         packed = pack_all([entry.body for entry in entries if entry])
