@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from historyapp.core.errors import Invalid
 from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.core.text import clean_value
+from historyapp.core.usage import MAX_CALL_TOKENS
 from historyapp.llm import streams
 from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta, StartedDelta
 from historyapp.llm.errors import ResponseBroken
@@ -92,8 +93,10 @@ class Provider:
                 content.add(delta)
                 yield delta
             finished = reader.finish()
-            if finished is not None and len(dump_json(finished.message)) > MAX_MESSAGE:
-                raise TooMuch(f"{MAX_MESSAGE:,} characters")
+            if finished is not None:
+                content.add(finished)
+                if len(dump_json(finished.message)) > MAX_MESSAGE:
+                    raise TooMuch(f"{MAX_MESSAGE:,} characters")
         except TooMuch as error:
             raise connection.too_much(str(error)) from None
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
@@ -140,7 +143,7 @@ class Provider:
         count_body = {name: value for name, value in body.items() if name in self.count_fields}
         response = Connection(self.sdk(), self.title, deadline).post(self.count_path, count_body)
         tokens = response.get("input_tokens")
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        if type(tokens) is not int or not 0 <= tokens < MAX_CALL_TOKENS:
             raise self._response_broken("did not report the number of tokens")
         return tokens
 

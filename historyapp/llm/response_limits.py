@@ -3,8 +3,14 @@
 from typing import Any
 
 from historyapp.core.json_counts import counts_of, holds_more_values
-from historyapp.core.json_memory import memory_of
-from historyapp.llm.deltas import ModelOutputDelta, TextDelta, ThoughtDelta, ToolCallDelta
+from historyapp.llm.deltas import (
+    FinishedDelta,
+    ModelOutputDelta,
+    StartedDelta,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallDelta,
+)
 
 MAX_EVENTS = 200_000
 """The maximum number of events in one response. A model writes at most 128,000 tokens."""
@@ -28,8 +34,10 @@ MAX_TEXT, SHORT_TEXT, TEXT_OF_TOKEN = 4_000_000, 1_000_000, 100
 """Characters of the text, the reasoning and the arguments of tool calls of one response. With a low output
 limit there are fewer: ``TEXT_OF_TOKEN`` for each token, but at least ``SHORT_TEXT``. Most tokens have three
 to five characters."""
-MAX_BLOCKS = 1 << 24
-"""Bytes of the blocks of reasoning of one response, in memory."""
+MAX_NAMES = 1_000
+"""Characters of the response's id and the name of its model."""
+MAX_TOOL_CALLS = 1_000
+"""Tool calls in one response, as in one entry."""
 MAX_MESSAGE = 1 << 25
 """Characters of the whole response as JSON in ASCII."""
 
@@ -86,20 +94,22 @@ class ContentCount:
     def __init__(self, max_output_tokens: int | None) -> None:
         limit = MAX_TEXT if max_output_tokens is None else TEXT_OF_TOKEN * max_output_tokens
         self._max_text = min(MAX_TEXT, max(SHORT_TEXT, limit))
-        self._text = self._blocks = 0
+        self._text = 0
 
     def add(self, delta: ModelOutputDelta) -> None:
         """Counts a delta.
 
         Raises:
-            TooMuch: if the response has too much text, or too large blocks.
+            TooMuch: if the response has too much text, too many tool calls or too long names.
         """
         match delta:
-            case TextDelta(text=text) | ThoughtDelta(text=text) | ToolCallDelta(arguments=text):
+            case TextDelta(text=text) | ThoughtDelta(text=text) | FinishedDelta(provider_reason=text):
                 self._text += len(text)
-        if isinstance(delta, ThoughtDelta) and delta.block is not None:
-            self._blocks += memory_of(delta.block)
+            case ToolCallDelta():
+                self._text += len(delta.id or "") + len(delta.name or "") + len(delta.arguments)
+                if delta.index >= MAX_TOOL_CALLS:
+                    raise TooMuch(f"{MAX_TOOL_CALLS:,} tool calls")
+            case StartedDelta(id=id, model=model) if len(id) + len(model) > MAX_NAMES:
+                raise TooMuch(f"{MAX_NAMES:,} characters in the names of the response and its model")
         if self._text > self._max_text:
             raise TooMuch(f"{self._max_text:,} characters")
-        if self._blocks > MAX_BLOCKS:
-            raise TooMuch(f"{MAX_BLOCKS:,} bytes of reasoning")

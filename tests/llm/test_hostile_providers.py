@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.llm import network, provider, response_limits, server_sent_events, streams, transport
+from historyapp.llm import network, response_limits, server_sent_events, streams, transport
 from historyapp.llm.deltas import SilentDelta, UsageDelta
 from historyapp.llm.errors import KeyRefused, ProviderFailed, RequestRefused, ResponseBroken, TimedOut
 from historyapp.llm.model_calls import count_tokens
@@ -24,6 +24,14 @@ from tests.llm.loopback import Answer, Loopback, Raw, Refusal, responses_wire
 
 COUNTING = APIS[-1]
 """An API that counts tokens."""
+START = {"type": "message_start", "message": {"id": "m", "model": "m"}}
+USAGE = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5}}
+END = {"type": "message_stop"}
+DONE = {"type": "response.completed", "response": {"status": "completed", "usage": {"output_tokens": 5}}}
+
+
+def sent(*events: dict[str, object]) -> Raw:
+    return Raw("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
 
 
 def test_no_more_of_an_error_is_read_than_the_limit(
@@ -166,30 +174,11 @@ def test_the_values_of_a_response_are_limited(
     assert len(loopback.requests) == 1
 
 
-def test_the_text_of_a_response_is_limited_by_its_output_limit(
-    loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A provider sent 55 MB instead of 4,000 tokens, and their JSON took 2.5 GB."""
-    monkeypatch.setattr(response_limits, "SHORT_TEXT", 100)
-    loopback.default = lambda _: Answer(thoughts="a" * 1_000, text="b" * 650)
-    assert caller.collected(api.request(max_output_tokens=17)).output.text == "b" * 650
-    with pytest.raises(ResponseBroken, match="more than 1,600 characters, which"):
-        caller.deltas(api.request(max_output_tokens=16))
-    assert len(loopback.requests) == 2
-
-
-@pytest.mark.parametrize(
-    ("limit", "unit"),
-    [("MAX_TEXT", "characters"), ("MAX_MESSAGE", "characters"), ("MAX_BLOCKS", "bytes of reasoning")],
-)
-def test_the_content_of_a_response_without_an_output_limit_is_limited(
-    limit: str, unit: str, loopback: Loopback, caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provider if limit == "MAX_MESSAGE" else response_limits, limit, 1_000)
-    loopback.steps.append(Answer(thoughts="a" * 500, opaque="c" * 500, text="b" * 501))
-    with pytest.raises(ResponseBroken, match=f"more than 1,000 {unit}, which"):
-        caller.deltas(COUNTING.request())
-    assert len(loopback.requests) == 1
+@pytest.mark.parametrize("tokens", [10**10, 2**63, -1, True])
+def test_a_count_of_tokens_that_is_not_plausible_is_refused(loopback: Loopback, tokens: int) -> None:
+    loopback.steps.append(Raw(json.dumps({"input_tokens": tokens}).encode(), "application/json"))
+    with pytest.raises(ResponseBroken, match="did not report the number"):
+        count_tokens(COUNTING.request())
 
 
 def test_a_long_event_within_the_limits_is_read(loopback: Loopback, api: Api, caller: Caller) -> None:
@@ -284,16 +273,6 @@ def test_a_call_that_is_cancelled_before_its_response_ends_its_connection(
             connection.settimeout(5)
             while received:
                 received = connection.recv(65536)
-
-
-START = {"type": "message_start", "message": {"id": "m", "model": "m"}}
-USAGE = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5}}
-END = {"type": "message_stop"}
-DONE = {"type": "response.completed", "response": {"status": "completed", "usage": {"output_tokens": 5}}}
-
-
-def sent(*events: dict[str, object]) -> Raw:
-    return Raw("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
 
 
 @pytest.mark.parametrize(
