@@ -11,8 +11,9 @@ _NAME = '"logprobs"'
 _INPUT_OF_TOOL = '"content_block"'
 """In an event of Anthropic's API, which has no probabilities, an input of a tool may have a field of that
 name."""
-_TOKEN = 16 * 1024
-"""Characters of one token with its alternatives, at most. Twenty of them take 2,000."""
+_TOKEN = (512, 4 * 1024, 16 * 1024)
+"""Characters of one token with its alternatives, at most. Twenty of them take 2,000. The lower numbers are
+tried first: so many are copied for each token."""
 _MAX_TOKENS = 200_000
 """Tokens of one event. A model writes at most 128,000."""
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -69,11 +70,14 @@ class _Parts:
         self._tokens += 1
         if self._tokens > _MAX_TOKENS:
             raise _Unusual
-        try:
-            _, length = _raw_decode(self._text[start : start + _TOKEN])
-        except (ValueError, RecursionError):
-            raise _Unusual from None
-        return start + length
+        for most in _TOKEN:
+            try:
+                _, length = _raw_decode(self._text[start : start + most])
+            except (ValueError, RecursionError):
+                continue
+            if length < most:  # otherwise it may be a part of a number
+                return start + length
+        raise _Unusual
 
     def _skip(self, position: int) -> int:
         """The position after whitespace."""

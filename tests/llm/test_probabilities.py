@@ -59,3 +59,20 @@ def test_other_values_stay(value: Any) -> None:
 def test_an_event_with_unusual_probabilities_stays(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probabilities, "_MAX_TOKENS", 4)
     assert without_probabilities(text) == text
+
+
+@pytest.mark.parametrize(("token", "number"), [("1", 10_000), ("[]", 10_000), ('"' + "x" * 600 + '"', 200)])
+def test_the_characters_that_are_copied_grow_with_the_text(
+    token: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event of 400 KB copied 3 GB, and 13 GB with an emoji in it."""
+    copied = list[int]()
+
+    def raw_decode(text: str) -> tuple[Any, int]:
+        copied.append(len(text))
+        return json.JSONDecoder().raw_decode(text)
+
+    monkeypatch.setattr(probabilities, "_raw_decode", raw_decode)
+    text = '{"logprobs": [' + ",".join([token] * number) + "]}"
+    assert json.loads(without_probabilities(text)) == {"logprobs": []}
+    assert sum(copied) <= number * 8 * (512 + len(token))
