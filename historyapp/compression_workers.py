@@ -130,7 +130,7 @@ class RunLane:
 
         owner = ("runs", self.scheduler.projects.get(run))
         with limited_connections(owner) if self.calls_model else nullcontext():
-            process_run(run, should_stop, WRITER)
+            process_run(run, should_stop, WRITER, stopping.is_set)
         return not gives_thread
 
 

@@ -161,7 +161,7 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
 def _work(run: UUID, stop: Event) -> None:
     try:
         while not stop.is_set():
-            process_run(run, stop.is_set, WRITER)
+            process_run(run, stop.is_set, WRITER, stop.is_set)
             if not CompressionRun.objects.active().filter(pk=run).exists():
                 return
             stop.wait(REFRESH_SECONDS)

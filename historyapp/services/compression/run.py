@@ -56,8 +56,10 @@ WRITE_PAUSE = 2
 """Seconds without writing after each second of writing."""
 BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
-STORE_SECONDS, STORE_PAUSE = 120.0, 1.0
+STORE_SECONDS, STORE_PAUSE = 120.0, 0.25
 """How long a run with model calls tries to reach the database, and how long it waits after each attempt."""
+KEEP_SECONDS, LOG_SECONDS = 3600.0, 60.0
+"""The same while it has paid results or running calls, and the time between two warnings about it."""
 CANCEL_CHECK_SECONDS = 0.5
 """A worker notices within twice this many seconds that its run was cancelled."""
 MAX_CLAIMED_TOKENS = 200_000
@@ -66,19 +68,23 @@ See also :data:`historyapp.services.compression.items.MAX_BYTES`."""
 
 
 def process_run(
-    run_id: UUID, should_stop: Callable[[], bool] = lambda: False, writer: Writer | None = None
+    run_id: UUID,
+    should_stop: Callable[[], bool] = lambda: False,
+    writer: Writer | None = None,
+    is_ending: Callable[[], bool] = lambda: False,
 ) -> None:
     """Works on a run until no item is left to start.
 
     Args:
         should_stop: returns whether the worker must stop. Then no further item is started.
+        is_ending: whether the process ends. Then paid results do not wait long for the database.
         writer: writes the summaries, by default in this process. Workers pass one that uses a process that
             can be killed.
     """
     try:
         if plan(run_id, should_stop):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
-                _RunWorker(run_id, should_stop, writer or InlineWriter()).work()
+                _RunWorker(run_id, should_stop, writer or InlineWriter(), is_ending).work()
     except Exception as error:
         if should_stop() or not concerns_data(error):
             raise  # the sweep wakes a worker for this run
@@ -134,9 +140,11 @@ ACTIVE_RUNS = ActiveRuns()
 class _RunWorker:
     """One task's part of a run. Only its own thread uses the database; other threads make the summaries."""
 
-    def __init__(self, run_id: UUID, should_stop: Callable[[], bool], writer: Writer) -> None:
+    def __init__(
+        self, run_id: UUID, should_stop: Callable[[], bool], writer: Writer, is_ending: Callable[[], bool]
+    ) -> None:
         self._run = CompressionRun.objects.select_related("session__project").get(pk=run_id)
-        self._should_stop = should_stop
+        self._should_stop, self._is_ending = should_stop, is_ending
         self._ended = False
         """Whether the run had ended at the last check, because it was cancelled or other workers finished
         it."""
@@ -224,7 +232,7 @@ class _RunWorker:
         if self._results:
             if any(result.fatal or result.unreachable for result in self._results):
                 # The run may end and fail these items, or claim them again.
-                release(self._owner, [job.item.pk for job in self._claimed])
+                self._release([job.item.pk for job in self._claimed])
                 self._claimed.clear()
             head, self._error = self._reach(lambda: store_results(self._run.pk, self._owner, self._results))
             self._results = []
@@ -244,7 +252,7 @@ class _RunWorker:
             BYTES_IN_MEMORY.room(self._owner, self._jobs_in_memory())  # at once, because other runs read now
             self._results += [ItemResult(item.pk, error=TOO_LONG) for item in read.too_long]
             if read.unread:
-                release(self._owner, [item.pk for item in read.unread])
+                self._release([item.pk for item in read.unread])
             self._all_claimed = len(items) < missing
             self._ended = self._ended and not items  # a cancelled run may have been retried
         self._renew_if_due()
@@ -279,14 +287,19 @@ class _RunWorker:
     def _reach(self, access: Callable[[], T]) -> T:
         """The result of ``access``. While the database cannot be reached, paid results wait here, and so do
         model calls that are being made: if this run gave up, they would be made and paid again."""
-        until = time.monotonic() + STORE_SECONDS
+        started, next_warning = time.monotonic(), 0.0
         while True:
             try:
                 return access()
             except (OperationalError, InterfaceError, ServerUnavailable) as error:
-                if not self._summariser.calls_model or time.monotonic() >= until:
+                now = time.monotonic()
+                is_paid = bool(self._results or self._running) and not self._is_ending()
+                patience = KEEP_SECONDS if is_paid else STORE_SECONDS
+                if not self._summariser.calls_model or now - started >= patience:
                     raise
-                log.warning("The run %s waits for the database: %s", self._run.pk, error)
+                if now >= next_warning:
+                    log.warning("The run %s waits for the database: %s", self._run.pk, error)
+                    next_warning = now + LOG_SECONDS
                 connection.close()
                 time.sleep(STORE_PAUSE)
 
@@ -325,7 +338,10 @@ class _RunWorker:
             if future.cancel():
                 items += [job.item.pk for job in self._running.pop(future)]
         if items:
-            release(self._owner, items)
+            self._release(items)
+
+    def _release(self, items: Collection[int]) -> None:
+        self._reach(lambda: release(self._owner, items))
 
 
 def _elapsed() -> float:

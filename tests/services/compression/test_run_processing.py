@@ -11,12 +11,13 @@ import pytest
 from django.conf import settings
 from django.db import DataError, InterfaceError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from historyapp.models import CompressionRun, Project, Summary
+from historyapp.models import CompressionItem, CompressionRun, Project, Summary
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, process_run
+from historyapp.services.compression.run import claim, process_run, release
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from historyapp.services.compression.store import Stored, store_results
 from tests.llm.loopback import Answer, Loopback
@@ -246,10 +247,51 @@ def test_no_model_call_is_made_twice_because_the_database_could_not_be_reached(
     assert (run.state, len(loopback.requests)) == ("succeeded", run.total)
 
 
-def test_a_run_gives_up_if_the_database_stays_locked(
+def test_paid_results_wait_for_the_database_longer_than_a_claim(
     record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "STORE_SECONDS", 0.05)
+    monkeypatch.setattr(run_module, "STORE_SECONDS", 0)
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
+    failures = iter([OperationalError("the disk is full")] * 9)
+
+    def store(*arguments: Any) -> Stored:
+        if (error := next(failures, None)) is not None:
+            CompressionItem.objects.filter(state="claimed").update(claimed_until=timezone.now())
+            raise error
+        return store_results(*arguments)
+
+    monkeypatch.setattr(run_module, "store_results", store)
+    run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
+    process_run(run.pk)
+    assert next(failures, None) is None
+    run.refresh_from_db()
+    assert (run.state, len(loopback.requests)) == ("succeeded", run.total)
+
+
+def test_a_run_that_must_stop_keeps_its_results_if_its_other_items_cannot_be_released(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
+    failures = iter([OperationalError("the disk is full")])
+
+    def release_late(*arguments: Any) -> None:
+        if (error := next(failures, None)) is not None:
+            raise error
+        release(*arguments)
+
+    monkeypatch.setattr(run_module, "release", release_late)
+    run = start_run(project, record(40).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
+    process_run(run.pk, lambda: bool(loopback.requests))
+    assert next(failures, None) is None
+    assert run.items.filter(state="done").count() == len(loopback.requests) > 0
+
+
+@pytest.mark.parametrize("is_ending", [False, True])
+def test_a_run_gives_up_if_the_database_stays_locked(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, is_ending: bool
+) -> None:
+    """After an hour, or two minutes if its process ends."""
+    monkeypatch.setattr(run_module, "STORE_SECONDS" if is_ending else "KEEP_SECONDS", 0.05)
     monkeypatch.setattr(run_module, "STORE_PAUSE", 0.01)
 
     def fail(*_: Any) -> Stored:
@@ -258,7 +300,7 @@ def test_a_run_gives_up_if_the_database_stays_locked(
     monkeypatch.setattr(run_module, "store_results", fail)
     run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
     with pytest.raises(OperationalError):
-        process_run(run.pk)
+        process_run(run.pk, is_ending=lambda: is_ending)
     assert CompressionRun.objects.get(pk=run.pk).active
 
 
