@@ -4,11 +4,10 @@ A call keeps its context until it ends, and the bytes that it sends: about three
 may take minutes to answer.
 """
 
-import threading
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
+from historyapp.core.memory_shares import MemoryShares, NoRoom
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
 SMALL = 1 << 20
@@ -26,8 +25,7 @@ class CallMemory:
     """The contexts of this process."""
 
     def __init__(self) -> None:
-        self._bytes = Counter[Hashable]()
-        self._lock = threading.Lock()
+        self.shares = MemoryShares(MAX_TOTAL, of_owner=OF_PROJECT, few=FEW, spare=SPARE)
 
     @contextmanager
     def held(self, project: Hashable, size: int) -> Iterator[None]:
@@ -40,14 +38,14 @@ class CallMemory:
         if size <= SMALL:
             yield
             return
-        self._add(project, size)
+        try:
+            self.shares.add(project, size)
+        except NoRoom as error:
+            raise _refusal(is_own=error.is_own, limit=error.limit) from None
         try:
             yield
         finally:
-            with self._lock:
-                self._bytes[project] -= size
-                if not self._bytes[project]:
-                    del self._bytes[project]
+            self.shares.give_back(project, size)
 
     def check(self, project: Hashable) -> None:
         """Refuses a call of a project whose contexts exceed its limit, before its own context is built, which
@@ -56,25 +54,16 @@ class CallMemory:
         Raises:
             TooManyRequests: when they do.
         """
-        if self._bytes.get(project, 0) > OF_PROJECT:
-            raise TooManyRequests(_refusal("of this project", OF_PROJECT), retry_after=RETRY_SECONDS)
-
-    def _add(self, project: Hashable, size: int) -> None:
-        with self._lock:
-            own = self._bytes.get(project, 0)
-            if own and own + size > OF_PROJECT:
-                raise TooManyRequests(_refusal("of this project", OF_PROJECT), retry_after=RETRY_SECONDS)
-            total = sum(min(held, OF_PROJECT) for held in self._bytes.values())
-            limit = MAX_TOTAL + SPARE if own + size <= FEW else MAX_TOTAL
-            if total + min(size, OF_PROJECT) > limit:
-                raise ServerUnavailable(_refusal("of this server", limit), retry_after=RETRY_SECONDS)
-            self._bytes[project] += size
+        if self.shares.of(project) > OF_PROJECT:
+            raise _refusal(is_own=True, limit=OF_PROJECT)
 
 
-def _refusal(whose: str, limit: int) -> str:
-    return (
+def _refusal(*, is_own: bool, limit: int) -> ServerUnavailable:
+    refusal, whose = (TooManyRequests, "of this project") if is_own else (ServerUnavailable, "of this server")
+    return refusal(
         f"The contexts of model calls {whose} that have not ended take more than {limit:,} bytes together. "
-        "Wait until one has ended, then retry, or call with a smaller `max_tokens`."
+        "Wait until one has ended, then retry, or call with a smaller `max_tokens`.",
+        retry_after=RETRY_SECONDS,
     )
 
 

@@ -137,7 +137,7 @@ class ModelCall:
         size = memory_of(self._request.context)
         with (
             CALL_MEMORY.held(self._session.project_id, size),
-            RESPONSES.held() as self._keep,
+            RESPONSES.held(self._session.project_id) as self._keep,
             closing(self._deltas(on_append)) as deltas,
         ):
             yield from deltas

@@ -87,12 +87,12 @@ def test_a_call_holds_memory_for_its_context_until_it_ends(
     answer, during = loopback.default, list[bool]()
 
     def note(request: Recorded) -> Step:
-        during.append(bool(memory._bytes[project.pk]))
+        during.append(bool(memory.shares.of(project.pk)))
         return Refusal(400, "no such option", "invalid_request_error") if refused else answer(request)
 
     loopback.default = note
     status = run.post("/calls", CALL).status
-    assert (during, dict(+memory._bytes), status == 200) == ([True], {}, not refused)
+    assert (during, memory.shares.of(project.pk), status == 200) == ([True], 0, not refused)
     monkeypatch.setattr(call_memory, "SMALL", 1 << 20)  # it does not count, but none is built meanwhile
     with memory.held(project.pk, OF_PROJECT + 1):
         assert_problem(run.post("/calls", CALL), 429)

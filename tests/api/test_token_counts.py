@@ -83,7 +83,9 @@ def test_a_count_holds_memory_for_its_context_and_no_connection(
     monkeypatch.setattr(token_counts, "CALL_MEMORY", memory)
 
     def note(request: object) -> int:
-        held.append((memory._bytes.total(), connection.vendor == "sqlite" or connection.connection is None))
+        held.append(
+            (memory.shares._bytes.total(), connection.vendor == "sqlite" or connection.connection is None)
+        )
         return 7
 
     monkeypatch.setattr(token_counts, "count_tokens", note)
@@ -91,4 +93,4 @@ def test_a_count_holds_memory_for_its_context_and_no_connection(
     ((size, is_free),) = held
     assert size > 5000
     assert is_free
-    assert memory._bytes.total() == 0
+    assert memory.shares._bytes.total() == 0

@@ -8,7 +8,15 @@ from historyapp.llm import response_memory
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.response_limits import TooMuch
-from historyapp.llm.response_memory import MAX_TOTAL, OF_RESPONSE, RESPONSES, SMALL, ResponseMemory
+from historyapp.llm.response_memory import (
+    FEW,
+    MAX_TOTAL,
+    OF_PROJECT,
+    OF_RESPONSE,
+    RESPONSES,
+    SMALL,
+    ResponseMemory,
+)
 from historyapp.llm.retries import RetryPolicy
 from tests.llm.conftest import Api
 from tests.llm.loopback import Answer, Call, Loopback
@@ -36,7 +44,7 @@ def test_a_response_that_takes_too_much_memory_is_refused_once(
 ) -> None:
     monkeypatch.setattr(response_memory, "OF_RESPONSE", 3 * LETTERS)
     loopback.default = lambda _: ANSWERS["text"]
-    with pytest.raises(ResponseBroken, match="15,000 bytes of text in memory"), RESPONSES.held() as keep:
+    with pytest.raises(ResponseBroken, match="15,000 bytes of text in memory"), RESPONSES.held("a") as keep:
         list(call_model(api.request(), retries=RetryPolicy(first_wait=0), keep=keep))
     assert len(loopback.requests) == 1
 
@@ -49,16 +57,27 @@ def test_a_long_response_of_a_model_takes_a_small_part_of_the_limit(loopback: Lo
     assert 64 * sizes[-1] < OF_RESPONSE / 4
 
 
-def test_large_responses_share_the_memory_and_give_it_back() -> None:
+def test_large_responses_of_a_project_share_its_memory_and_give_it_back() -> None:
     memory = ResponseMemory()
     with ExitStack() as stack:
-        others = [stack.enter_context(memory.held()) for _ in range(MAX_TOTAL // OF_RESPONSE)]
+        others = [stack.enter_context(memory.held("a")) for _ in range(OF_PROJECT // OF_RESPONSE)]
         for other in others:
             other(OF_RESPONSE)
-        with memory.held() as keep:
+        with memory.held("a") as keep:
             keep(SMALL)
-            with pytest.raises(TooMuch, match="with the responses of other calls"):
+            with pytest.raises(TooMuch, match="with the responses of other calls of this project"):
                 keep(SMALL + 1)
             others[0](0)  # a retry begins with an empty response
             keep(SMALL + 1)
-    assert memory._bytes == 0
+    assert memory._shares.of("a") == 0
+
+
+def test_large_responses_leave_memory_for_those_of_other_projects() -> None:
+    memory = ResponseMemory()
+    with ExitStack() as stack:
+        for number in range(MAX_TOTAL // OF_RESPONSE):
+            stack.enter_context(memory.held(number // 2))(OF_RESPONSE)
+        keep = stack.enter_context(memory.held("other"))
+        keep(FEW)
+        with pytest.raises(TooMuch, match=r"responses of other calls$"):
+            keep(FEW + 1)

@@ -249,7 +249,7 @@ class MeteredModel:
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
             self._check_allowed()
-            with RESPONSES.held() as keep:
+            with RESPONSES.held(project) as keep:
                 deltas = call_model(request, limits=LIMITS, retries=retries, keep=keep)
                 completion = collect(reservation.watch(deltas))
         except Exception as error:
