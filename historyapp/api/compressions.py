@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import Field
 
@@ -68,7 +69,9 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
 
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
-def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]) -> HttpResponse:
+def list_compressions(
+    request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]
+) -> HttpResponseBase:
     """Newest first. With `as_of`, only compressions that were requested up to that position."""
     session = find_session(request, session_id)
     runs = runs_of(session, filter.as_of)
@@ -89,7 +92,9 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
     summary="Estimate a compression",
 )
 @raises(ModelNotAllowed)
-def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
+def read_estimate(
+    request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]
+) -> HttpResponseBase:
     """The maximum tokens and cost. Nothing is started."""
     session = find_session(request, session_id)
     run_estimate = estimate(session, filter.run_request(), filter.as_of)
@@ -103,7 +108,7 @@ def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[Esti
 )
 def read_compression(
     request: ApiRequest, session_id: SessionId, run_id: RunId, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     session = find_session(request, session_id)
     return etag_by_content(request, session, _run_with_errors(find_run(session, run_id, as_of)))
 
@@ -146,7 +151,7 @@ def _run_with_errors(run: CompressionRun) -> RunOut:
     return run_out(RunOut, run, errors=errors)
 
 
-def etag_by_content(request: ApiRequest, session: Session, response: ResponseModel) -> HttpResponse:
+def etag_by_content(request: ApiRequest, session: Session, response: ResponseModel) -> HttpResponseBase:
     """The response with an ETag of its content, because a run can change while its session does not."""
     content = json_value(response)
     return response_or_304(request, session, lambda: content, state=dump_json(content))

@@ -68,7 +68,9 @@ class ProgressFilter(BaseModel):
 
 
 @router.get("/sessions/{session_id}/progress", response=TextOut, summary="The history as text")
-def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[ProgressFilter]) -> HttpResponse:
+def read_progress(
+    request: ApiRequest, session_id: SessionId, filter: Query[ProgressFilter]
+) -> HttpResponseBase:
     """`list`: a line for each step; `paragraph`: long forms; `compiled`: summaries within a token budget."""
     session = find_session(request, session_id)
 
@@ -95,7 +97,7 @@ def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[Prog
 
 
 @router.get("/sessions/{session_id}/history", response=TextOut, summary="Summaries, then the newest steps")
-def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
+def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponseBase:
     """The sliding-window history: summaries of older steps, then the newest `window_size` in detail.
 
     An older step without a summary is shown in one line.
@@ -110,7 +112,7 @@ def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 @router.get("/sessions/{session_id}/messages", response=MessagesOut, summary="The history as messages")
 def read_messages(
     request: ApiRequest, session_id: SessionId, max_tokens: QueryPosition | None = None, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     """The context that the policy `episodic` chooses, independent of any provider's format."""
     session = find_session(request, session_id)
 
@@ -138,7 +140,9 @@ class ContextFilter(BaseModel):
 
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Preview a context")
-def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
+def read_context(
+    request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]
+) -> HttpResponseBase:
     """The context for the next model call; with `as_of`, the context at that position.
 
     Nothing is recorded.

@@ -4,6 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import Field, WrapValidator
 
@@ -90,7 +91,7 @@ def _appended_json(appended: AppendedEntries) -> dict[str, Any]:
 
 
 @router.get("/sessions/{session_id}/entries", response=AnyEntryPage, summary="Page through entries")
-def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[EntryFilter]) -> HttpResponse:
+def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[EntryFilter]) -> HttpResponseBase:
     """A page ends after `limit` entries or 8 MB."""
     session = find_session(request, session_id)
 
@@ -126,7 +127,7 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
 @router.get("/sessions/{session_id}/entries/{position}", response=AnyEntry, summary="Read one entry")
 def read_entry(
     request: ApiRequest, session_id: SessionId, position: PathPosition, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     """The entry may be live or in a take."""
     session = find_session(request, session_id)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BeforeValidator, Field
 
@@ -83,7 +83,9 @@ class EpisodeFilter(PageQuery):
 
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
-def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[EpisodeFilter]) -> HttpResponse:
+def list_episodes(
+    request: ApiRequest, session_id: SessionId, filter: Query[EpisodeFilter]
+) -> HttpResponseBase:
     """With a filter, for example `status`, a page may hold fewer items than `limit`, or none, and still
     have a `next`: one request searches a bounded number of steps, and the next one continues there.
     """
@@ -161,7 +163,7 @@ def _filtered_page(session: Session, filter: EpisodeFilter, step_filter: StepFil
 @router.get("/sessions/{session_id}/episodes/{number}", response=EpisodeOut, summary="Read one step")
 def read_episode(
     request: ApiRequest, session_id: SessionId, number: QueryStep, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Negative numbers count from the end: -1 is the newest step."""
     session = find_session(request, session_id)
 

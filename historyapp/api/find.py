@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 from zlib import crc32
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import Field
 
@@ -34,7 +34,7 @@ class FindQuery(PageQuery):
 
 
 @router.get("/sessions/{session_id}/find", response=FoundPage, summary="Find a text in a session")
-def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery]) -> HttpResponse:
+def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery]) -> HttpResponseBase:
     """Searches instructions, notebooks, inputs, thoughts, answers, tool calls with their arguments, results,
     reviews and debug notes.
 

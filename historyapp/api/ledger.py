@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, find_session
@@ -30,7 +30,7 @@ _STEPS = "ledger/steps"
 
 
 @router.get("/sessions/{session_id}/ledger", response=LedgerOut, summary="Read a session's cost")
-def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
+def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponseBase:
     """Tokens and money of all live model calls, and the spending caps.
 
     The response time does not depend on the session's length.
@@ -72,7 +72,9 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
 @router.get(
     "/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="Read the cost of each step"
 )
-def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
+def list_step_accounts(
+    request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]
+) -> HttpResponseBase:
     """The usage and cost of each step, oldest first."""
     session = find_session(request, session_id)
 

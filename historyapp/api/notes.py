@@ -1,6 +1,7 @@
 """Bookmarks and notes of steps."""
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import Field
 
@@ -51,7 +52,7 @@ def remove_note(
 
 
 @router.get("/sessions/{session_id}/notes", response=NotePage, summary="List bookmarks and notes")
-def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
+def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponseBase:
     """The bookmarks and notes of live steps, in step order."""
     session = find_session(request, session_id)
 

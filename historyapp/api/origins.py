@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
@@ -32,7 +32,7 @@ class OriginsQuery(BaseModel):
 )
 def read_origins(
     request: ApiRequest, session_id: SessionId, number: QueryStep, query: Query[OriginsQuery]
-) -> HttpResponse:
+) -> HttpResponseBase:
     """The paths, URLs, hashes, numbers and names in the step's tool calls, and where each appeared before.
     With `name`, also the newest 50 places of that name up to the step. The first request of a long session
     may find only a part of the log in the index: then `complete` is false, and a worker indexes the log.

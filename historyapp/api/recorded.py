@@ -1,6 +1,6 @@
 """The request that led to a step."""
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, find_session
@@ -41,7 +41,7 @@ _LIST = "request"
 )
 def read_request(
     request: ApiRequest, session_id: SessionId, number: QueryStep, filter: Query[PageQuery]
-) -> HttpResponse:
+) -> HttpResponseBase:
     """The recorded request that led to the step, its estimated and billed tokens, and its messages."""
     session = find_session(request, session_id)
 

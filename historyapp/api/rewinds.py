@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import Field
 
@@ -98,7 +99,7 @@ def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition
 
 
 @router.get("/sessions/{session_id}/rewinds", response=RewindPage, summary="List rewinds")
-def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
+def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponseBase:
     """Rewinds, newest first, each with the take that it cut off. A page ends after 10,000 ranges."""
     session = find_session(request, session_id)
 

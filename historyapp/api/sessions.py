@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal, NamedTuple
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -220,7 +221,7 @@ def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpRes
 
 
 @router.get("/sessions/{session_id}", response=SessionOut, summary="Read a session")
-def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
+def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponseBase:
     session = find_session(request, session_id, with_metadata=True)
     return response_or_304(request, session, lambda: session_out(History(session, as_of)))
 

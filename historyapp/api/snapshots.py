@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, find_session
@@ -36,7 +36,7 @@ _SCREEN = "The context had a live screen, which is never stored. The request and
 
 
 @router.get("/sessions/{session_id}/snapshots", response=SnapshotPage, summary="List snapshots")
-def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
+def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponseBase:
     """The contexts that were served, newest first."""
     session = find_session(request, session_id)
 
@@ -53,7 +53,7 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
 @router.get("/sessions/{session_id}/snapshots/{snapshot_id}", response=SnapshotOut, summary="Read a snapshot")
 def read_snapshot(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Includes the manifest: the parts of the context with their form and tokens, and the parts left out."""
     session = find_session(request, session_id)
 
@@ -74,7 +74,7 @@ def read_snapshot(
 )
 def read_snapshot_request(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Rebuilds the request from the log as of the snapshot's position, and compares the hash of its bytes."""
     session = find_session(request, session_id)
 
@@ -98,7 +98,7 @@ def read_snapshot_diff(
     snapshot_id: SnapshotId,
     other: Annotated[SnapshotId, Query(alias="with", description="The id of the other snapshot.")],
     as_of: AsOf = None,
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Compares their segments, the bytes that both share, and the effect on a provider's prompt cache."""
     session = find_session(request, session_id)
 

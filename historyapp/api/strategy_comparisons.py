@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, actor, find_session
@@ -75,7 +76,7 @@ def post_comparison(request: ApiRequest, session_id: SessionId, body: Comparison
 )
 def read_comparison(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, as_of: AsOf = None
-) -> HttpResponse:
+) -> HttpResponseBase:
     """The progress of both sides, their summaries, and which names they keep that later steps needed."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id, as_of)
@@ -89,7 +90,7 @@ def read_comparison(
 )
 def list_comparison_rows(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, filter: Query[PageQuery]
-) -> HttpResponse:
+) -> HttpResponseBase:
     """The original steps and each side's summaries, aligned where summaries of both sides begin and end.
 
     A page ends after `limit` rows, or after 50 steps if that is sooner.

@@ -4,6 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import Field
 
@@ -50,7 +51,7 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
 
 
 @router.get("/sessions/{session_id}/summaries", response=SummaryPage, summary="List summaries")
-def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
+def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponseBase:
     """Summaries of live steps, in the order of their last positions. A page ends after 8 MB."""
     session = find_session(request, session_id)
 

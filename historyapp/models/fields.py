@@ -21,6 +21,7 @@ from zstandard import (
 from historyapp.core.json import dump_json, load_dumped, load_fields
 from historyapp.core.json_memory import memory_of
 from historyapp.core.text import fold
+from historyapp.models.large_reads import request_read
 from historyapp.models.long_rows import count_read
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ def unpack(stored: str | bytes) -> str:
     """
     if isinstance(stored, str):
         return stored
+    if read := request_read.get():
+        read.expect(unpacked_size(stored))
     if not hasattr(_codecs, "plain"):
         _codecs.plain, _codecs.with_dictionary = ZstdDecompressor(), ZstdDecompressor(dict_data=_dictionary())
     has_dictionary = len(stored) > 4 and stored[4] & _DICTIONARY_FLAG
@@ -179,9 +182,10 @@ def length_of_body(column: str = "body") -> str:
 
 
 def sized_json(stored: str) -> tuple[Any, int]:
-    """Loads stored JSON. Returns the value and the bytes that it takes in memory."""
+    """Loads stored JSON. Returns the value and the bytes that it takes in memory, or the length of the JSON,
+    which most responses contain, if that is more."""
     value = load_dumped(stored)
-    return value, memory_of(value)
+    return value, max(len(stored), memory_of(value))
 
 
 def sized_fields(stored: str, names: tuple[str, ...]) -> tuple[dict[str, Any], int]:

@@ -69,6 +69,15 @@ class RequestRead:
             raise _refusal(error) from None
         self._slot = self.owner
 
+    def expect(self, size: int) -> None:
+        """Called before a text is read that is counted later. Reading it takes three times as much memory.
+
+        Raises:
+            LargeRead: when the request moves.
+        """
+        if self.may_move and self._size + size > settings.PLAYHEAD_LARGE_REQUEST:
+            raise LargeRead
+
     def end(self) -> None:
         """Gives the slot back: what was read is not needed any more. Later reads are counted from zero."""
         self._size = 0

@@ -47,6 +47,12 @@ def count_read(size: int, large: int | None = None) -> None:
         read.add(size if large is None else large)
 
 
+def bytes_read() -> int:
+    """The bytes that this request has read; 0 in workers and commands."""
+    left = bytes_left.get()
+    return 0 if left is None else MAX_READ - left
+
+
 def long_rows(
     statement: str,
     values: Sequence[Any],

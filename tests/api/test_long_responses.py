@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.http import HttpResponse, StreamingHttpResponse
 
 from historyapp.api import entries, idempotency, responses
 from historyapp.core.json import dump_json
@@ -113,3 +114,17 @@ def test_a_stored_response_names_the_sessions_of_its_request(alice: Agent) -> No
     assert IdempotencyKey.objects.get(key="evaluate").sessions == created["id"]
     alice.post(f"/evaluations/{started['id']}/cancellations", {}, {"Idempotency-Key": "cancel"})
     assert IdempotencyKey.objects.get(key="cancel").sessions == created["id"]
+
+
+def test_the_response_to_a_long_read_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step with 15 MB of letters outside of ASCII took 1 GB: its JSON has 360 MB, three times at once."""
+    content = {"a": "é" * 200_000, "b": [1, None]}
+    whole = responses._read_response(content)
+    monkeypatch.setattr(responses, "LONG", -1)
+    streamed = responses._read_response(content)
+    assert isinstance(whole, HttpResponse)
+    assert isinstance(streamed, StreamingHttpResponse)
+    parts = [len(part) for part in streamed]
+    assert streamed["Content-Type"] == whole["Content-Type"]
+    assert (sum(parts), max(parts) < len(whole.content) // 2) == (len(whole.content), True)
+    assert b"".join(responses._read_response(content)) == whole.content
