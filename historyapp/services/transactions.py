@@ -181,6 +181,13 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
             _long_writer.release()
 
 
+@contextmanager
+def writers_waiting() -> Iterator[None]:
+    """The other threads of this process do not write to SQLite during this block."""
+    with _sqlite_writer:
+        yield
+
+
 def _acquire(lock: threading.RLock, until: float) -> None:
     """Acquires the lock. ``until``: the monotonic time at which waiting for it ends.
 

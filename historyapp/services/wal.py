@@ -5,6 +5,7 @@ query uses it. Many queries that overlap leave no such moment. When the disk is 
 more, and the log would keep its space for ever.
 """
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -14,16 +15,20 @@ from contextlib import closing, suppress
 from django.db import connection
 
 from historyapp.services.faults import current_fault
+from historyapp.services.transactions import writers_waiting
 from historyapp.wire.problems import DatabaseCorrupt
+
+log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0
 MAX_BYTES = 1 << 27
 """A longer log is shortened; also one that takes more than a third as much as is free on the disk, because
 the database may need as much space as the log when it is written back. SQLite itself keeps 64 MB."""
-WAIT_SECONDS = 0.5
-"""How long writers wait until the queries have ended that use the log."""
-MAX_SHARE = 0.05
-"""The maximum share of the time in which logs are shortened."""
+WAIT_SECONDS = 2.0
+"""How long writers wait until the queries have ended that use the log. With queries of 0.4 s that overlap, it
+takes 0.8 s; half a second is never enough."""
+MAX_SHARE = 0.2
+"""The maximum share of the time in which the log is shortened."""
 
 
 def watch_wal() -> None:
@@ -48,4 +53,10 @@ def shorten_wal(path: str) -> None:
         return
     with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as file:
         file.execute("PRAGMA wal_checkpoint(PASSIVE)")  # most of the work, while others may write
-        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with writers_waiting():
+            is_busy, *_ = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        log.warning(
+            "%s-wal has %d bytes and grows until all open queries have ended. They took longer than %g s.",
+            *(path, size, WAIT_SECONDS),
+        )
