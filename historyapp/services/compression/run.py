@@ -52,8 +52,8 @@ T = TypeVar("T")
 ITEMS_WITHOUT_MODEL = 50
 """The number of items that a thread takes if no model is called, because storing a single item takes longer
 than making its summary."""
-WRITE_PAUSE = 2
-"""Seconds without writing after each second of writing."""
+WRITE_PAUSE, MAX_WRITE_PAUSE = 2, 10.0
+"""Seconds without writing after each second of writing, and at most: the database may have been away."""
 BUSY_WRITE_PAUSE = 1.0
 """Seconds between two writes while an agent appends to the session: agents have priority."""
 STORE_SECONDS, STORE_PAUSE = 120.0, 0.25
@@ -257,7 +257,8 @@ class _RunWorker:
             self._ended = self._ended and not items  # a cancelled run may have been retried
         self._renew_if_due()
         now = time.monotonic()
-        self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else WRITE_PAUSE * (now - started))
+        pause = min(WRITE_PAUSE * (now - started), MAX_WRITE_PAUSE)
+        self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else pause)
 
     def _claim(self, limit: int) -> list[CompressionItem]:
         until = _elapsed() + settings.PLAYHEAD_CLAIM_SECONDS

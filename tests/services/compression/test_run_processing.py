@@ -20,6 +20,8 @@ from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run, release
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from historyapp.services.compression.store import Stored, store_results
+from historyapp.services.compression.summarise import ItemResult
+from historyapp.services.summary_writers.writers import InlineWriter
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
 from tests.services.compression.threads import run_thread
@@ -266,6 +268,31 @@ def test_paid_results_wait_for_the_database_longer_than_a_claim(
     assert next(failures, None) is None
     run.refresh_from_db()
     assert (run.state, len(loopback.requests)) == ("succeeded", run.total)
+
+
+@pytest.mark.usefixtures("loopback")
+def test_a_run_that_waited_for_the_database_goes_on_soon(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pauses are in proportion to the time that a write takes."""
+    run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
+    waited, failures = [0.0], iter([OperationalError("the disk is full")])
+
+    def store(*arguments: Any) -> Stored:
+        if (error := next(failures, None)) is not None:
+            waited[0] += 130
+            raise error
+        return store_results(*arguments)
+
+    monkeypatch.setattr(run_module, "store_results", store)
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
+    worker = run_module._RunWorker(run.pk, lambda: False, InlineWriter(), lambda: False)
+    monotonic = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + waited[0])
+    worker._head, worker._results = run.head, [ItemResult(0)]
+    worker._write()
+    assert waited == [130]
+    assert worker._next_write <= time.monotonic() + run_module.MAX_WRITE_PAUSE
 
 
 def test_a_run_that_must_stop_keeps_its_results_if_its_other_items_cannot_be_released(
