@@ -1,7 +1,7 @@
 """A context as people see it: the use of its budget, its contents, the request, and its changes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any, NamedTuple
@@ -122,13 +122,19 @@ class RequestPart:
     block: Block
 
 
-def request_parts(built: BuiltContext) -> list[RequestPart]:
-    """The messages and fields of a context's request, in the order in which the provider reads them."""
-    folder, format = Folder(), format_named(built.spec.format)
-    return [
-        RequestPart(label, preview(text, 90), folder.block(f"part-{number}", text, language))
-        for number, (label, text, language) in enumerate(_texts(built.request, format))
-    ]
+def request_parts(built: BuiltContext) -> tuple[list[RequestPart], int]:
+    """The messages and fields of a context's request, in the order in which the provider reads them, and how
+    many are left out. Of each list, the newest :data:`LISTED` items are shown.
+    """
+    folder, format, parts, unlisted = Folder(), format_named(built.spec.format), list[RequestPart](), 0
+    for name, value in built.request.items():
+        is_list = isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+        unlisted += max(0, len(value) - LISTED) if is_list else 0
+        for item in value[-LISTED:] if is_list else [value]:
+            label, text, language = _item_text(name, item, format) if is_list else _field_text(name, item)
+            block = folder.block(f"part-{len(parts)}", text, language)
+            parts.append(RequestPart(label, preview(text, 90), block))
+    return parts, unlisted
 
 
 def request_json(request: Mapping[str, Any]) -> Block:
@@ -136,21 +142,18 @@ def request_json(request: Mapping[str, Any]) -> Block:
     return Folder().block("json", pretty_json(request), "json")
 
 
-def _texts(request: Mapping[str, Any], format: Format) -> Iterator[tuple[str, str, str]]:
-    """Label, text and language of each part: plain texts as they are, anything else as JSON."""
-    for name, value in request.items():
-        if isinstance(value, str):
-            yield name, value, TERMINAL
-        elif not (isinstance(value, list) and all(isinstance(item, Mapping) for item in value)):
-            yield name, pretty_json(value), "json"
-        else:
-            for item in value:
-                role, content = item.get("role") or item.get("type"), item.get("content")
-                label = role if isinstance(role, str) and name == format.items_field else name
-                if set(item) <= {"role", "content"} and _is_text(content):
-                    yield label, content_text(content), TERMINAL
-                else:
-                    yield label, pretty_json(item), "json"
+def _field_text(name: str, value: Any) -> tuple[str, str, str]:
+    """Label, text and language of a field."""
+    return (name, value, TERMINAL) if isinstance(value, str) else (name, pretty_json(value), "json")
+
+
+def _item_text(name: str, item: Mapping[str, Any], format: Format) -> tuple[str, str, str]:
+    """The same of an item of a list: plain text as it is, anything else as JSON."""
+    role, content = item.get("role") or item.get("type"), item.get("content")
+    label = role if isinstance(role, str) and name == format.items_field else name
+    if set(item) <= {"role", "content"} and _is_text(content):
+        return label, content_text(content), TERMINAL
+    return label, pretty_json(item), "json"
 
 
 def _is_text(content: Any) -> bool:

@@ -198,7 +198,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
             except Invalid:  # the context before the step does not fit the budget
                 shown["changes"] = None
         case "messages":
-            shown["parts"] = request_parts(built)
+            shown["parts"], shown["unlisted"] = request_parts(built)
         case "json":
             shown["request_json"] = request_json(built.request)
         case _:
@@ -223,7 +223,7 @@ def context_block(request: PersonRequest, session_id: UUID, key: str) -> HttpRes
     form = read_context_form(location, request.GET)
     form = form.of_step()
     built = form.build(form.positions()[1])
-    blocks = {part.block.key: part.block for part in request_parts(built)}
+    blocks = {part.block.key: part.block for part in request_parts(built)[0]}
     if key == "json":
         blocks = {key: request_json(built.request)}
     if key not in blocks:
