@@ -24,12 +24,13 @@ class OpenQuery:
 
     def __init__(self, cursor: CursorWrapper) -> None:
         self._cursor = cursor
+        self._fetch = cursor.fetchone  # finding the method takes Django as long as a call
         self.rows = 0
         self.is_closed = False
 
     def next_row(self) -> Any:
         """The next row. None if there is none, or if the query was closed."""
-        row = None if self.is_closed else self._cursor.fetchone()
+        row = None if self.is_closed else self._fetch()
         self.rows += row is not None
         return row
 
