@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 
 from django.db import connection
 
@@ -49,7 +50,7 @@ def watch_wal() -> None:
 def shorten_wal(path: str) -> None:
     """Writes the log of a database back and makes it empty, if it is too long."""
     size = os.stat(f"{path}-wal").st_size  # noqa: PTH116 each second
-    if size <= min(MAX_BYTES, shutil.disk_usage(os.path.dirname(path)).free // 3):  # noqa: PTH120
+    if size <= min(MAX_BYTES, shutil.disk_usage(Path(path).parent).free // 3):
         return
     with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as file:
         file.execute("PRAGMA wal_checkpoint(PASSIVE)")  # most of the work, while others may write
