@@ -1,15 +1,13 @@
 """The server's pools of threads."""
 
-from collections.abc import Callable
 from functools import partial
 
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.connections import close_connection, renew_connection
 from historyapp.front.large_requests import PROCESSES
-from historyapp.front.pool_names import CHECKS, KNOWN_DEVICES, LARGE_REQUESTS, PASSWORDS
-from historyapp.front.pools import Client, Hooks, Pool, RankedPool
-from historyapp.services.connections import limited_connections, release_connection, set_owner
-from historyapp.wire.problems import ServerUnavailable
+from historyapp.front.pool_names import CALLS, CHECKS, KNOWN_DEVICES, LARGE_REQUESTS, PASSWORDS
+from historyapp.front.pools import Hooks, Pool, RankedPool
+from historyapp.services.connections import release_connection
 
 CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
@@ -17,25 +15,6 @@ CALL_SPACING = 0.02
 """Seconds between the starts of two model calls. Each call takes about 15 ms of processor time."""
 KEYS = "API keys"
 """The pool of the thread that looks up unknown API keys."""
-
-
-class CallPool(Pool):
-    """The pool for model calls, whose number of connections to the database is limited: most of its threads
-    wait for a provider, but hundreds of calls may begin or end together."""
-
-    def submit(
-        self, client: Client, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
-    ) -> None:
-        super().submit(client, partial(_run_with_slots, client.owner, run), refuse)
-
-    def reassign(self, client: Client) -> None:
-        super().reassign(client)
-        set_owner(client.owner)
-
-
-def _run_with_slots(owner: bytes, run: Callable[[float], object], waited: float) -> None:
-    with limited_connections(owner):
-        run(waited)
 
 
 def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dict[str, Pool]:
@@ -56,15 +35,7 @@ def make_pools(threads: int, max_wait: float, attempts: PasswordAttempts) -> dic
     return {
         "reads": kept("reads", threads, spare=threads),
         "writes": kept("writes", threads, spare=threads),
-        "calls": CallPool(
-            "model calls",
-            CALL_THREADS,
-            max_wait=max_wait,
-            keeps_thread=False,
-            hooks=hooks,
-            spare=SPARE_CALL_THREADS,
-            spacing=CALL_SPACING,
-        ),
+        CALLS: ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
         PASSWORDS: passwords,
         KNOWN_DEVICES: ending(KNOWN_DEVICES, 1),
         KEYS: ending(KEYS, 1),

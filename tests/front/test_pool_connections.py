@@ -2,8 +2,11 @@
 
 import asyncio
 import threading
+import time
 from collections import Counter
-from functools import partial
+from collections.abc import Callable
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from django.db import connection, connections
 from historyapp.front import pools
 from historyapp.front.all_pools import make_pools
 from historyapp.front.attempts import PasswordAttempts
+from historyapp.front.call_process import CallServer
 from historyapp.front.pools import Client
 from historyapp.services.connections import OWN_SLOTS
 from historyapp.wire.problems import ServerUnavailable
@@ -51,7 +55,7 @@ def _connections_of(pool: str, jobs: int, *, until_ended: bool) -> list[Any]:
     return used
 
 
-@pytest.mark.parametrize(("pool", "kept"), [("reads", 1), ("writes", 1), ("calls", 0), ("checks", 0)])
+@pytest.mark.parametrize(("pool", "kept"), [("reads", 1), ("writes", 1), ("checks", 0)])
 def test_a_thread_that_ends_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, pool: str, kept: int
 ) -> None:
@@ -69,9 +73,8 @@ def test_a_thread_that_ends_closes_its_connection(
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="connections to SQLite stay open")
-@pytest.mark.parametrize("pool", ["calls", "transfers"])
-def test_threads_for_long_requests_close_their_connection_after_each(pool: str) -> None:
-    used = _connections_of(pool, 2, until_ended=False)
+def test_threads_for_exports_and_imports_close_their_connection_after_each() -> None:
+    used = _connections_of("transfers", 2, until_ended=False)
     assert [wrapper.connection for wrapper in used] == [None, None]
 
 
@@ -79,31 +82,41 @@ def test_threads_for_long_requests_close_their_connection_after_each(pool: str) 
 def test_model_calls_of_a_project_use_few_connections_and_others_do_not_wait_for_them() -> None:
     """Hundreds of model calls may begin together, and wait for the rows of their spending caps."""
     release, numbers, other_connected = threading.Event(), list[int](), threading.Event()
-    open_now, lock = Counter[Client](), threading.Lock()
-    ours, theirs = Client(b"key", b"ours"), Client(b"other key", b"theirs")
+    open_now, lock, used = Counter[str](), threading.Lock(), list[Any]()
 
-    def call(client: Client, _: float) -> None:
+    def application(environ: dict[str, Any], start_response: Callable[..., object]) -> list[bytes]:
         connection.ensure_connection()
+        used.append(connections["default"])
         with lock:
-            open_now[client] += 1
-            numbers.append(open_now[ours])
-        if client == theirs:
+            open_now[environ["owner"]] += 1
+            numbers.append(open_now["ours"])
+        if environ["owner"] == "theirs":
             other_connected.set()
         assert release.wait(20)
         with lock:
-            open_now[client] -= 1
+            open_now[environ["owner"]] -= 1
+        start_response("200 OK", [])
+        return []
 
-    async def run() -> None:
-        pool = make_pools(4, 5, PasswordAttempts())["calls"]
-        for client in (*[ours] * 12, theirs):
-            pool.submit(client, partial(call, client), _never)
-        while not (other_connected.is_set() and open_now[ours] >= OWN_SLOTS):
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)
-        release.set()
-        while pool.is_busy:
-            await asyncio.sleep(0.01)
-
-    asyncio.run(asyncio.wait_for(run(), 20))
+    server, calls = CallServer(application, lambda send, waited: None), list[threading.Thread]()
+    for owner in (*["ours"] * 12, "theirs"):
+        own_end, other_end = Pipe()
+        call = other_end, {"owner": owner}, owner, 0.0
+        calls.append(threading.Thread(target=_answered, args=(server, own_end, call)))
+        calls[-1].start()
+    assert other_connected.wait(20)
+    end = time.monotonic() + 20
+    while open_now["ours"] < OWN_SLOTS and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    release.set()
+    for thread in calls:
+        thread.join(20)
     assert len(numbers) == 13, "all get their turn"
     assert max(numbers) == OWN_SLOTS
+    assert not any(wrapper.connection for wrapper in used)
+
+
+def _answered(server: CallServer, own_end: Connection, call: tuple[Any, ...]) -> None:
+    with own_end:
+        server._call(*call)
