@@ -5,14 +5,16 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
-from multiprocessing.connection import Connection
-from multiprocessing.reduction import send_handle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from historyapp.child import Child
-from historyapp.front.large_requests import UNSENT, Message
+from historyapp.front.messages import UNSENT, Message
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.wire.problems import ServerFailed
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from historyapp.child import Child
 
 MODULE = "historyapp.front.call_process"
 ENDED = "The process that carried out the model call has ended. Look into the session before you repeat it."
@@ -50,8 +52,13 @@ class CallProcess:
                 self._child.stop()
                 self._child = None
 
-    def _begin(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Connection:
+    def _begin(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> "Connection":
         """Sends a call, if necessary to a new process, and returns the pipe for its messages."""
+        from multiprocessing.connection import Connection
+        from multiprocessing.reduction import send_handle
+
+        from historyapp.child import Child
+
         body = environ["wsgi.input"]
         body.seek(0)
         sent = {name: value for name, value in environ.items() if name not in UNSENT}
@@ -75,7 +82,7 @@ class CallProcess:
         raise ServerFailed(ENDED)
 
 
-def _shut(pipe: Connection) -> Callable[[], None]:
+def _shut(pipe: "Connection") -> Callable[[], None]:
     """Returns a function that ends the call's pipe, so that the threads at both ends notice."""
 
     def shut() -> None:

@@ -9,14 +9,16 @@ much processor time or memory, and other requests go on meanwhile.
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from historyapp import meters
-from historyapp.child import Child
 from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.front.messages import PIECE, SECONDS, UNSENT, Message
 from historyapp.front.outbox import Outbox
-from historyapp.front.request_process import PIECE, SECONDS
 from historyapp.wire.problems import ServerFailed
+
+if TYPE_CHECKING:
+    from historyapp.child import Child
 
 MODULE = "historyapp.front.request_process"
 MAX_MEMORY = 1 << 30
@@ -27,9 +29,6 @@ CHECK_SECONDS = 0.2
 """Seconds between two checks of the memory."""
 PROCESSES = 2
 """The maximum number of processes. Each takes about 100 MB and one core while it works."""
-UNSENT = ("wsgi.input", "wsgi.errors")
-
-Message = tuple[str, Any]
 
 
 class RequestProcess:
@@ -64,12 +63,14 @@ class RequestProcess:
             self._child.stop()
             self._child = None
 
-    def _begin(self, environ: dict[str, Any], waited: float) -> Child:
+    def _begin(self, environ: dict[str, Any], waited: float) -> "Child":
         """Sends a request to the process. A process that has ended, because it was idle, is replaced."""
         if self._child is not None:
             with suppress(EOFError, OSError):
                 return _send(self._child, environ, waited)
             self.stop()
+        from historyapp.child import Child
+
         self._child = Child(MODULE, str(self._idle_seconds))
         try:
             return _send(self._child, environ, waited)
@@ -111,7 +112,7 @@ def count_here(count: tuple[Any, ...]) -> None:
     getattr(meters, name)(*values)
 
 
-def _send(child: Child, environ: dict[str, Any], waited: float) -> Child:
+def _send(child: "Child", environ: dict[str, Any], waited: float) -> "Child":
     """Raises EOFError or OSError if the process has ended, for example because it was idle."""
     body = environ["wsgi.input"]
     length = body.seek(0, 2)
@@ -124,13 +125,13 @@ def _send(child: Child, environ: dict[str, Any], waited: float) -> Child:
     return child
 
 
-def _check_memory(child: Child) -> None:
+def _check_memory(child: "Child") -> None:
     if child.memory() > MAX_MEMORY:
         child.kill()
         raise Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
 
 
-def _end_error(child: Child) -> PlayheadError:
+def _end_error(child: "Child") -> PlayheadError:
     if child.took_too_long():
         return Invalid(_too_much(f"{SECONDS:g} seconds of processor time"))
     return ServerFailed("The process that carried out the request has ended. Try again.")

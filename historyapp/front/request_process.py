@@ -13,11 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from historyapp.child import limit_processor_time, pipe_to_parent
-
-SECONDS = 60.0
-"""The processor time of one request. A context of 6,000 steps with long lines takes 30 s."""
-PIECE = 1 << 20
-"""Bytes of one message."""
+from historyapp.front.messages import PIECE, SECONDS
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

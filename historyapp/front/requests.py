@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from historyapp.core.errors import PlayheadError
-from historyapp.front.large_requests import Message, count_here
+from historyapp.front.large_requests import count_here
 from historyapp.front.limits import KnownClients
+from historyapp.front.messages import Message
 from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move

@@ -14,7 +14,7 @@ from historyapp import meters
 from historyapp.core.errors import Invalid
 from historyapp.front import large_requests
 from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
-from historyapp.front.request_process import PIECE
+from historyapp.front.messages import PIECE
 from historyapp.models import Project
 from historyapp.models.large_reads import LargeRead, RequestRead, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
