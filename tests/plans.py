@@ -81,7 +81,8 @@ def _on_sqlite(cursor: Any, statement: Statement) -> Iterator[Access]:
     names = _aliases(statement.sql)
     for *_, detail in cursor.fetchall():
         how = re.match(r"(?:SCAN|SEARCH) (\w+)(?: USING.*? INDEX (\w+))?(?:.*?\((.*)\))?", detail)
-        if how and how[1] in names:
+        is_found = how and how[3] == "rowid=?" and ".rowid = found.row" in statement.sql
+        if how and how[1] in names and not is_found:  # the inner query of ``long_rows`` has found the row
             yield Access(names[how[1]], how[3] or "", how[2] or "")
 
 
