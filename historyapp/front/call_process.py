@@ -78,7 +78,8 @@ def begin_call(send: Send, waited: float) -> None:
     def notify(owner: bytes) -> None:
         set_owner(owner)
         read_for(owner)
-        send("owner", owner)
+        with suppress(OSError):  # the client has left, which the next piece of the response finds
+            send("owner", owner)
 
     queued_seconds.set(waited)
     is_long_request.set(True)
@@ -89,7 +90,8 @@ def begin_call(send: Send, waited: float) -> None:
 
 def _count(*count: object) -> None:
     if send := send_of_call.get():
-        send("count", count)
+        with suppress(OSError):
+            send("count", count)
 
 
 def main() -> None:

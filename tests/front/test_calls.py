@@ -6,17 +6,20 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from io import BytesIO
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from historyapp.front import calls
+from historyapp.front import call_process, calls
 from historyapp.front.calls import CallProcess
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.pools import Client
 from historyapp.front.unread import UnreadBytes
+from historyapp.services.keys import on_credential
 from historyapp.wire.problems import ServerFailed
 from tests.front.limits import small_limits
 
@@ -114,3 +117,25 @@ def test_an_idle_process_ends_and_the_next_call_starts_another(outbox: Outbox, p
     time.sleep(0.2)
     assert process_id(list(messages(process, outbox))) != first
     process.stop()
+
+
+def test_a_client_that_left_before_its_call_began_is_no_error_of_the_call() -> None:
+    own_end, other_end = Pipe()
+
+    def send(kind: str, content: object = None) -> None:
+        other_end.send((kind, content))
+
+    own_end.close()
+    with pytest.raises(BrokenPipeError):
+        send("head")
+
+    def begin() -> None:
+        call_process.begin_call(send, 0.0)
+        notify = on_credential.get()
+        assert notify
+        notify(b"project")
+        call_process.send_of_call.set(send)
+        call_process._count("count_entries", 1)
+
+    with other_end:
+        copy_context().run(begin)
