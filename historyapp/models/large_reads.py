@@ -36,7 +36,8 @@ class LargeRead(BaseException):
 class RequestRead:
     """What one request of the web server reads. Used by the request's thread only.
 
-    ``may_move``: whether it can start again in another process. False once it has written.
+    ``may_move``: whether it can start again in another process. False once it has written what may not be
+    written twice.
     """
 
     def __init__(self, *, may_move: bool = False) -> None:
@@ -97,7 +98,7 @@ def read_for(owner: bytes) -> None:
 
 
 def stay_in_process() -> None:
-    """Called when this request has written: starting again would write again."""
+    """Called when this request has written something that may not be written twice."""
     if read := request_read.get():
         read.may_move = False
 

@@ -45,6 +45,10 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
     """Opens a transaction for writing, or a savepoint in the surrounding one. See also
     :func:`writing_together`.
 
+    A write with a limit of its own, ``max_wait`` or :func:`waiting_briefly`, may fail without an effect on
+    the request, such as the time of a key's last use. So it may also be repeated: after it, the request can
+    still start again in another process, see :mod:`historyapp.models.large_reads`.
+
     SQLite lets one connection write at a time, and the others sleep and poll. Threads of this process wait on
     a lock instead, which wakes them at once. Other processes still wait for SQLite's own lock.
 
@@ -143,7 +147,8 @@ def _write_transaction(max_wait: float | None) -> Iterator[None]:
     finally:
         if limit is not None:
             record_transaction(limit, is_ended=is_ended)
-    stay_in_process()
+    if max_wait is None:
+        stay_in_process()
     clear_fault()
 
 
