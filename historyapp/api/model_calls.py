@@ -23,7 +23,12 @@ from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
 from historyapp.services.idempotency import StoredResponse, find_stored_response
-from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
+from historyapp.services.model_calls import (
+    ModelCall,
+    ModelCallRequest,
+    RecordedCompletion,
+    room_for_context,
+)
 from historyapp.services.prices import price_list
 from historyapp.services.running_requests import RunningRequest
 from historyapp.services.spending import Spender
@@ -118,7 +123,8 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
             )
         running = RunningRequest(project, key, digest, session_id)
     Spender(request.auth).check("This request")
-    model_call = ModelCall(find_session(request, session_id), body.model_call_request(), request.auth.pk)
+    with room_for_context(request.auth.project.pk, [body.options, body.tools, body.live_screen]):
+        model_call = ModelCall(find_session(request, session_id), body.model_call_request(), request.auth.pk)
     events = ModelCallEvents(request, model_call, running)
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=_UNBUFFERED)
 

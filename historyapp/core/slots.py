@@ -42,6 +42,13 @@ class Slots:
                 self._wait(owner, seconds)
             self._taken[owner] += 1
 
+    def take_at_once(self, owner: Hashable) -> bool:
+        """Takes a slot if one is free. Returns whether it was."""
+        with self._changed:
+            is_free = self._is_free(owner)
+            self._taken[owner] += is_free
+            return is_free
+
     def give_back(self, owner: Hashable) -> None:
         with self._changed:
             self._taken[owner] -= 1

@@ -1,7 +1,7 @@
-"""Limits the contexts of the model calls that wait for a provider.
+"""Limits the contexts and options of the model calls that wait for a provider.
 
-A call keeps its context until it ends, and the bytes that it sends: about three times the context. Providers
-may take minutes to answer.
+A call keeps both until it ends, and the bytes that it sends: about three times the context. Providers may
+take minutes to answer.
 """
 
 from collections.abc import Hashable, Iterator
@@ -11,7 +11,8 @@ from historyapp.core.memory_shares import MemoryShares, NoRoom
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
 SMALL = 1 << 20
-"""Bytes of a context in memory that do not count. A context of 200,000 tokens has about 800,000."""
+"""Bytes in memory of a context and options that do not count. A context of 200,000 tokens has
+about 800,000."""
 MAX_TOTAL, OF_PROJECT = 1 << 27, 1 << 26
 """Bytes of all larger contexts, and of those of one project. A single one may be larger; for other projects
 it counts as ``OF_PROJECT``."""
@@ -29,7 +30,7 @@ class CallMemory:
 
     @contextmanager
     def held(self, project: Hashable, size: int) -> Iterator[None]:
-        """Counts a context of ``size`` bytes.
+        """Counts a context and options of ``size`` bytes.
 
         Raises:
             TooManyRequests: when the project has too many large contexts already.
@@ -61,8 +62,9 @@ class CallMemory:
 def _refusal(*, is_own: bool, limit: int) -> ServerUnavailable:
     refusal, whose = (TooManyRequests, "of this project") if is_own else (ServerUnavailable, "of this server")
     return refusal(
-        f"The contexts of model calls {whose} that have not ended take more than {limit:,} bytes together. "
-        "Wait until one has ended, then retry, or call with a smaller `max_tokens`.",
+        f"The contexts and options of model calls {whose} that have not ended take more than {limit:,} bytes "
+        "of memory together. Wait until one has ended, then retry, or call with a smaller `max_tokens` or "
+        "fewer options.",
         retry_after=RETRY_SECONDS,
     )
 

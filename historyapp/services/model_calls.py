@@ -1,8 +1,8 @@
 """Calls a model with a new context and appends the response to the session."""
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -13,6 +13,7 @@ from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.core.json_memory import memory_of
+from historyapp.core.slots import Slots
 from historyapp.core.usage import MICRO
 from historyapp.llm.completions import Completion, CompletionBuilder
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
@@ -36,6 +37,7 @@ from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
+from historyapp.services.project_slots import ProjectSlots
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Payer
@@ -44,6 +46,14 @@ from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached, ModelNotAllowed, SpendForbidden
 
+BUILDS = ProjectSlots(
+    Slots(8, of_owner=2, waiting=64),
+    30.0,
+    "Too many model calls of this {whose} compute their contexts. Wait until one has, then retry, or call "
+    "with a smaller `max_tokens`.",
+)
+"""For calls that compute their contexts, which may take a minute of one core. More at once would be no
+faster, and slow the calls of other projects."""
 RETRIES = RetryPolicy()
 FAILURE_CATEGORY = "model_call"
 """The category of the ``debug_log`` entries of failed model calls."""
@@ -58,6 +68,24 @@ class ModelCallRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Additional fields of the provider's request."""
     expected_position: int | None = None
+
+
+@contextmanager
+def room_for_context(project: UUID, sent: Sequence[Any]) -> Generator[None]:
+    """Room for a call while it computes its context. Entered before the session is read, which may change
+    while the call waits for its turn.
+
+    Args:
+        sent: what the client has sent for the call.
+
+    Raises:
+        TooManyRequests: when too many calls of the project compute their contexts, or the contexts and
+            options of its calls that wait take too much memory.
+        ServerUnavailable: when all projects together do.
+    """
+    CALL_MEMORY.check(project)
+    with CALL_MEMORY.held(project, sum(map(memory_of, sent))), BUILDS.held(project):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +115,7 @@ class ModelCall:
                 be built.
             Conflict: when an action is in flight, the head is not ``expected_position``, or the session is
                 archived.
-            TooManyRequests: when a context of the project that waits takes too much memory.
         """
-        CALL_MEMORY.check(session.project_id)
         check_open(session)
         check_position(session, request.expected_position)
         step = session.live_tail.step
@@ -129,12 +155,13 @@ class ModelCall:
             ModelCallError: when the model call fails. An entry about it is appended to the log.
             Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
             CapReached: when a spending cap leaves too little for the model call. Nothing is sent.
-            ServerUnavailable: when the contexts of other calls take too much memory. Nothing is sent.
+            ServerUnavailable: when the contexts and options of other calls take too much memory. Nothing is
+                sent.
             SpendForbidden, ModelNotAllowed: when permission was withdrawn. Nothing is sent, or no further
                 attempt.
             NotFound: when the session was erased meanwhile.
         """
-        size = memory_of(self._request.context)
+        size = memory_of(self._request.context) + memory_of(self._request.options)
         with (
             CALL_MEMORY.held(self._session.project_id, size),
             RESPONSES.held(self._session.project_id) as self._keep,

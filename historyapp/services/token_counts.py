@@ -4,12 +4,12 @@ The provider may take many seconds. Meanwhile the request gives its thread to ot
 few. It keeps its context, as a model call does.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 
 from historyapp.core.json_memory import memory_of
-from historyapp.core.slots import NoSlot, Slots
+from historyapp.core.slots import Slots
 from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.request import ModelRequest
 from historyapp.models import Project
@@ -17,14 +17,19 @@ from historyapp.models.large_reads import end_large_read
 from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import BuiltContext
+from historyapp.services.project_slots import ProjectSlots
 from historyapp.services.spending import check_model
-from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 
 AT_ONCE, OF_PROJECT, WAITING = 32, 8, 8
 """Counts at the same time in total and of one project, and how many more of a project may wait."""
-WAIT_SECONDS, RETRY_SECONDS = 10.0, 2
+WAIT_SECONDS = 10.0
 
-COUNTS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
+COUNTS = ProjectSlots(
+    Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING),
+    WAIT_SECONDS,
+    "Too many counts of tokens of this {whose} wait for their provider. Wait until one has ended, then "
+    "retry, or leave `count` out.",
+)
 
 thread_for_others: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
     "thread_for_others", default=nullcontext
@@ -45,22 +50,5 @@ def count_by_provider(project: Project, built: BuiltContext) -> int:
     with CALL_MEMORY.held(project.pk, memory_of(built.request)):
         end_large_read()
         release_connection()
-        with thread_for_others.get()(), _slot(project):
+        with thread_for_others.get()(), COUNTS.held(project.pk):
             return count_tokens(ModelRequest(built.spec.model, built.request))
-
-
-@contextmanager
-def _slot(project: Project) -> Iterator[None]:
-    try:
-        COUNTS.take(project.pk, WAIT_SECONDS)
-    except NoSlot as error:
-        refusal = TooManyRequests if error.is_own else ServerUnavailable
-        raise refusal(
-            f"Too many counts of tokens of this {'project' if error.is_own else 'server'} wait for their "
-            "provider. Wait until one has ended, then retry, or leave `count` out.",
-            retry_after=RETRY_SECONDS,
-        ) from None
-    try:
-        yield
-    finally:
-        COUNTS.give_back(project.pk)

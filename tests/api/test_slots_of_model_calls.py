@@ -8,16 +8,22 @@ import pytest
 from django.db import connection
 
 from historyapp.core.entries import EntryDraft
+from historyapp.core.json_memory import memory_of
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.slots import Slots
 from historyapp.llm.model_calls import call_model
-from historyapp.models import large_reads
+from historyapp.models import Project, large_reads
 from historyapp.models.large_reads import RequestRead
 from historyapp.models.long_rows import MAX_READ, bytes_left
-from historyapp.services import append, model_calls
+from historyapp.services import append, call_memory, model_calls
+from historyapp.services.call_memory import CallMemory
 from historyapp.services.reservations import reserve
+from historyapp.services.snapshots import serve_context
 from tests.api.agent import Agent, ask
-from tests.llm.loopback import Answer, Loopback
+from tests.api.test_problems import assert_problem
+from tests.llm.loopback import Answer, Loopback, Recorded, Step
+
+CALL = {"model": "gpt-5", "policy": "live"}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -40,7 +46,7 @@ def test_a_model_call_holds_no_slot_for_large_reads(
     try:
         loopback.steps.append(Answer(text="It is in the parser."))
         run.append(ask("find it"))
-        assert run.post("/calls", {"model": "gpt-5", "policy": "live"}).status == 200
+        assert run.post("/calls", CALL).status == 200
     finally:
         large_reads.request_read.reset(tokens[0])
         bytes_left.reset(tokens[1])
@@ -61,6 +67,56 @@ def test_the_tokens_of_a_response_are_counted_before_others_have_to_wait(
     loopback.steps.append(Answer(text="It is in the parser."))
     run.append(ask("find it"))
     monkeypatch.setattr(append, "prepare", prepared)
-    assert run.post("/calls", {"model": "gpt-5", "policy": "live"}).status == 200
+    assert run.post("/calls", CALL).status == 200
     assert run.get()["head"] == 2
     assert in_transaction == [False]
+
+
+@pytest.mark.parametrize(("own", "status"), [(1, 429), (2, 503)])
+def test_few_calls_compute_their_contexts_at_once(
+    run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, own: int, status: int
+) -> None:
+    """A call that waits for its provider does not count."""
+    run.append(ask("find it"))
+    slots, answer, waiting = Slots(1, of_owner=own, waiting=0), loopback.default, list[int]()
+
+    def compute(*args: Any) -> Any:
+        assert_problem(run.post("/calls", CALL), status, "smaller `max_tokens`")
+        return serve_context(*args)
+
+    def note(request: Recorded) -> Step:
+        waiting.append(slots._taken.total())
+        return answer(request)
+
+    loopback.default = note
+    monkeypatch.setattr(model_calls.BUILDS, "slots", slots)
+    monkeypatch.setattr(model_calls, "serve_context", compute)
+    assert run.post("/calls", CALL).status == 200
+    assert waiting == [0]
+
+
+def test_what_a_client_sends_counts_from_the_start_of_its_call_to_the_end(
+    run: Agent, loopback: Loopback, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten empty lists have 30 characters in JSON and take 640 bytes in memory."""
+    run.append(ask("find it"))
+    memory, counted = CallMemory(), list[int]()
+    answer = loopback.default
+    options: dict[str, Any] = {"metadata": {"a": [[]] * 1000}}
+
+    def compute(*args: Any) -> Any:
+        counted.append(memory.shares.of(project.pk))
+        return serve_context(*args)
+
+    def note(request: Recorded) -> Step:
+        counted.append(memory.shares.of(project.pk))
+        return answer(request)
+
+    loopback.default = note
+    monkeypatch.setattr(call_memory, "SMALL", 0)
+    monkeypatch.setattr(model_calls, "CALL_MEMORY", memory)
+    monkeypatch.setattr(model_calls, "serve_context", compute)
+    run.post("/calls", {**CALL, "options": options})
+    assert len(counted) == 2
+    assert min(counted) > memory_of(options) > 60_000
+    assert memory.shares.of(project.pk) == 0

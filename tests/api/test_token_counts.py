@@ -64,7 +64,7 @@ def test_further_counts_are_refused_while_too_many_wait(
         refused.append(count(run))
         return 7
 
-    monkeypatch.setattr(token_counts, "COUNTS", Slots(1, of_owner=own, waiting=0))
+    monkeypatch.setattr(token_counts.COUNTS, "slots", Slots(1, of_owner=own, waiting=0))
     monkeypatch.setattr(token_counts, "count_tokens", answer_late)
     for _ in range(2):
         assert count(run)["tokens"]["counted"] == 7

@@ -1,0 +1,47 @@
+"""Slots for work of which the requests of one project, and of all projects together, do only some at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from historyapp.core.slots import NoSlot, Slots
+from historyapp.services.connections import release_connection
+from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+
+RETRY_SECONDS = 2
+
+
+class ProjectSlots:
+    """Slots that requests wait for.
+
+    Args:
+        seconds: the longest wait for a slot.
+        error: the error of a request that gets none; ``{whose}`` stands for the project or the server.
+    """
+
+    def __init__(self, slots: Slots, seconds: float, error: str) -> None:
+        self.slots = slots
+        self._seconds, self._error = seconds, error
+
+    @contextmanager
+    def held(self, project: UUID) -> Iterator[None]:
+        """Holds a slot during the block. A request that waits for one has no connection to PostgreSQL.
+
+        Raises:
+            TooManyRequests: when the project has all slots that it may have, for too long.
+            ServerUnavailable: when all projects together do.
+        """
+        try:
+            self._take(project)
+        except NoSlot as error:
+            refusal, whose = (TooManyRequests, "project") if error.is_own else (ServerUnavailable, "server")
+            raise refusal(self._error.format(whose=whose), retry_after=RETRY_SECONDS) from None
+        try:
+            yield
+        finally:
+            self.slots.give_back(project)
+
+    def _take(self, project: UUID) -> None:
+        if not self.slots.take_at_once(project):
+            release_connection()
+            self.slots.take(project, self._seconds)
