@@ -90,7 +90,9 @@ def current_project(request: PersonRequest, among: list[Project]) -> Project:
     if not among:
         raise NotFound("You are not a member of any project. Ask the owner of a project to add you.")
     chosen = request.session.get(PROJECT)
-    return next((project for project in among if str(project.pk) == chosen), among[0])
+    project = next((project for project in among if str(project.pk) == chosen), among[0])
+    read_for(project.pk.bytes)
+    return project
 
 
 def is_owner(request: PersonRequest, project: Project) -> bool:

@@ -14,7 +14,7 @@ from historyapp.front.messages import Message
 from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
-from historyapp.front.pools import Pool
+from historyapp.front.pools import Client, Pool
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.services.keys import on_credential
@@ -81,7 +81,9 @@ class RequestRunner:
             with closing(self._elsewhere[pool].carry_out(environ, outbox, waited)) as messages:
                 for kind, content in messages:
                     if kind == "owner":
-                        self._count_for_owner(self._pools[pool], environ[CREDENTIAL], content)
+                        client = self._known_clients.add(environ[CREDENTIAL], content)
+                        if outbox.client.is_stranger:
+                            self._pools[pool].reassign(client)
                     elif kind == "count":
                         count_here(content)
                     elif kind == "head":
@@ -106,6 +108,9 @@ class RequestRunner:
         try:
             head, body = self._response(environ, outbox, send, pool, waited)
         except LargeRead:
+            if (read := request_read.get()) and read.owner:
+                # A project's keys and members count as one owner, so that they take one process together.
+                outbox.client = Client(environ[CREDENTIAL], read.owner)
             outbox.call_in_loop(partial(self.submit, LARGE_REQUESTS, environ, outbox, send))
         else:
             self._end(environ, outbox, head, body)

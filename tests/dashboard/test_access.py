@@ -213,11 +213,12 @@ def test_the_person_of_a_page_is_reported_once_known(
     assert owners == ([f"person {user.pk}".encode()] if expected else [])
 
 
-def test_pages_of_a_session_read_for_its_project(alice: Client, session: Session) -> None:
+@pytest.mark.parametrize("page", ["session", "sessions"])
+def test_pages_read_for_their_project(page: str, alice: Client, session: Session) -> None:
     """Otherwise each person of a project could read many bytes at the same time."""
     restore = request_read.set(RequestRead())
     try:
-        alice.get(reverse("session", args=[session.pk]))
+        alice.get(reverse(page, args=[session.pk] if page == "session" else []))
         read = request_read.get()
         assert read is not None
         assert read.owner == session.project_id.bytes

@@ -1,9 +1,10 @@
 """A large request is carried out by another process, which may be killed."""
 
+import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from io import BytesIO
 from typing import Any
@@ -14,14 +15,19 @@ from django.utils import timezone
 from historyapp import meters
 from historyapp.core.errors import Invalid
 from historyapp.front import large_requests
+from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
-from historyapp.front.messages import PIECE
+from historyapp.front.messages import PIECE, Message
+from historyapp.front.outbox import Outbox
+from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.models import Project
-from historyapp.models.large_reads import LargeRead, RequestRead, request_read
+from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
-from historyapp.services.keys import create_key, record_use
+from historyapp.services.keys import create_key, notify_of_credential, record_use
 from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import ServerFailed
+from tests.front.limits import small_limits
+from tests.front.one_request import get_root
 
 
 @pytest.fixture(autouse=True)
@@ -180,3 +186,27 @@ def test_a_request_moves_although_its_key_was_not_used_for_a_minute(read: Reques
         pass  # as when a read adds to an index
     with pytest.raises(LargeRead):
         count_read(1001)
+
+
+def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
+    """One member with a key and a browser session took both processes. Others got 503 after 20 seconds."""
+    settings.PLAYHEAD_LARGE_REQUEST = 1000
+    owners = list[bytes]()
+
+    class Recorder:
+        def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
+            owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
+            yield "owner", b"person 1"
+            owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
+            yield "head", (200, [], False)
+            yield "end", None
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        notify_of_credential(b"person 1")
+        read_for(b"project")
+        count_read(1001)
+        return [b""]
+
+    front = Front(application, small_limits(), 1, {LARGE_REQUESTS: Recorder()})
+    asyncio.run(get_root(front))
+    assert owners == [b"project", b"project"]

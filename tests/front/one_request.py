@@ -1,0 +1,24 @@
+"""A request to a server's front, without a connection."""
+
+import asyncio
+from typing import Any
+
+from historyapp.front.application import Front
+
+
+async def get_root(front: Front) -> None:
+    """Requests ``/``, and ignores the response."""
+
+    async def send(message: dict[str, Any]) -> None:
+        pass
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [],
+        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
+        "root_path": "",
+    }  # fmt: skip
+    await front(scope, receive, send)
