@@ -7,14 +7,16 @@ much processor time or memory, and other requests go on meanwhile.
 """
 
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from historyapp import meters
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.front.messages import PIECE, SECONDS, UNSENT, Message
 from historyapp.front.outbox import Outbox
+from historyapp.front.unread import WaitContext
 from historyapp.wire.problems import ServerFailed
 
 if TYPE_CHECKING:
@@ -58,6 +60,11 @@ class RequestProcess:
         if child.memory() > MAX_KEPT_MEMORY:
             self.stop()
 
+    def kill(self) -> None:
+        """Kills the process while another thread uses it, which must then call :meth:`stop`."""
+        if self._child is not None:
+            self._child.kill()
+
     def stop(self) -> None:
         if self._child is not None:
             self._child.stop()
@@ -79,31 +86,68 @@ class RequestProcess:
 
 
 class RequestProcesses:
-    """The processes of a web server."""
+    """The processes of a web server: at most ``PROCESSES``.
+
+    A request that waits for the slow reader of its response keeps its process, although other requests run
+    meanwhile. If one of them needs the process, the response is aborted.
+    """
 
     def __init__(self, idle_seconds: float) -> None:
         self._idle_seconds = idle_seconds
         self._idle: list[RequestProcess] = []
+        self._used: set[RequestProcess] = set()
+        self._waiting: dict[RequestProcess, Outbox] = {}
+        """The processes whose requests wait for their readers, the one that has waited longest first."""
         self._lock = threading.Lock()
 
     def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
         """As :meth:`RequestProcess.carry_out`, by an idle process. Closing the generator kills it."""
         with self.process() as process:
+            wait = partial(self.waiting_for_reader, process, outbox, outbox.waiting_for_client)
+            outbox.waiting_for_client = wait
             yield from process.carry_out(environ, waited)
 
     @contextmanager
     def process(self) -> Iterator[RequestProcess]:
         """Yields an idle process. It is killed if the block raises, because it may still work then."""
         with self._lock:
+            if len(self._used) >= PROCESSES and self._waiting:
+                self._abort_longest_waiting()
             process = self._idle.pop() if self._idle else RequestProcess(self._idle_seconds)
+            self._used.add(process)
         try:
             yield process
         except BaseException:
+            with self._lock:
+                self._used.discard(process)
             process.stop()
             raise
+        with self._lock:
+            self._used.discard(process)
+            self._idle.append(process)
+
+    @contextmanager
+    def waiting_for_reader(
+        self, process: RequestProcess, outbox: Outbox, waiting: Callable[[], WaitContext]
+    ) -> Iterator[None]:
+        """Lets other requests take the process within this block, in which its request waits in the context
+        ``waiting``."""
+        with self._lock:
+            self._waiting[process] = outbox
+        try:
+            with waiting():
+                yield
         finally:
             with self._lock:
-                self._idle.append(process)
+                self._waiting.pop(process, None)
+
+    def _abort_longest_waiting(self) -> None:
+        """Kills the process at once: its thread may wait long for its turn. The caller holds the lock."""
+        process, outbox = next(iter(self._waiting.items()))
+        del self._waiting[process]
+        self._used.discard(process)
+        outbox.abort()
+        process.kill()
 
 
 def count_here(count: tuple[Any, ...]) -> None:

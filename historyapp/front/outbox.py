@@ -113,7 +113,8 @@ class Outbox:
                 if not self._unread.take(
                     self.client, len(piece), lambda: self._abandoned, self.waiting_for_client
                 ):
-                    self._abort()
+                    self.abort()
+                    raise ClientGone
                 self._write_to_file(piece)
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -141,7 +142,7 @@ class Outbox:
         finally:
             self._unread.give_back(self.client, counted)
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
         """Drops the unsent part and closes the connection, so that the sent part does not look complete."""
         if not self._abandoned:
             self.failed = True
@@ -151,7 +152,6 @@ class Outbox:
             )
         self.stop_reading()
         self._loop.call_soon_threadsafe(self._wake)
-        raise ClientGone
 
     def end(self, head: Head | None, body: bytes | None) -> None:
         """Sends a complete response, or ends a response that ``begin`` started."""

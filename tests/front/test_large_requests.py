@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from io import BytesIO
 from typing import Any
 
@@ -20,6 +20,8 @@ from historyapp.front.large_requests import RequestProcess, RequestProcesses, co
 from historyapp.front.messages import PIECE, Message
 from historyapp.front.outbox import Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS
+from historyapp.front.pools import Client
+from historyapp.front.unread import UnreadBytes
 from historyapp.models import Project
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
@@ -28,6 +30,8 @@ from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import ServerFailed
 from tests.front.limits import small_limits
 from tests.front.one_request import get_root
+
+BOB = Client(b"Bob's key", b"Bob's")
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +128,21 @@ def test_a_process_whose_request_was_broken_off_is_killed() -> None:
     with processes.process() as process:
         assert process_id(carried_out(process)) != first
         process.stop()
+
+
+def test_a_request_that_waits_for_its_reader_gives_its_process_to_another_one() -> None:
+    """Up to four such requests of a project had four processes."""
+    loop = asyncio.new_event_loop()
+    processes, outbox = RequestProcesses(60), Outbox(loop, UnreadBytes(small_limits()), BOB)
+    with processes.process(), processes.process() as slow:
+        first = process_id(carried_out(slow))
+        with processes.waiting_for_reader(slow, outbox, nullcontext):
+            assert not outbox.abandoned
+            with processes.process():
+                assert (outbox.abandoned, outbox.failed) == (True, True)
+        assert process_id(carried_out(slow)) != first
+        slow.stop()
+    loop.close()
 
 
 def test_what_another_process_counts_is_counted_here() -> None:
