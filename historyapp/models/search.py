@@ -5,17 +5,15 @@ session or, if a rewind cut it off there, in a fork. A page reads a bounded numb
 """
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from historyapp.core.errors import Invalid
@@ -24,10 +22,10 @@ from historyapp.core.search_documents import day_tokens, project_token, session_
 from historyapp.core.search_query import SearchQuery, SessionCondition
 from historyapp.core.usage import MICRO
 from historyapp.models.fields import as_uuid, on_sqlite
+from historyapp.models.search_limits import limit_statements
 from historyapp.models.search_text_index import match_value, match_without_order
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
-from historyapp.wire.problems import SearchTooSlow
 
 CANDIDATES = 200
 """Rows of one batch. Facets are counted over the hits of the first batch."""
@@ -300,43 +298,6 @@ class ProjectSearch:
             count += len(children)
             yield from children
             level = [fork.pk for fork in children]
-
-
-@contextmanager
-def limit_statements(seconds: float) -> Iterator[None]:
-    """Ends the block if its statements take too long, individually or in total.
-
-    On PostgreSQL the block is one transaction. On SQLite it is none: a transaction holds the write lock.
-
-    Raises:
-        SearchTooSlow: if a statement was cancelled, or would start after the time limit.
-    """
-    end = time.monotonic() + seconds
-
-    def execute_in_time(execute: Callable[..., Any], *arguments: Any) -> Any:
-        if time.monotonic() > end:
-            raise OperationalError("no time is left for another statement")
-        return execute(*arguments)
-
-    block = nullcontext() if on_sqlite() else transaction.atomic()
-    try:
-        with block, connection.execute_wrapper(execute_in_time):
-            if on_sqlite():
-                connection.ensure_connection()
-                connection.connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
-            else:
-                with connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
-            yield
-    except OperationalError as error:
-        if time.monotonic() < end:
-            raise
-        raise SearchTooSlow(
-            f"The search took longer than {seconds:.0f} seconds. Add a word or a filter, or a longer prefix."
-        ) from error
-    finally:
-        if on_sqlite() and connection.connection is not None:
-            connection.connection.set_progress_handler(None, 0)
 
 
 def _condition(condition: SessionCondition) -> Q:

@@ -20,8 +20,8 @@ from historyapp.models.search import (
     ProjectSearch,
     SearchHit,
     SearchPage,
-    limit_statements,
 )
+from historyapp.models.search_limits import limit_statements
 from historyapp.models.sessions import Session
 
 MAX_SESSIONS = 40

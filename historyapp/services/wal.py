@@ -6,15 +6,13 @@ more, and the log would keep its space for ever.
 """
 
 import logging
-import os
-import shutil
 import sqlite3
 import time
 from contextlib import closing, suppress
-from pathlib import Path
 
 from django.db import connection
 
+from historyapp.models.log_size import excessive_log
 from historyapp.services.faults import current_fault
 from historyapp.services.transactions import writers_waiting
 from historyapp.wire.problems import DatabaseCorrupt
@@ -22,9 +20,6 @@ from historyapp.wire.problems import DatabaseCorrupt
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0
-MAX_BYTES = 1 << 27
-"""A longer log is shortened; also one that takes more than a third as much as is free on the disk, because
-the database may need as much space as the log when it is written back. SQLite itself keeps 64 MB."""
 WAIT_SECONDS = 2.0
 """How long writers wait until the queries have ended that use the log. With queries of 0.4 s that overlap, it
 takes 0.8 s; half a second is never enough."""
@@ -49,8 +44,7 @@ def watch_wal() -> None:
 
 def shorten_wal(path: str) -> None:
     """Writes the log of a database back and makes it empty, if it is too long."""
-    size = os.stat(f"{path}-wal").st_size  # noqa: PTH116 each second
-    if size <= min(MAX_BYTES, shutil.disk_usage(Path(path).parent).free // 3):
+    if not (size := excessive_log(path)):
         return
     with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as file:
         file.execute("PRAGMA wal_checkpoint(PASSIVE)")  # most of the work, while others may write

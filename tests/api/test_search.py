@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from historyapp.core.search_query import parse_query
 from historyapp.models import SearchStep, Session, search_passages
-from historyapp.models.search import MatchingRow, ProjectSearch, limit_statements
+from historyapp.models.search import MatchingRow, ProjectSearch
+from historyapp.models.search_limits import limit_statements
 from historyapp.models.search_text_index import match_without_order, words_of_session
 from historyapp.services.deletions import delete_search_steps
 from historyapp.services.projections import rebuild

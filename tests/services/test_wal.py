@@ -34,10 +34,10 @@ def log_size(folder: Path) -> int:
 def test_a_long_log_is_written_back(
     writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal, "MAX_BYTES", LENGTH * 2)
+    monkeypatch.setattr("historyapp.models.log_size.MAX_BYTES", LENGTH * 2)
     wal.shorten_wal(str(tmp_path / "db"))
     assert log_size(tmp_path) > LENGTH, "a short log stays"
-    monkeypatch.setattr(wal, "MAX_BYTES", LENGTH)
+    monkeypatch.setattr("historyapp.models.log_size.MAX_BYTES", LENGTH)
     wal.shorten_wal(str(tmp_path / "db"))
     assert log_size(tmp_path) == 0
 
@@ -56,7 +56,7 @@ def test_a_log_is_written_back_before_it_fills_the_disk(
 def test_a_query_that_uses_the_log_stays_open(
     writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal, "MAX_BYTES", LENGTH)
+    monkeypatch.setattr("historyapp.models.log_size.MAX_BYTES", LENGTH)
     with closing(sqlite3.connect(tmp_path / "db")) as reader:
         rows = reader.execute("SELECT text FROM texts")
         assert len(next(rows)[0]) == LENGTH

@@ -11,7 +11,8 @@ from historyapp.core.search_documents import calls_of
 from historyapp.core.search_query import MIN_PREFIX, SearchQuery, Term
 from historyapp.core.search_tokens import tokens_of
 from historyapp.core.text import fold
-from historyapp.models.search import LAST, ProjectSearch, SearchHit, limit_statements
+from historyapp.models.search import LAST, ProjectSearch, SearchHit
+from historyapp.models.search_limits import limit_statements
 from historyapp.models.short_entries import short_entries
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.wire.problems import SearchTooSlow

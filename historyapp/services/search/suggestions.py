@@ -24,7 +24,8 @@ from historyapp.core.search_suggestions import (
 from historyapp.core.search_tokens import tokens_of
 from historyapp.core.searchable import passages
 from historyapp.models import Session
-from historyapp.models.search import LAST, MatchingRow, ProjectSearch, limit_statements
+from historyapp.models.search import LAST, MatchingRow, ProjectSearch
+from historyapp.models.search_limits import limit_statements
 from historyapp.models.short_entries import short_entries
 from historyapp.wire.problems import SearchTooSlow
 
