@@ -8,9 +8,9 @@ from django.urls import get_resolver
 
 from historyapp import wsgi  # first, because it sets up Django
 from historyapp.front.application import Front
-from historyapp.front.calls import CallProcess
 from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.limits import Limits
+from historyapp.front.model_calls import ModelCallProcess
 from historyapp.front.pool_names import CALLS, LARGE_REQUESTS
 from historyapp.front.requests import Processes
 
@@ -41,11 +41,11 @@ def make_front(threads: int) -> Front:
         all_unread=settings.PLAYHEAD_ALL_UNREAD,
     )
     idle_seconds = settings.PLAYHEAD_IDLE_SECONDS
-    elsewhere: dict[str, Processes] = {
+    processes: dict[str, Processes] = {
         LARGE_REQUESTS: RequestProcesses(idle_seconds),
-        CALLS: CallProcess(idle_seconds),
+        CALLS: ModelCallProcess(idle_seconds),
     }
-    return Front(wsgi.application, limits, threads, elsewhere)
+    return Front(wsgi.application, limits, threads, processes)
 
 
 application = make_front(THREADS)

@@ -11,7 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
@@ -50,6 +51,23 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
+    def send_with_descriptor(self, message: object, descriptor: int) -> None:
+        """Sends a message and an open file, which the process receives with :func:`receive_descriptor`.
+
+        Raises:
+            ConnectionError: when the process has ended.
+        """
+        self.pipe.send(message)
+        with _socket_of(self.pipe) as own_end:
+            socket.send_fds(own_end, [b"."], [descriptor])
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended. If its pipe was just closed, it gets a moment to end."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+            return True
+        return False
+
     def took_too_long(self) -> bool:
         """Whether the kernel killed the process because it exceeded its limit of processor time."""
         with suppress(subprocess.TimeoutExpired):
@@ -81,6 +99,23 @@ class Child:
         self.pipe.close()
         self._process.kill()
         self._process.wait()
+
+
+def receive_descriptor(pipe: Connection) -> int | None:
+    """Called in the child: the open file that follows a message; None if the process has too many of them."""
+    with _socket_of(pipe) as own_end:
+        _, descriptors, *_ = socket.recv_fds(own_end, 1, 1)
+    return descriptors[0] if descriptors else None
+
+
+@contextmanager
+def _socket_of(pipe: Connection) -> Iterator[socket.socket]:
+    """The socket of a pipe, without another descriptor."""
+    own_end = socket.socket(fileno=pipe.fileno())
+    try:
+        yield own_end
+    finally:
+        own_end.detach()
 
 
 def pipe_to_parent(arguments: list[str]) -> Connection:

@@ -1,4 +1,4 @@
-"""JsonCounts the values of JSON, most of them without reading it."""
+"""Counts the values of JSON, most of them without reading it."""
 
 from typing import Any, NamedTuple
 

@@ -45,9 +45,10 @@ class Slots:
     def take_at_once(self, owner: Hashable) -> bool:
         """Takes a slot if one is free. Returns whether it was."""
         with self._changed:
-            is_free = self._is_free(owner)
-            self._taken[owner] += is_free
-            return is_free
+            if not self._is_free(owner):
+                return False
+            self._taken[owner] += 1
+            return True
 
     def give_back(self, owner: Hashable) -> None:
         with self._changed:

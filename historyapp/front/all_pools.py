@@ -12,7 +12,7 @@ from historyapp.services.connections import release_connection
 CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
 CALL_SPACING = 0.02
-"""Seconds between the starts of two model calls. Each call takes about 15 ms of processor time."""
+"""Seconds between the starts of two model calls. Each takes about 15 ms of processor time in its process."""
 KEYS = "API keys"
 """The pool of the thread that looks up unknown API keys."""
 

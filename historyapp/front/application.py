@@ -74,7 +74,7 @@ class Front:
     Args:
         threads: the number of threads of the pool for reads, and of the pool for writes. Each of the two
             pools has as many spare threads.
-        elsewhere: the processes that carry out the requests of some pools.
+        processes: the processes that carry out the requests of some pools.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Front:
         application: Wsgi,
         limits: Limits,
         threads: int,
-        elsewhere: Mapping[str, Processes] = MappingProxyType({}),
+        processes: Mapping[str, Processes] = MappingProxyType({}),
     ) -> None:
         self._limits = limits
         self._deadlines = Deadlines()
@@ -95,7 +95,7 @@ class Front:
         on_change(self._streams.wake)
         self._attempts = PasswordAttempts()
         self._pools = make_pools(threads, limits.queue_seconds, self._attempts)
-        self._runner = RequestRunner(application, self._pools, elsewhere, self.known_clients)
+        self._runner = RequestRunner(application, self._pools, processes, self.known_clients)
         self._strangers = Strangers(self.known_clients, self._pools[KEYS], limits.queue_seconds)
 
     @property

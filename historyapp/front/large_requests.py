@@ -6,6 +6,7 @@ long body, or reads many bytes, is carried out by another process. The process i
 much processor time or memory, and other requests go on meanwhile.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from historyapp import meters
 from historyapp.core.errors import Invalid, PlayheadError
-from historyapp.front.messages import PIECE, SECONDS, UNSENT, Message
+from historyapp.front.messages import END, MAX_PART, MAX_PROCESSOR_SECONDS, WRITTEN, Message, sendable
 from historyapp.front.outbox import Outbox
 from historyapp.front.unread import WaitContext
 from historyapp.wire.problems import ServerFailed
@@ -22,7 +23,12 @@ from historyapp.wire.problems import ServerFailed
 if TYPE_CHECKING:
     from historyapp.child import Child
 
+log = logging.getLogger(__name__)
+
 MODULE = "historyapp.front.request_process"
+WRITTEN_ERROR = (
+    "The request was stopped after it had stored something. Look into the session before you repeat it."
+)
 MAX_MEMORY = 1 << 30
 """A process with more bytes of memory is killed. An append of 31 MB with an emoji takes 700 MB."""
 MAX_KEPT_MEMORY = 400 << 20
@@ -41,21 +47,24 @@ class RequestProcess:
         self._child: Child | None = None
 
     def carry_out(self, environ: dict[str, Any], waited: float) -> Generator[Message]:
-        """Sends a request, and yields the messages of :class:`RequestServer` about it until its end.
+        """Sends a request, and yields the messages about it until its end.
 
         Raises:
             Invalid: when it takes too much processor time or memory.
-            ServerFailed: when the process ended for another reason.
+            ServerFailed: when the process ended for another reason, or after it has written something.
         """
         child = self._begin(environ, waited)
-        kind = ""
-        while kind != "end":
+        kind, has_written = "", False
+        while kind != END:
             try:
                 while not child.pipe.poll(CHECK_SECONDS):
                     _check_memory(child)
                 kind, content = child.pipe.recv()
             except (EOFError, OSError):
-                raise _end_error(child) from None
+                raise _end_error(child, has_written=has_written) from None
+            except Invalid as error:
+                raise _ended(error, has_written=has_written) from None
+            has_written = has_written or kind == WRITTEN
             yield kind, content
         if child.memory() > MAX_KEPT_MEMORY:
             self.stop()
@@ -161,11 +170,10 @@ def _send(child: "Child", environ: dict[str, Any], waited: float) -> "Child":
     body = environ["wsgi.input"]
     length = body.seek(0, 2)
     body.seek(0)
-    sent = {name: value for name, value in environ.items() if name not in UNSENT}
-    child.pipe.send((sent, length, waited))
+    child.pipe.send((sendable(environ), length, waited))
     child.pipe.recv()
-    while piece := body.read(PIECE):
-        child.pipe.send_bytes(piece)
+    while part := body.read(MAX_PART):
+        child.pipe.send_bytes(part)
     return child
 
 
@@ -175,10 +183,18 @@ def _check_memory(child: "Child") -> None:
         raise Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
 
 
-def _end_error(child: "Child") -> PlayheadError:
+def _end_error(child: "Child", *, has_written: bool = False) -> PlayheadError:
     if child.took_too_long():
-        return Invalid(_too_much(f"{SECONDS:g} seconds of processor time"))
-    return ServerFailed("The process that carried out the request has ended. Try again.")
+        error: PlayheadError = Invalid(_too_much(f"{MAX_PROCESSOR_SECONDS:g} seconds of processor time"))
+    else:
+        error = ServerFailed("The process that carried out the request has ended. Try again.")
+    return _ended(error, has_written=has_written)
+
+
+def _ended(error: PlayheadError, *, has_written: bool) -> PlayheadError:
+    """The error of a request whose process has ended. If it has written something, it may not be repeated."""
+    log.warning("A large request was not carried out to its end: %s", error.detail)
+    return ServerFailed(WRITTEN_ERROR) if has_written else error
 
 
 def _too_much(limit: str) -> str:

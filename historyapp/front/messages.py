@@ -6,10 +6,23 @@ Imports nothing, because the web process loads what such processes need only wit
 from typing import Any
 
 Message = tuple[str, Any]
-"""A kind and a content, see :func:`historyapp.front.request_process.carry_out`."""
+"""A kind and a content."""
+
+BEGUN, FAILED = "begun", "failed"
+"""The process has received the request; it could not carry the request out, for a reason in the log."""
+OWNER, COUNT, WRITTEN = "owner", "count", "written"
+"""Who sent the request; a count for ``/metrics``; the request has written something."""
+HEAD, BODY, END = "head", "body", "end"
+"""The response: its status, its headers and whether it is a stream; a part of its body; its end."""
+
 UNSENT = ("wsgi.input", "wsgi.errors")
 """The values of a WSGI environment that are not sent."""
-PIECE = 1 << 20
-"""Bytes of one message."""
-SECONDS = 60.0
+MAX_PART = 1 << 20
+"""The maximum bytes of one part of a body."""
+MAX_PROCESSOR_SECONDS = 60.0
 """The processor time of one large request. A context of 6,000 steps with long lines takes 30 s."""
+
+
+def sendable(environ: dict[str, Any]) -> dict[str, Any]:
+    """A WSGI environment without its files."""
+    return {name: value for name, value in environ.items() if name not in UNSENT}

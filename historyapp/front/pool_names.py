@@ -8,7 +8,7 @@ from django.conf import settings
 from historyapp.services.devices import known_device
 
 CALLS = "calls"
-"""The pool of model calls, which another process carries out, see :mod:`historyapp.front.calls`."""
+"""The pool of model calls, which another process carries out, see :mod:`historyapp.front.model_calls`."""
 LONG = (CALLS, "transfers")
 """Pools of long requests. A lower limit applies to how many of them a client may have open."""
 SHORT = ("reads", "writes")

@@ -8,23 +8,31 @@ too much processor time. See :mod:`historyapp.front.large_requests` for its pare
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from io import BytesIO
 from multiprocessing.connection import Connection
 from typing import Any
 
 from historyapp.child import limit_processor_time, pipe_to_parent
-from historyapp.front.messages import PIECE, SECONDS
+from historyapp.front.messages import (
+    BEGUN,
+    BODY,
+    COUNT,
+    END,
+    HEAD,
+    MAX_PART,
+    MAX_PROCESSOR_SECONDS,
+    OWNER,
+    WRITTEN,
+)
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-
-Send = Callable[[str, object], None]
+SendMessage = Callable[[str, object], None]
 """Sends a message of a kind and a content to the parent."""
 
 
-def carry_out(application: Wsgi, environ: dict[str, Any], send: Send) -> None:
-    """Calls the application, and sends its response: ``head``, each ``piece`` and ``end``. ``head`` has the
-    status, the headers, and whether the response is a stream."""
+def carry_out(application: Wsgi, environ: dict[str, Any], send: SendMessage) -> None:
+    """Calls the application, and sends its response."""
     head: list[tuple[int, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
@@ -33,20 +41,18 @@ def carry_out(application: Wsgi, environ: dict[str, Any], send: Send) -> None:
     response = application({**environ, "wsgi.errors": sys.stderr}, start_response)
     try:
         is_stream = bool(getattr(response, "streaming", False))
-        pieces = response if is_stream else (b"".join(response),)
-        send("head", (*head[0], is_stream))
-        for piece in pieces:
-            for start in range(0, len(piece), PIECE):
-                send("piece", piece[start : start + PIECE])
+        parts = response if is_stream else (b"".join(response),)
+        send(HEAD, (*head[0], is_stream))
+        for part in parts:
+            for start in range(0, len(part), MAX_PART):
+                send(BODY, part[start : start + MAX_PART])
     finally:
         getattr(response, "close", lambda: None)()
-    send("end", None)
+    send(END, None)
 
 
 class RequestServer:
-    """Receives requests from the parent, one at a time. It sends ``begun``; ``owner``, who sent the request;
-    ``count``, for ``/metrics``; and the response, see :func:`carry_out`.
-    """
+    """Receives requests from the parent, one at a time."""
 
     def __init__(self, pipe: Connection, application: Wsgi) -> None:
         self._pipe = pipe
@@ -55,41 +61,40 @@ class RequestServer:
     def send(self, kind: str, content: object = None) -> None:
         self._pipe.send((kind, content))
 
-    def serve(self, idle_seconds: float, begin: Callable[[float], None]) -> None:
+    def serve(self, idle_seconds: float, begin: Callable[[float], AbstractContextManager[None]]) -> None:
         """Serves until no request came for ``idle_seconds``.
 
         Args:
-            begin: called before each request, with the seconds that it has waited.
+            begin: returns the context of a request, from the seconds that it has waited.
         """
         while self._pipe.poll(idle_seconds):
             environ, length, waited = self._pipe.recv()
-            self.send("begun")
+            self.send(BEGUN)
             body = BytesIO()
             while body.tell() < length:
                 body.write(self._pipe.recv_bytes())
             body.seek(0)
-            begin(waited)
-            limit_processor_time(SECONDS)
-            carry_out(self._application, {**environ, "wsgi.input": body}, self.send)
-            limit_processor_time(0)
+            with begin(waited):
+                limit_processor_time(MAX_PROCESSOR_SECONDS)
+                carry_out(self._application, {**environ, "wsgi.input": body}, self.send)
+                limit_processor_time(0)
 
 
 def main() -> None:
     pipe = pipe_to_parent(sys.argv[1:])
     from historyapp import meters, wsgi  # first, because it sets up Django
     from historyapp.announcements import announce_changes
-    from historyapp.models.long_rows import MAX_READ, bytes_left
-    from historyapp.services.keys import on_credential
-    from historyapp.services.transactions import queued_seconds
-
-    def begin(waited: float) -> None:
-        bytes_left.set(MAX_READ)
-        queued_seconds.set(waited)
+    from historyapp.front.request_context import request_context
+    from historyapp.models.large_reads import RequestRead
 
     server = RequestServer(pipe, wsgi.application)
+
+    def begin(waited: float) -> AbstractContextManager[None]:
+        read = RequestRead(on_write=lambda: server.send(WRITTEN))
+        return request_context(read, lambda owner: server.send(OWNER, owner), waited)
+
     announce_changes()
-    meters.forward_to(lambda *count: server.send("count", count))
-    on_credential.set(lambda owner: server.send("owner", owner))
+    meters.forward_to(lambda *count: server.send(COUNT, count))
     try:
         server.serve(float(sys.argv[3]), begin)
     except (EOFError, ConnectionError):

@@ -1,24 +1,23 @@
-"""Carries out requests in threads, or in other processes if they are large."""
+"""Carries out requests in threads; large ones, and model calls, in other processes."""
 
 import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from typing import Any, Protocol
 
 from historyapp.core.errors import PlayheadError
 from historyapp.front.large_requests import count_here
 from historyapp.front.limits import KnownClients
-from historyapp.front.messages import Message
+from historyapp.front.messages import BODY, COUNT, HEAD, OWNER, Message
 from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
 from historyapp.front.pools import Client, Pool
+from historyapp.front.request_context import request_context
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
-from historyapp.models.long_rows import MAX_READ, bytes_left
-from historyapp.services.keys import on_credential
-from historyapp.services.transactions import is_long_request, queued_seconds
+from historyapp.models.long_rows import MAX_READ
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class RequestRunner:
 
     Args:
         pools: the pools of threads, by name.
-        elsewhere: the processes that carry out the requests of some pools.
+        processes: those that carry out the requests of some pools.
         known_clients: learns who sent a request.
     """
 
@@ -54,45 +53,47 @@ class RequestRunner:
         self,
         application: Wsgi,
         pools: Mapping[str, Pool],
-        elsewhere: Mapping[str, Processes],
+        processes: Mapping[str, Processes],
         known_clients: KnownClients,
     ) -> None:
         self._application = application
         self._pools = pools
-        self._elsewhere = elsewhere
+        self._processes = processes
         self._known_clients = known_clients
         self.sends_from_threads = False
         """Whether the server's ``send()`` can be called in any thread."""
 
     def submit(self, pool: str, environ: dict[str, Any], outbox: Outbox, send: Send) -> None:
         """Lets a thread of a pool carry out a request. Called in the event loop."""
-        if pool in self._elsewhere:
-            run = partial(self._run_elsewhere, environ, outbox, pool)
+        if pool in self._processes:
+            run = partial(self._run_in_process, environ, outbox, pool)
         else:
             run = partial(self._run, environ, outbox, send, pool)
-        outbox.waiting_for_client = self._pools[pool].waiting_for_client
+        # While a large request waits for its reader, it keeps its process, so its thread waits too.
+        is_large = pool == LARGE_REQUESTS
+        outbox.waiting_for_client = nullcontext if is_large else self._pools[pool].waiting_for_client
         self._pools[pool].submit(outbox.client, run, outbox.refuse)
 
-    def _run_elsewhere(self, environ: dict[str, Any], outbox: Outbox, pool: str, waited: float) -> None:
+    def _run_in_process(self, environ: dict[str, Any], outbox: Outbox, pool: str, waited: float) -> None:
         """Lets another process carry out a request, and sends its response. Runs in a thread."""
         head: Head | None = None
         body: bytearray | None = bytearray()
         try:
-            with closing(self._elsewhere[pool].carry_out(environ, outbox, waited)) as messages:
+            with closing(self._processes[pool].carry_out(environ, outbox, waited)) as messages:
                 for kind, content in messages:
-                    if kind == "owner":
+                    if kind == OWNER:
                         client = self._known_clients.add(environ[CREDENTIAL], content)
                         if outbox.client.is_stranger:
                             self._pools[pool].reassign(client)
-                    elif kind == "count":
+                    elif kind == COUNT:
                         count_here(content)
-                    elif kind == "head":
+                    elif kind == HEAD:
                         status, headers, is_stream = content
                         head = _encoded(status, headers)
                         if is_stream:
                             outbox.begin(head)
                             body = None
-                    elif kind == "piece" and head is not None:
+                    elif kind == BODY and head is not None:
                         body = _buffer(outbox, head, body, content)
         except ClientGone:
             pass
@@ -134,47 +135,45 @@ class RequestRunner:
 
         response: Iterable[bytes] = ()
         body: bytes | None = None
-        queued_seconds.set(waited)
-        is_long_request.set(pool in LONG)
-        bytes_left.set(None if is_transfer else MAX_READ)
-        request_read.set(read := RequestRead(may_move=self._may_move(pool, environ)))
-        on_credential.set(partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL]))
-        try:
-            response = self._application(environ, start_response)
-            read.may_move = False
-            if getattr(response, "streaming", False):
-                read.end()
-                outbox.begin(started[0])
-                for piece in _join_chunks(response) if is_transfer else response:
-                    outbox.write(piece)
-                    if is_transfer:
-                        outbox.wait_for_loop(MAX_PAUSE)
-                        self._yield_to_short_requests()
-            else:
-                body = b"".join(response)
-                outbox.subscription = getattr(response, "subscription", None)
-                if outbox.subscription is not None:
-                    pass  # the event loop sends the events
-                elif len(body) > IN_MEMORY:
+        read = RequestRead(may_move=self._may_move(pool, environ))
+        notify = partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL])
+        max_read = None if is_transfer else MAX_READ
+        with request_context(read, notify, waited, is_long=pool in LONG, max_read=max_read):
+            try:
+                response = self._application(environ, start_response)
+                read.may_move = False
+                if getattr(response, "streaming", False):
+                    read.end()
                     outbox.begin(started[0])
-                    outbox.write(body)  # to a file, so that a slow reader holds no memory
-                    body = None
-                elif self.sends_from_threads and len(body) <= PIECE:
-                    outbox.sent = True
-                    _send_at_once(send, started[0], body)
-        except ClientGone:
-            pass
-        except Exception:
-            log.exception("A response failed")
-            outbox.failed = True
-        finally:
-            read.end()
-            with suppress(Exception):
-                getattr(response, "close", lambda: None)()
+                    for piece in _join_chunks(response) if is_transfer else response:
+                        outbox.write(piece)
+                        if is_transfer:
+                            outbox.wait_for_loop(MAX_PAUSE)
+                            self._yield_to_short_requests()
+                else:
+                    body = b"".join(response)
+                    outbox.subscription = getattr(response, "subscription", None)
+                    if outbox.subscription is not None:
+                        pass  # the event loop sends the events
+                    elif len(body) > IN_MEMORY:
+                        outbox.begin(started[0])
+                        outbox.write(body)  # to a file, so that a slow reader holds no memory
+                        body = None
+                    elif self.sends_from_threads and len(body) <= PIECE:
+                        outbox.sent = True
+                        _send_at_once(send, started[0], body)
+            except ClientGone:
+                pass
+            except Exception:
+                log.exception("A response failed")
+                outbox.failed = True
+            finally:
+                with suppress(Exception):
+                    getattr(response, "close", lambda: None)()
         return started[0] if started else None, body
 
     def _may_move(self, pool: str, environ: dict[str, Any]) -> bool:
-        return pool in SHORT and LARGE_REQUESTS in self._elsewhere and can_move(environ)
+        return pool in SHORT and LARGE_REQUESTS in self._processes and can_move(environ)
 
     def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
         """Counts the request of this thread for the owner of its credential, not for its address."""

@@ -7,6 +7,7 @@ it has read more than ``PLAYHEAD_LARGE_REQUEST`` bytes, it starts again in anoth
 and takes one of a few slots when it has read more than :data:`VERY_LARGE` bytes.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from django.conf import settings
@@ -19,8 +20,8 @@ from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 VERY_LARGE = 1 << 24
 """A request that stays in this process needs a slot when it reads more bytes."""
 AT_ONCE, OF_PROJECT, WAITING = 3, 1, 5
-"""Large reads at the same time in total and of one project, and how many more of a project may wait. With
-eight threads for reads, two remain for other projects; what a waiting request has read stays in memory."""
+"""Such requests at the same time in total and of one project, and how many more of a project may wait. What a
+waiting request has read stays in memory."""
 WAIT_SECONDS, RETRY_SECONDS = 15.0, 2
 
 LARGE_READS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
@@ -36,12 +37,15 @@ class LargeRead(BaseException):
 class RequestRead:
     """What one request of the web server reads. Used by the request's thread only.
 
-    ``may_move``: whether it can start again in another process. False once it has written what may not be
-    written twice.
+    Args:
+        may_move: whether it can start again in another process. False once it has written what may not be
+            written twice.
+        on_write: called when it has written that.
     """
 
-    def __init__(self, *, may_move: bool = False) -> None:
+    def __init__(self, *, may_move: bool = False, on_write: Callable[[], None] | None = None) -> None:
         self.may_move = may_move
+        self._on_write = on_write
         self.owner = b""
         """The project of the session that is read, or who sent the request as long as that is not known."""
         self._size = 0
@@ -79,6 +83,12 @@ class RequestRead:
         if self.may_move and self._size + size > settings.PLAYHEAD_LARGE_REQUEST:
             raise LargeRead
 
+    def note_write(self) -> None:
+        """Called after the commit of what may not be written twice."""
+        self.may_move = False
+        if self._on_write:
+            self._on_write()
+
     def end(self) -> None:
         """Gives the slot back: what was read is not needed any more. Later reads are counted from zero."""
         self._size = 0
@@ -100,7 +110,7 @@ def read_for(owner: bytes) -> None:
 def stay_in_process() -> None:
     """Called when this request has written something that may not be written twice."""
     if read := request_read.get():
-        read.may_move = False
+        read.note_write()
 
 
 def end_large_read() -> None:

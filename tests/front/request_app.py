@@ -6,6 +6,7 @@ The path of a request says what the application does.
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from historyapp.child import pipe_to_parent
@@ -25,14 +26,17 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
             kept.append(b"x" * int(body))
         case "/end":
             os._exit(1)
+        case "/written":
+            server.send("written")
+            os._exit(1)
     server.send("owner", b"alice")
     server.send("count", ("count_entries", 3))
     start_response("201 Created", [("X-Process", str(os.getpid()))])
     return [body, b"!"]
 
 
-setattr(request_process, "SECONDS", 0.2)  # noqa: B010 mypy: it is imported there
+setattr(request_process, "MAX_PROCESSOR_SECONDS", 0.2)  # noqa: B010 mypy: it is imported there
 server = RequestServer(pipe_to_parent(sys.argv[1:]), application)
 
 if __name__ == "__main__":
-    server.serve(float(sys.argv[3]), lambda waited: None)
+    server.serve(float(sys.argv[3]), lambda waited: nullcontext())

@@ -17,7 +17,7 @@ from historyapp.core.errors import Invalid
 from historyapp.front import large_requests
 from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
-from historyapp.front.messages import PIECE, Message
+from historyapp.front.messages import MAX_PART, Message
 from historyapp.front.outbox import Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.front.pools import Client
@@ -50,8 +50,8 @@ def process() -> Iterator[RequestProcess]:
 def carried_out(process: RequestProcess, path: str = "/", body: bytes = b"") -> dict[str, Any]:
     environ = {"PATH_INFO": path, "wsgi.input": BytesIO(body), "wsgi.errors": None}
     messages = list(process.carry_out(environ, 0.0))
-    pieces = b"".join(content for kind, content in messages if kind == "piece")
-    return {"kinds": [kind for kind, _ in messages], **dict(messages), "body": pieces}
+    pieces = b"".join(content for kind, content in messages if kind == "body")
+    return {**dict(messages), "kinds": [kind for kind, _ in messages], "body": pieces}
 
 
 def process_id(response: dict[str, Any]) -> int:
@@ -59,9 +59,9 @@ def process_id(response: dict[str, Any]) -> int:
 
 
 def test_a_request_is_carried_out_with_its_body_by_another_process(process: RequestProcess) -> None:
-    body = b"x" * (PIECE + 1)
+    body = b"x" * (MAX_PART + 1)
     response = carried_out(process, body=body)
-    assert response["kinds"] == ["owner", "count", "head", "piece", "piece", "end"]
+    assert response["kinds"] == ["owner", "count", "head", "body", "body", "end"]
     assert (response["owner"], response["head"][0], response["body"]) == (b"alice", 201, body + b"!")
     assert process_id(response) != os.getpid()
     assert process_id(carried_out(process)) == process_id(response)
@@ -108,6 +108,24 @@ def test_the_end_of_a_process_is_an_error_of_its_request_only(process: RequestPr
     time.sleep(0.05)
     third = carried_out(process)
     assert len({first, second, process_id(third)}) == 3
+
+
+def test_a_request_that_has_written_is_not_to_be_repeated_if_its_process_ends(
+    process: RequestProcess,
+) -> None:
+    with pytest.raises(ServerFailed, match="stored something"):
+        carried_out(process, "/written")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_reports_its_first_commit() -> None:
+    reported = list[int]()
+    token = request_read.set(RequestRead(on_write=lambda: reported.append(1)))
+    with writing():
+        Project.objects.create(name="Alice's")
+        assert not reported
+    assert reported
+    request_read.reset(token)
 
 
 def test_an_idle_process_ends_and_the_next_request_starts_another(process: RequestProcess) -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
@@ -15,7 +16,7 @@ from django.db import connection, connections
 from historyapp.front import pools
 from historyapp.front.all_pools import make_pools
 from historyapp.front.attempts import PasswordAttempts
-from historyapp.front.call_process import CallServer
+from historyapp.front.model_call_process import ModelCallServer
 from historyapp.front.pools import Client
 from historyapp.services.connections import OWN_SLOTS
 from historyapp.wire.problems import ServerUnavailable
@@ -98,7 +99,7 @@ def test_model_calls_of_a_project_use_few_connections_and_others_do_not_wait_for
         start_response("200 OK", [])
         return []
 
-    server, calls = CallServer(application, lambda send, waited: None), list[threading.Thread]()
+    server, calls = ModelCallServer(application, lambda send, waited: nullcontext()), list[threading.Thread]()
     for owner in (*["ours"] * 12, "theirs"):
         own_end, other_end = Pipe()
         call = other_end, {"owner": owner}, owner, 0.0
@@ -117,6 +118,6 @@ def test_model_calls_of_a_project_use_few_connections_and_others_do_not_wait_for
     assert not any(wrapper.connection for wrapper in used)
 
 
-def _answered(server: CallServer, own_end: Connection, call: tuple[Any, ...]) -> None:
+def _answered(server: ModelCallServer, own_end: Connection, call: tuple[Any, ...]) -> None:
     with own_end:
         server._call(*call)

@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from io import BytesIO
 from multiprocessing import Pipe
@@ -14,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from historyapp.front import call_process, calls
-from historyapp.front.calls import CallProcess
+from historyapp.front import model_call_process, model_calls
+from historyapp.front.model_call_process import ModelCallServer
+from historyapp.front.model_calls import ModelCallProcess
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.pools import Client
 from historyapp.front.unread import UnreadBytes
@@ -27,11 +30,16 @@ SECONDS = 10
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[CallProcess]:
-    monkeypatch.setattr(calls, "MODULE", "tests.front.call_app")
-    process = CallProcess(60)
+def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelCallProcess]:
+    monkeypatch.setattr(model_calls, "MODULE", "tests.front.model_call_app")
+    process = ModelCallProcess(60)
     yield process
-    process.stop()
+    stop(process)
+
+
+def stop(process: ModelCallProcess) -> None:
+    if process._child is not None:
+        process._child.stop()
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def outbox() -> Iterator[Outbox]:
     loop.close()
 
 
-def messages(process: CallProcess, outbox: Outbox, path: str = "/", body: bytes = b"") -> Any:
+def messages(process: ModelCallProcess, outbox: Outbox, path: str = "/", body: bytes = b"") -> Any:
     environ = {"PATH_INFO": path, "wsgi.input": BytesIO(body), "wsgi.errors": None}
     return process.carry_out(environ, outbox, 0.0)
 
@@ -57,21 +65,21 @@ def wait_for(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-def test_calls_wait_at_the_same_time_in_one_process(process: CallProcess, outbox: Outbox) -> None:
+def test_calls_wait_at_the_same_time_in_one_process(process: ModelCallProcess, outbox: Outbox) -> None:
     list(messages(process, outbox))  # starts the process
     started = time.monotonic()
     with ThreadPoolExecutor(8) as threads:
         bodies = [str(number).encode() for number in range(8)]
         responses = list(threads.map(lambda body: list(messages(process, outbox, body=body)), bodies))
     assert time.monotonic() - started < 8 * 0.3
-    assert [dict(response)["piece"] for response in responses] == bodies
+    assert [dict(response)["body"] for response in responses] == bodies
     assert len(set(map(process_id, responses))) == 1
     assert process_id(responses[0]) != os.getpid()
 
 
 @pytest.mark.parametrize("leaves_early", [True, False])
 def test_a_client_that_leaves_cancels_its_call_only(
-    process: CallProcess, outbox: Outbox, tmp_path: Path, leaves_early: bool
+    process: ModelCallProcess, outbox: Outbox, tmp_path: Path, leaves_early: bool
 ) -> None:
     file = tmp_path / "report"
     stream = messages(process, outbox, "/stream", str(file).encode())
@@ -79,18 +87,18 @@ def test_a_client_that_leaves_cancels_its_call_only(
         outbox.stop_reading()
     else:
         assert next(stream)[1][2] is True
-        assert next(stream) == ("piece", b".")
+        assert next(stream) == ("body", b".")
         assert not file.exists()
         outbox.stop_reading()
     with pytest.raises(ClientGone):
         list(stream)
     wait_for(file.exists)
     other = Outbox(outbox._loop, UnreadBytes(small_limits()), Client(b"Bob", b"Bob"))
-    assert dict(messages(process, other, body=b"x"))["piece"] == b"x"
+    assert dict(messages(process, other, body=b"x"))["body"] == b"x"
 
 
 def test_a_response_that_is_not_read_to_its_end_cancels_its_call(
-    process: CallProcess, outbox: Outbox, tmp_path: Path
+    process: ModelCallProcess, outbox: Outbox, tmp_path: Path
 ) -> None:
     file = tmp_path / "report"
     stream = messages(process, outbox, "/stream", str(file).encode())
@@ -100,7 +108,7 @@ def test_a_response_that_is_not_read_to_its_end_cancels_its_call(
 
 
 def test_the_end_of_the_process_fails_its_calls_and_the_next_call_starts_another(
-    process: CallProcess, outbox: Outbox
+    process: ModelCallProcess, outbox: Outbox
 ) -> None:
     first = process_id(list(messages(process, outbox)))
     with pytest.raises(ServerFailed, match="has ended"):
@@ -111,12 +119,45 @@ def test_the_end_of_the_process_fails_its_calls_and_the_next_call_starts_another
     assert len({first, second, third}) == 3
 
 
-def test_an_idle_process_ends_and_the_next_call_starts_another(outbox: Outbox, process: CallProcess) -> None:
-    process = CallProcess(0.01)
+def test_a_call_that_fails_is_no_end_of_the_process(process: ModelCallProcess, outbox: Outbox) -> None:
+    first = process_id(list(messages(process, outbox)))
+    with pytest.raises(ServerFailed, match="call failed"):
+        list(messages(process, outbox, "/fail"))
+    assert process_id(list(messages(process, outbox))) == first
+
+
+def test_a_process_that_has_grown_gets_no_further_calls_and_ends_those_that_it_has(
+    process: ModelCallProcess, outbox: Outbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = messages(process, outbox, "/stream", str(tmp_path / "report").encode())
+    assert next(running)[1][0] == 200
+    monkeypatch.setattr(model_calls, "MAX_KEPT_MEMORY", 0)
+    first = process_id(list(messages(process, outbox)))
+    assert process_id(list(messages(process, outbox))) != first
+    assert next(running) == ("body", b".")
+    running.close()
+    wait_for(lambda: not Path(f"/proc/{first}").exists())
+
+
+def test_a_call_for_which_the_process_has_no_file_left_ends_alone(outbox: Outbox) -> None:
+    own_end, other_end = Pipe()
+    own, theirs = socket.socketpair()
+    server = ModelCallServer(lambda environ, start_response: [], lambda send, waited: nullcontext())
+    with own_end, other_end, own, theirs:
+        own_end.send(({}, b"", b"owner", 0.0))
+        socket.socket(fileno=os.dup(own_end.fileno())).send(b".")  # without a descriptor
+        server._receive(other_end)
+        assert server._calls == 0
+
+
+def test_an_idle_process_ends_and_the_next_call_starts_another(
+    outbox: Outbox, process: ModelCallProcess
+) -> None:
+    process = ModelCallProcess(0.01)
     first = process_id(list(messages(process, outbox)))
     time.sleep(0.2)
     assert process_id(list(messages(process, outbox))) != first
-    process.stop()
+    stop(process)
 
 
 def test_a_client_that_left_before_its_call_began_is_no_error_of_the_call() -> None:
@@ -130,12 +171,12 @@ def test_a_client_that_left_before_its_call_began_is_no_error_of_the_call() -> N
         send("head")
 
     def begin() -> None:
-        call_process.begin_call(send, 0.0)
-        notify = on_credential.get()
-        assert notify
-        notify(b"project")
-        call_process.send_of_call.set(send)
-        call_process._count("count_entries", 1)
+        with model_call_process.begin_call(send, 0.0):
+            notify = on_credential.get()
+            assert notify
+            notify(b"project")
+        model_call_process.send_of_call.set(send)
+        model_call_process._count("count_entries", 1)
 
     with other_end:
         copy_context().run(begin)

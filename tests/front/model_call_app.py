@@ -7,11 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from historyapp.child import pipe_to_parent
-from historyapp.front.call_process import CallServer
+from historyapp.front.model_call_process import ModelCallServer
 
 
 class SlowStream:
@@ -35,6 +36,8 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     body = environ["wsgi.input"].read()
     if environ["PATH_INFO"] == "/end":
         os._exit(1)
+    if environ["PATH_INFO"] == "/fail":
+        raise ValueError("no model call")
     start_response("200 OK", [("X-Process", str(os.getpid()))])
     if environ["PATH_INFO"] == "/stream":
         return SlowStream(body)
@@ -43,4 +46,6 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 
 if __name__ == "__main__":
-    CallServer(application, lambda send, waited: None).serve(pipe_to_parent(sys.argv[1:]), float(sys.argv[3]))
+    ModelCallServer(application, lambda send, waited: nullcontext()).serve(
+        pipe_to_parent(sys.argv[1:]), float(sys.argv[3])
+    )

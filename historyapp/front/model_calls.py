@@ -1,0 +1,112 @@
+"""Model calls are carried out by a process of their own, so that nothing that a provider sends can stop the
+web process: it only passes the responses on."""
+
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+from historyapp.front.large_requests import MAX_KEPT_MEMORY
+from historyapp.front.messages import END, FAILED, Message, sendable
+from historyapp.front.outbox import ClientGone, Outbox
+from historyapp.wire.problems import ServerFailed, ServerUnavailable
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from historyapp.child import Child
+
+MODULE = "historyapp.front.model_call_process"
+ENDED = "The process that carried out the model call has ended. Look into the session before you repeat it."
+FAILURE = "The model call failed. Look into the session before you repeat it."
+NOT_STARTED = "The model call could not be started. Try again."
+
+
+class ModelCallProcess:
+    """The process. It starts with the first model call, and ends after ``idle_seconds`` without one.
+
+    If it has more than ``MAX_KEPT_MEMORY`` bytes of memory after a model call, it gets no further ones, and
+    ends when all others have ended.
+    """
+
+    def __init__(self, idle_seconds: float) -> None:
+        self._idle_seconds = idle_seconds
+        self._child: Child | None = None
+        self._lock = threading.Lock()
+
+    def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
+        """Sends a model call, and yields the messages about it until its end.
+
+        Raises:
+            ClientGone: when the client closes its connection. The model call is then cancelled.
+            ServerUnavailable: when it cannot be started.
+            ServerFailed: when it failed, or the process has ended.
+        """
+        child, pipe = self._begin(environ, outbox, waited)
+        with closing(pipe), outbox.when_abandoned(_shut(pipe)):
+            kind = ""
+            while kind != END:
+                try:
+                    kind, content = pipe.recv()
+                except (EOFError, OSError):
+                    if outbox.abandoned:
+                        raise ClientGone from None
+                    raise ServerFailed(ENDED) from None
+                if kind == FAILED:
+                    raise ServerFailed(FAILURE)
+                yield kind, content
+        if child.memory() > MAX_KEPT_MEMORY:
+            self._retire(child)
+
+    def _begin(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> tuple["Child", "Connection"]:
+        """Sends a model call, if necessary to a new process. Returns the process and the pipe for the
+        messages about the call."""
+        from multiprocessing.connection import Connection
+
+        body = environ["wsgi.input"]
+        body.seek(0)
+        request = sendable(environ), body.read(), outbox.client.owner, waited
+        for _ in range(2):  # a process that was idle may have ended just now
+            child = self._running()
+            own_end, other_end = socket.socketpair()
+            pipe = Connection(own_end.detach())
+            with other_end, suppress(EOFError, ConnectionError):
+                with self._lock:
+                    child.send_with_descriptor(request, other_end.fileno())
+                other_end.close()
+                pipe.recv()
+                return child, pipe
+            pipe.close()
+            if not child.has_ended():
+                break
+            self._retire(child)
+        raise ServerUnavailable(NOT_STARTED, retry_after=1)
+
+    def _running(self) -> "Child":
+        from historyapp.child import Child
+
+        with self._lock:
+            if self._child is None:
+                try:
+                    self._child = Child(MODULE, str(self._idle_seconds))
+                except OSError:
+                    raise ServerUnavailable(NOT_STARTED, retry_after=1) from None
+            return self._child
+
+    def _retire(self, child: "Child") -> None:
+        """Sends nothing more to a process, which ends when its model calls have ended."""
+        with self._lock:
+            if self._child is child:
+                self._child = None
+                child.pipe.close()
+
+
+def _shut(pipe: "Connection") -> Callable[[], None]:
+    """Returns a function that ends the pipe of a model call, so that the threads at both ends notice."""
+
+    def shut() -> None:
+        with suppress(OSError), socket.socket(fileno=socket.dup(pipe.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)
+
+    return shut
