@@ -97,17 +97,19 @@ class ModelCallServer:
 
 
 def begin_call(send: SendMessage, waited: float) -> AbstractContextManager[None]:
-    """The context of a model call."""
+    """The context of a model call, in which it waits for its turn once its key is known."""
     from historyapp.front.request_context import request_context
-    from historyapp.models.large_reads import RequestRead, read_for
+    from historyapp.services.call_turns import CallRead
+
+    read = CallRead()
 
     def notify(owner: bytes) -> None:
         set_owner(owner)
-        read_for(owner)
         with suppress(OSError):  # the client has left, which the next part of the response finds
             send(OWNER, owner)
+        read.begin(owner)
 
-    return request_context(RequestRead(), notify, waited, is_long=True)
+    return request_context(read, notify, waited, is_long=True)
 
 
 def _count(*count: object) -> None:

@@ -13,7 +13,6 @@ from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.core.json_memory import memory_of
-from historyapp.core.slots import Slots
 from historyapp.core.usage import MICRO
 from historyapp.llm.completions import Completion, CompletionBuilder
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
@@ -37,7 +36,6 @@ from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
-from historyapp.services.project_slots import ProjectSlots
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.spending import Payer
@@ -46,14 +44,6 @@ from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached, ModelNotAllowed, SpendForbidden
 
-BUILDS = ProjectSlots(
-    Slots(8, of_owner=2, waiting=64),
-    30.0,
-    "Too many model calls of this {whose} compute their contexts. Wait until one has, then retry, or call "
-    "with a smaller `max_tokens`.",
-)
-"""For calls that compute their contexts, which may take a minute of one core. More at once would be no
-faster, and slow the calls of other projects."""
 RETRIES = RetryPolicy()
 FAILURE_CATEGORY = "model_call"
 """The category of the ``debug_log`` entries of failed model calls."""
@@ -72,19 +62,14 @@ class ModelCallRequest:
 
 @contextmanager
 def room_for_context(project: UUID, sent: Sequence[Any]) -> Generator[None]:
-    """Room for a call while it computes its context. Entered before the session is read, which may change
-    while the call waits for its turn.
-
-    Args:
-        sent: what the client has sent for the call.
+    """Room for what a client has sent for a call, while its context is computed.
 
     Raises:
-        TooManyRequests: when too many calls of the project compute their contexts, or the contexts and
-            options of its calls that wait take too much memory.
-        ServerUnavailable: when all projects together do.
+        TooManyRequests: when the contexts and options of the project's calls take too much memory.
+        ServerUnavailable: when those of all projects together do.
     """
     CALL_MEMORY.check(project)
-    with CALL_MEMORY.held(project, sum(map(memory_of, sent))), BUILDS.held(project):
+    with CALL_MEMORY.held(project, sum(map(memory_of, sent))):
         yield
 
 

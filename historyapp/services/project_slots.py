@@ -1,8 +1,7 @@
 """Slots for work of which the requests of one project, and of all projects together, do only some at once."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from uuid import UUID
 
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.services.connections import release_connection
@@ -24,24 +23,26 @@ class ProjectSlots:
         self._seconds, self._error = seconds, error
 
     @contextmanager
-    def held(self, project: UUID) -> Iterator[None]:
-        """Holds a slot during the block. A request that waits for one has no connection to PostgreSQL.
-
-        Raises:
-            TooManyRequests: when the project has all slots that it may have, for too long.
-            ServerUnavailable: when all projects together do.
-        """
-        try:
-            self._take(project)
-        except NoSlot as error:
-            refusal, whose = (TooManyRequests, "project") if error.is_own else (ServerUnavailable, "server")
-            raise refusal(self._error.format(whose=whose), retry_after=RETRY_SECONDS) from None
+    def held(self, project: Hashable) -> Iterator[None]:
+        """Holds a slot during the block. Errors: as :meth:`take`."""
+        self.take(project)
         try:
             yield
         finally:
             self.slots.give_back(project)
 
-    def _take(self, project: UUID) -> None:
-        if not self.slots.take_at_once(project):
-            release_connection()
+    def take(self, project: Hashable) -> None:
+        """Takes a slot. A request that waits for one has no connection to PostgreSQL.
+
+        Raises:
+            TooManyRequests: when the project has all slots that it may have, for too long.
+            ServerUnavailable: when all projects together do.
+        """
+        if self.slots.take_at_once(project):
+            return
+        release_connection()
+        try:
             self.slots.take(project, self._seconds)
+        except NoSlot as error:
+            refusal, whose = (TooManyRequests, "project") if error.is_own else (ServerUnavailable, "server")
+            raise refusal(self._error.format(whose=whose), retry_after=RETRY_SECONDS) from None

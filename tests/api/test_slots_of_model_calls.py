@@ -20,7 +20,6 @@ from historyapp.services.call_memory import CallMemory
 from historyapp.services.reservations import reserve
 from historyapp.services.snapshots import serve_context
 from tests.api.agent import Agent, ask
-from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Answer, Loopback, Recorded, Step
 
 CALL = {"model": "gpt-5", "policy": "live"}
@@ -70,29 +69,6 @@ def test_the_tokens_of_a_response_are_counted_before_others_have_to_wait(
     assert run.post("/calls", CALL).status == 200
     assert run.get()["head"] == 2
     assert in_transaction == [False]
-
-
-@pytest.mark.parametrize(("own", "status"), [(1, 429), (2, 503)])
-def test_few_calls_compute_their_contexts_at_once(
-    run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, own: int, status: int
-) -> None:
-    """A call that waits for its provider does not count."""
-    run.append(ask("find it"))
-    slots, answer, waiting = Slots(1, of_owner=own, waiting=0), loopback.default, list[int]()
-
-    def compute(*args: Any) -> Any:
-        assert_problem(run.post("/calls", CALL), status, "smaller `max_tokens`")
-        return serve_context(*args)
-
-    def note(request: Recorded) -> Step:
-        waiting.append(slots._taken.total())
-        return answer(request)
-
-    loopback.default = note
-    monkeypatch.setattr(model_calls.BUILDS, "slots", slots)
-    monkeypatch.setattr(model_calls, "serve_context", compute)
-    assert run.post("/calls", CALL).status == 200
-    assert waiting == [0]
 
 
 def test_what_a_client_sends_counts_from_the_start_of_its_call_to_the_end(
