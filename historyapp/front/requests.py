@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -69,9 +69,7 @@ class RequestRunner:
             run = partial(self._run_in_process, environ, outbox, pool)
         else:
             run = partial(self._run, environ, outbox, send, pool)
-        # While a large request waits for its reader, it keeps its process, so its thread waits too.
-        is_large = pool == LARGE_REQUESTS
-        outbox.waiting_for_client = nullcontext if is_large else self._pools[pool].waiting_for_client
+        outbox.waiting_for_client = self._pools[pool].waiting_for_client
         self._pools[pool].submit(outbox.client, run, outbox.refuse)
 
     def _run_in_process(self, environ: dict[str, Any], outbox: Outbox, pool: str, waited: float) -> None:

@@ -235,6 +235,9 @@ def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
             owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
             yield "owner", b"person 1"
             owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
+            with outbox.waiting_for_client():
+                assert not front._pools[LARGE_REQUESTS]._busy, "others run while it waits for its reader"
+            owners.append(b"end")
             yield "head", (200, [], False)
             yield "end", None
 
@@ -246,4 +249,4 @@ def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
 
     front = Front(application, small_limits(), 1, {LARGE_REQUESTS: Recorder()})
     asyncio.run(get_root(front))
-    assert owners == [b"project", b"project"]
+    assert owners == [b"project", b"project", b"end"]

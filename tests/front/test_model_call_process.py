@@ -16,12 +16,16 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.errors import Invalid
+from historyapp.core.slots import Slots
 from historyapp.front import model_call_process, model_calls
 from historyapp.front.model_call_process import ModelCallServer
 from historyapp.front.model_calls import ModelCallProcess
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.pools import Client
 from historyapp.front.unread import UnreadBytes
+from historyapp.models import large_reads
+from historyapp.models.long_rows import count_read
 from historyapp.services.keys import on_credential
 from historyapp.wire.problems import ServerFailed
 from tests.front.limits import small_limits
@@ -180,3 +184,23 @@ def test_a_client_that_left_before_its_call_began_is_no_error_of_the_call() -> N
 
     with other_end:
         copy_context().run(begin)
+
+
+def test_a_call_that_fails_gives_its_slot_for_large_reads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise one such call of each of three projects ended all other large ones."""
+    slots = Slots(3, of_owner=1, waiting=0)
+    monkeypatch.setattr(large_reads, "LARGE_READS", slots)
+
+    def send(kind: str, content: object = None) -> None:
+        pass
+
+    def call() -> None:
+        with model_call_process.begin_call(send, 0.0):
+            large_reads.read_for(b"project")
+            count_read(large_reads.VERY_LARGE + 1)
+            assert not slots.take_at_once(b"project")
+            raise Invalid("The context cannot be built.")
+
+    with pytest.raises(Invalid):
+        copy_context().run(call)
+    assert slots.take_at_once(b"project")
