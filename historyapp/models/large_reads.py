@@ -63,9 +63,15 @@ class RequestRead:
             ServerUnavailable: when other projects do.
         """
         self._size += size
-        if self.may_move and self._size > settings.PLAYHEAD_LARGE_REQUEST:
+        self.expect(0)
+
+    def expect(self, size: int) -> None:
+        """Called before a text is read that is counted later. Reading it takes three times as much memory.
+        As :meth:`add`, but counts nothing."""
+        size += self._size
+        if self.may_move and size > settings.PLAYHEAD_LARGE_REQUEST:
             raise LargeRead
-        if self._size <= VERY_LARGE or self._slot is not None or connection.in_atomic_block:
+        if size <= VERY_LARGE or self._slot is not None or connection.in_atomic_block:
             return
         close_queries()
         try:
@@ -73,15 +79,6 @@ class RequestRead:
         except NoSlot as error:
             raise _refusal(error) from None
         self._slot = self.owner
-
-    def expect(self, size: int) -> None:
-        """Called before a text is read that is counted later. Reading it takes three times as much memory.
-
-        Raises:
-            LargeRead: when the request moves.
-        """
-        if self.may_move and self._size + size > settings.PLAYHEAD_LARGE_REQUEST:
-            raise LargeRead
 
     def note_write(self) -> None:
         """Called after the commit of what may not be written twice."""

@@ -171,6 +171,15 @@ def test_a_request_moves_before_a_long_text_is_unpacked(settings: Any) -> None:
         request_read.reset(token)
 
 
+def test_a_request_takes_its_slot_before_a_long_text_is_unpacked() -> None:
+    """40 model calls that waited for one, each with a text of 112 MB, took 2.6 GB."""
+    packed = ZstdCompressor().compress(b"x" * 8001)
+    with request(ALICE):
+        unpack(packed)
+        with request(ALICE), pytest.raises(ServerUnavailable):
+            unpack(packed)
+
+
 def test_a_read_counts_as_much_as_its_json_has() -> None:
     """In memory, a letter of most languages takes one or two bytes, and in JSON six."""
     assert sized_json(dump_json("é" * 1000)) == ("é" * 1000, 6002)
