@@ -36,7 +36,7 @@ from historyapp.services.compression.items import (
     waits_for_reset,
 )
 from historyapp.services.compression.provider_limits import allowed_calls
-from historyapp.services.compression.store import abort_run, finish_run, store_results
+from historyapp.services.compression.store import abort_run, finish_run, store_in_parts
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser
 from historyapp.services.connections import release_connection, unlimited_connection
 from historyapp.services.faults import concerns_data
@@ -234,7 +234,7 @@ class _RunWorker:
                 # The run may end and fail these items, or claim them again.
                 self._release([job.item.pk for job in self._claimed])
                 self._claimed.clear()
-            head, self._error = self._reach(lambda: store_results(self._run.pk, self._owner, self._results))
+            head, self._error = store_in_parts(self._run.pk, self._owner, self._results, self._reach)
             self._results = []
             self._busy, self._head = head != self._head, head
         elif self._error and not fail_more_waiting(self._run.pk, self._error):

@@ -1,6 +1,6 @@
 """Stores the results of items as summaries, and ends the run when no item is left."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -35,6 +35,9 @@ MAX_LEVEL = 10
 """The highest level of digests. Further digests have this level too: if summaries have the same end and
 level, contexts use the newest."""
 RETRY_ADVICE = "Fix this, then retry, or choose another model or strategy."
+MAX_STORED_BYTES = 1 << 22
+"""Bytes in memory of the summaries that one transaction stores. A single one may be larger. Others cannot
+write meanwhile: a summary of a million emoji takes about 0.4 s."""
 MAX_SUMMARIES = 1000
 """A digest considers at most this many of the newest summaries."""
 
@@ -67,6 +70,36 @@ class Stored(NamedTuple):
     error: str
     """The error with which all waiting items fail, because further model calls would fail for the same
     reason. The first ones have failed, and the caller fails the others. Otherwise empty."""
+
+
+def store_in_parts(
+    run_id: UUID,
+    owner: UUID,
+    results: Sequence[ItemResult],
+    reach: Callable[[Callable[[], Stored]], Stored],
+) -> Stored:
+    """Stores results in several transactions if they are long. Other arguments as :func:`store_results`.
+
+    Args:
+        reach: repeats a transaction while the database cannot be reached.
+    """
+    stored = [reach(partial(store_results, run_id, owner, part)) for part in _parts(results)]
+    return Stored(stored[-1].head, next((part.error for part in stored if part.error), ""))
+
+
+def _parts(results: Sequence[ItemResult]) -> Iterator[list[ItemResult]]:
+    """Results for one transaction each. Those that may end the run come last."""
+    part, size = list[ItemResult](), 0
+    for result in sorted(results, key=lambda result: result.draft is None):
+        added = 0
+        if result.draft is not None:
+            added = memory_of(result.draft.text) + sum(map(memory_of, result.draft.key_points))
+        if part and size + added > MAX_STORED_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(result)
+        size += added
+    yield part
 
 
 def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> Stored:

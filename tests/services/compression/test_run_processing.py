@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from historyapp.models import CompressionItem, CompressionRun, Project, Summary
 from historyapp.services.compression import run as run_module
+from historyapp.services.compression import store as store_module
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run, release
@@ -214,7 +215,7 @@ def test_paid_summaries_wait_for_a_locked_database(
             raise error
         return store_results(*arguments)
 
-    monkeypatch.setattr(run_module, "store_results", store)
+    monkeypatch.setattr(store_module, "store_results", store)
     run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
     process_run(run.pk)
     ended = CompressionRun.objects.get(pk=run.pk)
@@ -262,7 +263,7 @@ def test_paid_results_wait_for_the_database_longer_than_a_claim(
             raise error
         return store_results(*arguments)
 
-    monkeypatch.setattr(run_module, "store_results", store)
+    monkeypatch.setattr(store_module, "store_results", store)
     run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
     process_run(run.pk)
     assert next(failures, None) is None
@@ -284,7 +285,7 @@ def test_a_run_that_waited_for_the_database_goes_on_soon(
             raise error
         return store_results(*arguments)
 
-    monkeypatch.setattr(run_module, "store_results", store)
+    monkeypatch.setattr(store_module, "store_results", store)
     monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
     worker = run_module._RunWorker(run.pk, lambda: False, InlineWriter(), lambda: False)
     monotonic = time.monotonic
@@ -324,7 +325,7 @@ def test_a_run_gives_up_if_the_database_stays_locked(
     def fail(*_: Any) -> Stored:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(run_module, "store_results", fail)
+    monkeypatch.setattr(store_module, "store_results", fail)
     run = start_run(project, record(8).pk, RunRequest("episode_summary", model="gpt-5-mini")).run
     with pytest.raises(OperationalError):
         process_run(run.pk, is_ending=lambda: is_ending)

@@ -1,16 +1,22 @@
 """Which summaries a run digests in the end."""
 
+from uuid import UUID
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from uuid_utils.compat import uuid7
 
+from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import Project, Session, Summary
 from historyapp.services.append import append
+from historyapp.services.compression import store
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
-from historyapp.services.compression.store import finish_run
+from historyapp.services.compression.store import Stored, finish_run
+from historyapp.services.compression.summarise import ItemResult
 from historyapp.services.sessions import change_session
 from historyapp.services.summaries import SummaryText, add_summary
 from tests.services.compression.conftest import Record
@@ -67,3 +73,20 @@ def _summarise(session: Session, times: int) -> None:
             level=level,
             text="Read it.",
         )
+
+
+def test_long_summaries_are_stored_in_several_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results that may end the run come last, and errors of any transaction are returned."""
+    monkeypatch.setattr(store, "MAX_STORED_BYTES", 2500)
+    long, failed = SummaryDraft("x" * 500, ("y" * 500,)), ItemResult(9, error="no key", fatal=True)
+    stored = list[list[int]]()
+
+    def store_part(run: UUID, owner: UUID, results: list[ItemResult]) -> Stored:
+        stored.append([result.item for result in results])
+        return Stored(len(stored), "no key" if failed in results else "")
+
+    monkeypatch.setattr(store, "store_results", store_part)
+    results = [failed, *(ItemResult(item, long) for item in range(5))]
+    ended = store.store_in_parts(uuid7(), uuid7(), results, lambda access: access())
+    assert stored == [[0, 1], [2, 3], [4, 9]]
+    assert ended == (3, "no key")
