@@ -69,6 +69,11 @@ class RequestProcess:
         if child.memory() > MAX_KEPT_MEMORY:
             self.stop()
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the process was started and not stopped. It may have ended, because it was idle."""
+        return self._child is not None
+
     def kill(self) -> None:
         """Kills the process while another thread uses it, which must then call :meth:`stop`."""
         if self._child is not None:
@@ -133,7 +138,8 @@ class RequestProcesses:
             raise
         with self._lock:
             self._used.discard(process)
-            self._idle.append(process)
+            if process.is_started:  # otherwise the next request would start it although another one is idle
+                self._idle.append(process)
 
     @contextmanager
     def waiting_for_reader(

@@ -148,6 +148,17 @@ def test_a_process_whose_request_was_broken_off_is_killed() -> None:
         process.stop()
 
 
+def test_the_next_request_gets_an_idle_process_and_not_one_that_has_ended() -> None:
+    processes = RequestProcesses(60)
+    with processes.process() as ended, processes.process() as idle:  # the second one ends first
+        carried_out(idle)
+        carried_out(ended)
+        ended.stop()
+    with processes.process() as process:
+        assert process is idle
+        idle.stop()
+
+
 def test_a_request_that_waits_for_its_reader_gives_its_process_to_another_one() -> None:
     """Up to four such requests of a project had four processes."""
     loop = asyncio.new_event_loop()
