@@ -22,6 +22,7 @@ from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
+from historyapp.services.callers import has_client_left
 from historyapp.services.idempotency import StoredResponse, find_stored_response
 from historyapp.services.model_calls import (
     ModelCall,
@@ -194,15 +195,15 @@ class ModelCallEvents:
 
 
 def _first(deltas: Iterable[ModelOutputDelta]) -> list[ModelOutputDelta]:
-    """The deltas up to the first content or to the limits. Of each kind, only the newest is kept: a provider
-    may send usage without end.
+    """The deltas up to the first content or to the limits, or until the client has left. Of each kind, only
+    the newest is kept: a provider may send usage without end.
     """
     first, end = dict[str, ModelOutputDelta](), time.monotonic() + MAX_WAIT
     for number, delta in enumerate(deltas, start=1):
         first.pop(delta.kind, None)
         first[delta.kind] = delta
         is_late = number >= MAX_WITHOUT_CONTENT or time.monotonic() >= end
-        if is_late or not isinstance(delta, _NO_CONTENT):
+        if is_late or has_client_left.get()() or not isinstance(delta, _NO_CONTENT):
             break
     return list(first.values())
 

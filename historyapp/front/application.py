@@ -36,7 +36,7 @@ from historyapp.front.limits import (
 )
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import PIECE, Head, Outbox
-from historyapp.front.pool_names import KNOWN_DEVICES, LONG, PASSWORDS, pool_name
+from historyapp.front.pool_names import CALLS, KNOWN_DEVICES, LONG, PASSWORDS, pool_name
 from historyapp.front.pools import Client
 from historyapp.front.requests import CREDENTIAL, Processes, RequestRunner, Wsgi
 from historyapp.front.sockets import Connections, peer_of
@@ -185,7 +185,9 @@ class Front:
                     if name == PASSWORDS:
                         self._attempts.add(network.encode())
                     self._runner.submit(name, environ, outbox, send)
-                    stream_start = await self._respond(outbox, scope, receive, send)
+                    stream_start = await self._respond(
+                        outbox, scope, receive, send, watches_early=name == CALLS
+                    )
             if stream_start is not None:
                 with self.clients.streaming(*share):
                     await self._send_events(stream_start, scope, receive, send)
@@ -204,10 +206,17 @@ class Front:
         return self.known_clients.holder(credential, network)
 
     async def _respond(
-        self, outbox: Outbox, scope: Scope, receive: Receive, send: Send
+        self, outbox: Outbox, scope: Scope, receive: Receive, send: Send, *, watches_early: bool
     ) -> StreamStart | None:
-        """Sends the response. Returns the start of a stream of events instead of sending it."""
+        """Sends the response. Returns the start of a stream of events instead of sending it.
+
+        Args:
+            watches_early: whether a client that leaves before the response begins ends the work for it.
+        """
+        watch: asyncio.Task[None] | None = None
         try:
+            if watches_early:
+                watch = asyncio.create_task(_call_when_closed(receive, outbox.stop_reading))
             head = await outbox.head
             if head is None:
                 return None
@@ -216,12 +225,11 @@ class Front:
                     return StreamStart(head, outbox.body, outbox.subscription)
                 await self._send(scope, send, head, outbox.body)
                 return None
-            watch = asyncio.create_task(_call_when_closed(receive, outbox.stop_reading))
-            try:
-                await self._stream(scope, send, head, outbox)
-            finally:
-                watch.cancel()
+            watch = watch or asyncio.create_task(_call_when_closed(receive, outbox.stop_reading))
+            await self._stream(scope, send, head, outbox)
         finally:
+            if watch is not None:
+                watch.cancel()
             outbox.stop_reading()
         return None
 

@@ -22,6 +22,7 @@ from historyapp.child import pipe_to_parent, receive_descriptor
 from historyapp.front.connections import close_connection
 from historyapp.front.messages import BEGUN, COUNT, FAILED, OWNER
 from historyapp.front.request_process import SendMessage, Wsgi, carry_out
+from historyapp.services.callers import has_client_left
 from historyapp.services.connections import limited_connections, set_owner
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class ModelCallServer:
             pipe.send((kind, content))
 
         send_of_call.set(send)
+        has_client_left.set(pipe.poll)  # the parent sends nothing: it only closes the pipe
         try:
             with pipe, suppress(BrokenPipeError, ConnectionResetError):
                 send(BEGUN)

@@ -88,7 +88,7 @@ class Outbox:
         self._on_abandon: Callable[[], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self.head: asyncio.Future[Head | None] = loop.create_future()
-        """The status and headers, or None if the thread has sent the whole response."""
+        """The status and headers. None if the thread has sent the whole response, or nobody reads it."""
         self.failed = False
         """The application failed during a stream."""
         self.sent = False
@@ -243,7 +243,7 @@ class Outbox:
 
     def _finish(self, head: Head | None, body: bytes | None) -> None:
         self._ended = True
-        if self.sent:
+        if self.sent or self._abandoned:
             self._set_head(None)
         elif self.failed or head is None:
             detail = "The server failed to carry out the request. The reason is in the server's log."

@@ -33,6 +33,7 @@ from historyapp.services.append import (
     read_session,
 )
 from historyapp.services.call_memory import CALL_MEMORY
+from historyapp.services.callers import has_client_left
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
@@ -42,7 +43,7 @@ from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
-from historyapp.wire.problems import CapReached, ModelNotAllowed, SpendForbidden
+from historyapp.wire.problems import CapReached, ModelNotAllowed, ServerUnavailable, SpendForbidden
 
 RETRIES = RetryPolicy()
 FAILURE_CATEGORY = "model_call"
@@ -205,6 +206,9 @@ class ModelCall:
     def _wait(self, seconds: float) -> None:
         """Waits before another attempt, and then checks that it may still be sent."""
         RETRIES.sleep(seconds)
+        if has_client_left.get()():
+            self._reservation.settle(0)  # this attempt is not sent
+            raise ServerUnavailable("The client has closed its connection.")
         session = read_session(self._session.project, self._session.pk)
         check_open(session)
         check_position(session, self._session.head)  # otherwise the response could not be appended

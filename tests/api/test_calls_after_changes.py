@@ -1,6 +1,7 @@
 """A model call that waits for its provider's pause may only go on if it may still begin."""
 
 from collections.abc import Callable
+from contextvars import copy_context
 
 import pytest
 
@@ -10,6 +11,7 @@ from historyapp.models import Project, Session, SpendingReservation
 from historyapp.services import call_memory, model_calls
 from historyapp.services.append import append, lock_session
 from historyapp.services.call_memory import OF_PROJECT, CallMemory
+from historyapp.services.callers import has_client_left
 from historyapp.services.caps import set_caps
 from historyapp.services.deletions import hide
 from historyapp.services.projects import change_project
@@ -97,3 +99,20 @@ def test_a_call_holds_memory_for_its_context_until_it_ends(
     with memory.held(project.pk, OF_PROJECT + 1):
         assert_problem(run.post("/calls", CALL), 429)
     assert len(loopback.requests) == 1
+
+
+def test_no_further_attempt_is_sent_for_a_client_that_has_left(
+    run: Agent, loopback: Loopback, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.append(ask("find it"))
+    set_caps(project, {"day": 1_000_000})
+    loopback.default = lambda _: Refusal(429, "slow down", "rate_limit_error")
+    monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(sleep=lambda _: None, random=lambda: 0.0))
+
+    def call() -> None:
+        has_client_left.set(lambda: True)
+        assert_problem(run.post("/calls", CALL), 503, "has closed its connection")
+
+    copy_context().run(call)
+    assert len(loopback.requests) == 1
+    assert (counted(project), SpendingReservation.objects.exists()) == (0, False)

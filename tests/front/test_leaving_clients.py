@@ -1,0 +1,51 @@
+"""A client that leaves ends its model call, also before the response begins."""
+
+import asyncio
+import threading
+from collections.abc import Generator
+from typing import Any
+
+from historyapp.front.application import Front
+from historyapp.front.messages import Message
+from historyapp.front.outbox import ClientGone, Outbox
+from historyapp.front.pool_names import CALLS
+from historyapp.front.pools import Client
+from tests.front.limits import small_limits
+
+SCOPE = {
+    "type": "http", "method": "POST", "path": "/api/v1/sessions/x/calls", "query_string": b"", "headers": [],
+    "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
+    "root_path": "",
+}  # fmt: skip
+
+
+class WaitingProcess:
+    """A process whose provider is silent."""
+
+    has_left = False
+
+    def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
+        left = threading.Event()
+        with outbox.when_abandoned(left.set):
+            self.has_left = left.wait(5)
+        yield from ()
+        raise ClientGone
+
+
+def test_a_client_that_leaves_before_the_response_begins_ends_its_call() -> None:
+    process, sent = WaitingProcess(), list[dict[str, Any]]()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def request() -> None:
+        front = Front(lambda environ, start: [], small_limits(), 1, {CALLS: process})
+        front._holder = lambda *_: Client(b"key", b"project")  # type: ignore[method-assign]
+        await front(SCOPE, receive, send)
+
+    asyncio.run(request())
+    assert process.has_left
+    assert sent == []
