@@ -159,7 +159,7 @@ def test_an_idle_process_ends_and_the_next_call_starts_another(
 ) -> None:
     process = ModelCallProcess(0.01)
     first = process_id(list(messages(process, outbox)))
-    time.sleep(0.2)
+    wait_for(lambda: not Path(f"/proc/{first}").exists())
     assert process_id(list(messages(process, outbox))) != first
     stop(process)
 
