@@ -82,7 +82,7 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
 def test_a_turn_that_must_end_does_not_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     run, answers = _run(Project.objects.create(name="ours")), list[bool]()
 
-    def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
+    def process(run: UUID, should_stop: Callable[[], bool], *_: object) -> None:
         answers.append(should_stop())
         compression_workers.LOCAL_RUNS.waiting.clear()
         answers.append(should_stop())
@@ -122,7 +122,7 @@ def test_runs_that_wait_for_a_slow_model_delay_no_other_project(monkeypatch: pyt
     release, process_run = threading.Event(), run_module.process_run
     entered = threading.Semaphore(0)
 
-    def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
+    def process(run: UUID, should_stop: Callable[[], bool], *_: object) -> None:
         if run not in slow:
             process_run(run, should_stop)
             return
@@ -156,7 +156,7 @@ def test_slow_models_of_any_number_of_projects_delay_no_run_without_a_model(
     CompressionRun.objects.filter(pk__in=slow).update(model="openai:gpt-5-mini")
     release, process_run = threading.Event(), run_module.process_run
 
-    def process(run: UUID, should_stop: Callable[[], bool], writer: object) -> None:
+    def process(run: UUID, should_stop: Callable[[], bool], *_: object) -> None:
         if run in slow:
             release.wait(60)
         else:

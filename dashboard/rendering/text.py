@@ -1,20 +1,21 @@
 """Makes text from agents safe to display: nothing is hidden, and nothing moves the surrounding text.
 
 Terminal colours are kept, other escape sequences dropped; control characters, lone surrogates and
-characters that reorder text ("trojan source") are shown as visible signs.
+characters that reorder text ("trojan source") are shown as visible signs. Only text with colours loads rich.
 """
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
-from rich.ansi import AnsiDecoder
-from rich.color import ColorSystem
-from rich.style import Style
-from rich.text import Text as RichText
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from rich.text import Text as RichText
 
 _ESCAPES = re.compile(
     r"\x1b\[(?P<style>[\d;:]*)m"
@@ -75,12 +76,16 @@ def terminal(text: str) -> SafeString:
     plain = "".join(pieces)
     if "\x1b" not in plain:
         return escape(plain)
+    from rich.ansi import AnsiDecoder
+
     decoder = AnsiDecoder()
     lines = (_styled(decoder.decode_line(line)) for line in plain.split("\n"))
     return mark_safe("\n".join(lines))  # noqa: S308 every run is escaped
 
 
-def _styled(line: RichText) -> str:
+def _styled(line: "RichText") -> str:
+    from rich.style import Style
+
     runs, position = list[str](), 0
     for start, end, style in line.spans:
         names = _class_names(style) if isinstance(style, Style) else ""
@@ -92,8 +97,10 @@ def _styled(line: RichText) -> str:
 
 
 @lru_cache(maxsize=1_024)
-def _class_names(style: Style) -> str:
+def _class_names(style: "Style") -> str:
     """The classes of a style, without those that hide text or make it blink."""
+    from rich.color import ColorSystem
+
     names = [name for name, is_on in _attributes(style) if is_on]
     for colour, first, first_bright in ((style.color, 30, 90), (style.bgcolor, 40, 100)):
         number = colour.downgrade(ColorSystem.STANDARD).number if colour else None
@@ -102,7 +109,7 @@ def _class_names(style: Style) -> str:
     return " ".join(names)
 
 
-def _attributes(style: Style) -> tuple[tuple[str, bool | None], ...]:
+def _attributes(style: "Style") -> tuple[tuple[str, bool | None], ...]:
     return (
         ("weight-1", style.bold),
         ("weight-2", style.dim),
