@@ -68,6 +68,8 @@ def test_a_thread_that_ends_closes_its_connection(
             break
         until.wait(0.02)
     assert sum(wrapper.connection is not None for wrapper in used) <= kept
+    monkeypatch.setattr(pools, "IDLE_SECONDS", 60)
+    until.wait(0.3)  # the kept thread may be renewing its connection, which must not be closed meanwhile
     for wrapper in used:
         wrapper.inc_thread_sharing()
         wrapper.close()
