@@ -84,7 +84,7 @@ class RecordedCompletion:
     latency: float
     """Seconds from the request to the end of the response."""
     cost: int | None
-    """In millionths of a dollar; None if the model's price is not known."""
+    """In millionths of a dollar; None if the model's price or the usage is not known."""
 
 
 class ModelCall:

@@ -70,7 +70,8 @@ class RunningRequest:
     def store(self, response: StoredResponse) -> None:
         """Stores the response, within the transaction of the request's writes."""
         row = self._own().select_for_update().first()
-        if row is not None:  # otherwise its session was purged
+        # Otherwise its session was purged, or an equal request runs: this one was not renewed in time.
+        if row is not None:
             store_response(row, response)
 
     def _begin(self) -> None:
