@@ -98,7 +98,7 @@ class Provider:
                 if len(dump_json(finished.message)) > MAX_MESSAGE:
                     raise TooMuch(f"{MAX_MESSAGE:,} characters")
         except TooMuch as error:
-            raise connection.too_much(str(error)) from None
+            raise connection.too_much(error) from None
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
             raise self._response_broken("sent an event that does not follow its API") from None
         finally:

@@ -48,6 +48,10 @@ class TooMuch(Exception):
     """A response exceeds the limit that the message names."""
 
 
+class MemoryInUse(TooMuch):
+    """A response finds no memory because of others, which the message names."""
+
+
 class EventCount:
     """Counts the events of one response and their values."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 from historyapp.core.memory_shares import MemoryShares, NoRoom
-from historyapp.llm.response_limits import TooMuch
+from historyapp.llm.response_limits import MemoryInUse, TooMuch
 
 SMALL = 1 << 22
 """Bytes of a response that do not count. A response of 60,000 tokens has about 4 MB, as each part of a text
@@ -46,8 +46,7 @@ class ResponseMemory:
                     self._shares.add(project, size - counted)
                 except NoRoom as error:
                     whose = "other calls of this project" if error.is_own else "other calls"
-                    limit = f"{error.limit:,} bytes of text in memory, with the responses of {whose}"
-                    raise TooMuch(limit) from None
+                    raise MemoryInUse(f"{error.limit:,} bytes with the responses of {whose}") from None
             counted = size
 
         try:

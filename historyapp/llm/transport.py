@@ -21,7 +21,7 @@ from historyapp.llm.network import MAX_BODY, LimitedStream, limited_by
 from historyapp.llm.pace import PACE
 from historyapp.llm.probabilities import without_probabilities
 from historyapp.llm.request import TimeLimits
-from historyapp.llm.response_limits import Event, EventCount, TooMuch
+from historyapp.llm.response_limits import Event, EventCount, MemoryInUse, TooMuch
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.server_sent_events import MAX_EVENT, EventTooLong, read_events
 
@@ -73,12 +73,17 @@ class Connection:
     def count(self, received: int) -> None:
         self._received += received
         if self._received > MAX_RESPONSE:
-            raise self.too_much(f"{MAX_RESPONSE} bytes")
+            raise self.too_much(TooMuch(f"{MAX_RESPONSE} bytes"))
 
-    def too_much(self, limit: str) -> ResponseBroken:
+    def too_much(self, error: TooMuch) -> ResponseBroken:
         """The error for a response that exceeds a limit."""
+        if isinstance(error, MemoryInUse):
+            return self._response_broken(
+                f"sent a long response while the memory for long responses is in use: it would take more "
+                f"than {error}. Make the call again when they have ended"
+            )
         return self._response_broken(
-            f"sent more than {limit}, which Playhead does not read. Request a shorter response "
+            f"sent more than {error}, which Playhead does not read. Request a shorter response "
             f"(`max_output_tokens`), or check the server of {self._variable()}"
         )
 
@@ -93,7 +98,7 @@ class Connection:
             for part in self._parts(response):
                 content += part
                 if len(content) > MAX_BODY:
-                    raise self.too_much(f"{MAX_BODY} bytes")
+                    raise TooMuch(f"{MAX_BODY} bytes")
             return self._checked(json.loads(content))
 
     def events(
@@ -233,9 +238,9 @@ class Connection:
         except ModelCallError:
             raise
         except TooMuch as error:
-            raise self.too_much(str(error)) from None
+            raise self.too_much(error) from None
         except EventTooLong:
-            raise self.too_much(f"{MAX_EVENT} bytes in one event") from None
+            raise self.too_much(TooMuch(f"{MAX_EVENT} bytes in one event")) from None
         except (ValueError, RecursionError):
             raise self._response_broken("sent something that is not JSON", retryable=True) from None
         except Exception as error:

@@ -7,7 +7,7 @@ import pytest
 from historyapp.llm import response_memory
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.model_calls import call_model
-from historyapp.llm.response_limits import TooMuch
+from historyapp.llm.response_limits import MemoryInUse, TooMuch
 from historyapp.llm.response_memory import (
     FEW,
     MAX_TOTAL,
@@ -55,6 +55,16 @@ def test_a_long_response_of_a_model_takes_a_small_part_of_the_limit(loopback: Lo
     loopback.steps.append(Answer(text="word" * 2000, sizes=(4,)))
     list(call_model(api.request(), keep=sizes.append))
     assert 64 * sizes[-1] < OF_RESPONSE / 4
+
+
+def test_a_response_that_finds_no_memory_because_of_others_names_them(loopback: Loopback, api: Api) -> None:
+    def refuse(size: int) -> None:
+        raise MemoryInUse("5 bytes with the responses of other calls")
+
+    loopback.steps.append(Answer(text="word"))
+    with pytest.raises(ResponseBroken, match=r"other calls\. Make the call again when they have ended"):
+        list(call_model(api.request(), keep=refuse))
+    assert len(loopback.requests) == 1
 
 
 def test_large_responses_of_a_project_share_its_memory_and_give_it_back() -> None:
