@@ -58,7 +58,7 @@ class Child:
             ConnectionError: when the process has ended.
         """
         self.pipe.send(message)
-        with _socket_of(self.pipe) as own_end:
+        with socket_of(self.pipe) as own_end:
             socket.send_fds(own_end, [b"."], [descriptor])
 
     def has_ended(self) -> bool:
@@ -103,13 +103,13 @@ class Child:
 
 def receive_descriptor(pipe: Connection) -> int | None:
     """Called in the child: the open file that follows a message; None if the process has too many of them."""
-    with _socket_of(pipe) as own_end:
+    with socket_of(pipe) as own_end:
         _, descriptors, *_ = socket.recv_fds(own_end, 1, 1)
     return descriptors[0] if descriptors else None
 
 
 @contextmanager
-def _socket_of(pipe: Connection) -> Iterator[socket.socket]:
+def socket_of(pipe: Connection) -> Iterator[socket.socket]:
     """The socket of a pipe, without another descriptor."""
     own_end = socket.socket(fileno=pipe.fileno())
     try:

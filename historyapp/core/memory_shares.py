@@ -22,8 +22,8 @@ class MemoryShares:
     Args:
         total: the bytes of all owners.
         of_owner: the bytes of one owner. A single piece may be larger; for others it counts as this.
-        few: an owner who takes at most so many bytes may also use the ``spare`` bytes.
-        spare: bytes that are left while others take all of ``total``.
+        few: the bytes up to which an owner may also use the spare ones.
+        spare: further bytes, only for owners that take few.
     """
 
     def __init__(self, total: int, *, of_owner: int, few: int, spare: int) -> None:

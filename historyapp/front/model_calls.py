@@ -105,8 +105,10 @@ class ModelCallProcess:
 def _shut(pipe: "Connection") -> Callable[[], None]:
     """Returns a function that ends the pipe of a model call, so that the threads at both ends notice."""
 
+    from historyapp.child import socket_of
+
     def shut() -> None:
-        with suppress(OSError), socket.socket(fileno=socket.dup(pipe.fileno())) as end:
-            end.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError), socket_of(pipe) as own_end:
+            own_end.shutdown(socket.SHUT_RDWR)
 
     return shut

@@ -103,7 +103,7 @@ function send({ file, progress, state }) {
   });
 }
 
-/** What became of a file, from its reports, which say the reason. */
+/** The result of a file, from its reports. */
 function resultOf(found) {
   if (!found.some((report) => report.querySelector("[role=alert]"))) return "done";
   return found.some((report) => report.querySelector("table")) ? "imported in part" : "not imported";

@@ -15,6 +15,7 @@ from historyapp.services.token_counts import thread_for_others
 from tests.api.agent import Agent, Received, ask
 from tests.api.test_problems import assert_problem
 from tests.front.limits import small_limits
+from tests.front.one_request import get
 
 
 def test_a_request_that_waits_for_a_provider_gives_its_thread_to_others() -> None:
@@ -30,20 +31,9 @@ def test_a_request_that_waits_for_a_provider_gives_its_thread_to_others() -> Non
         start_response("200 OK", [])
         return [b""]
 
-    async def send(message: dict[str, Any]) -> None:
-        pass
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
-
     async def run() -> None:
         front = Front(application, small_limits(), 1)
-        scope = {
-            "type": "http", "method": "GET", "query_string": b"", "headers": [], "client": ("10.0.0.1", 1000),
-            "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
-        }  # fmt: skip
-        await asyncio.gather(*(front({**scope, "path": path}, receive, send) for path in ("/count", "/read")))
+        await asyncio.gather(get(front, "/count"), get(front, "/read"))
 
     asyncio.run(run())
     assert ended == ["/read", "/count"]

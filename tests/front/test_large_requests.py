@@ -30,7 +30,7 @@ from historyapp.services.keys import create_key, notify_of_credential, record_us
 from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import ServerFailed
 from tests.front.limits import small_limits
-from tests.front.one_request import get_root
+from tests.front.one_request import get
 
 BOB = Client(b"Bob's key", b"Bob's")
 
@@ -262,5 +262,5 @@ def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
         return [b""]
 
     front = Front(application, small_limits(), 1, {LARGE_REQUESTS: Recorder()})
-    asyncio.run(get_root(front))
+    asyncio.run(get(front))
     assert owners == [b"project", b"project", b"end"]

@@ -16,6 +16,7 @@ from historyapp.front.pools import Client
 from historyapp.services.keys import notify_of_credential
 from historyapp.wire.problems import TooManyRequests
 from tests.front.limits import small_limits
+from tests.front.one_request import get
 
 API = "/api/v1/sessions"
 
@@ -61,21 +62,9 @@ def test_a_browser_session_is_known_as_soon_as_a_request_has_found_it(session: b
         start_response("200 OK", [])
         return [b""]
 
-    async def send(message: dict[str, Any]) -> None:
-        pass
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
-
     front = Front(application, small_limits(), 1)
     cookies = settings.SESSION_COOKIE_NAME.encode() + b"=" + session
-    scope = {
-        "type": "http", "method": "GET", "path": "/", "query_string": b"",
-        "headers": [(b"cookie", cookies)], "client": ("10.0.0.1", 1000),
-        "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
-    }  # fmt: skip
-    asyncio.run(front(scope, receive, send))
+    asyncio.run(get(front, "/", (b"cookie", cookies)))
     credential = credential_of(client_of("/", b"", "10.0.0.1"), "/", cookies)
     owner = front.known_clients.holder(credential, "10.0.0.1").owner
     assert owner == (project if session == b"found" else b"10.0.0.1")
@@ -121,15 +110,15 @@ def test_strangers_leave_the_share_of_their_address_to_known_clients_and_health_
         monkeypatch.setattr(front._strangers._pace, "wait", lambda network: turn.wait())
         monkeypatch.setattr(front._strangers, "_refusal", _none)
         strangers = [
-            asyncio.create_task(_status(front, path, (b"authorization", b"Bearer %d" % number)))
+            asyncio.create_task(get(front, path, (b"authorization", b"Bearer %d" % number)))
             for number in range(20)
         ]
         for _ in range(20):
             await asyncio.sleep(0)
         found = (
-            await _status(front, "/", (b"cookie", cookies)),
-            await _status(front, API, (b"authorization", b"Bearer known")),
-            await _status(front, "/readyz", (b"accept", b"*/*")),
+            await get(front, "/", (b"cookie", cookies)),
+            await get(front, API, (b"authorization", b"Bearer known")),
+            await get(front, "/readyz", (b"accept", b"*/*")),
         )
         turn.set()
         return *found, (await asyncio.gather(*strangers)).count(429)
@@ -141,25 +130,6 @@ def test_strangers_leave_the_share_of_their_address_to_known_clients_and_health_
 
 async def _none(*_: Any) -> None:
     return None
-
-
-async def _status(front: Front, path: str, header: tuple[bytes, bytes]) -> int:
-    statuses: list[int] = []
-
-    async def send(message: dict[str, Any]) -> None:
-        statuses.extend([message["status"]] if "status" in message else [])
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
-
-    scope = {
-        "type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [header],
-        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
-        "root_path": "",
-    }  # fmt: skip
-    await front(scope, receive, send)
-    return statuses[0]
 
 
 def test_neither_a_key_nor_an_address_can_use_all_model_call_threads() -> None:

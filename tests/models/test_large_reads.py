@@ -22,7 +22,7 @@ from historyapp.services.sessions import create_session
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import ServerUnavailable
 from tests.front.limits import small_limits
-from tests.front.one_request import get_root
+from tests.front.one_request import get
 from tests.services.drafts import act, ok
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -142,7 +142,7 @@ def test_a_request_holds_its_slot_until_its_response_is_made(
         start_response("200 OK", [])
         return Stream(stream()) if is_stream else [b""]
 
-    asyncio.run(get_root(Front(application, small_limits(), 1)))
+    asyncio.run(get(Front(application, small_limits(), 1)))
     count_slots()
     assert taken == ([0, 1, 0, 0] if is_stream else [0, 1, 0])
 
