@@ -12,7 +12,7 @@ from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.limits import Limits
 from historyapp.front.model_calls import ModelCallProcess
 from historyapp.front.pool_names import CALLS, LARGE_REQUESTS
-from historyapp.front.requests import Processes
+from historyapp.front.request_runner import Processes
 
 THREADS = 4
 """The default of ``playhead up --threads``."""

@@ -22,8 +22,8 @@ from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
-from historyapp.services.callers import has_client_left
 from historyapp.services.idempotency import StoredResponse, find_stored_response
+from historyapp.services.leaving_clients import has_client_left
 from historyapp.services.model_calls import (
     ModelCall,
     ModelCallRequest,

@@ -38,7 +38,7 @@ from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import PIECE, Head, Outbox
 from historyapp.front.pool_names import CALLS, KNOWN_DEVICES, LONG, PASSWORDS, pool_name
 from historyapp.front.pools import Client
-from historyapp.front.requests import CREDENTIAL, Processes, RequestRunner, Wsgi
+from historyapp.front.request_runner import CREDENTIAL, Processes, RequestRunner, Wsgi
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.strangers import Strangers
 from historyapp.front.streams import Streams

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from historyapp import meters
 from historyapp.core.errors import Invalid, PlayheadError
-from historyapp.front.messages import END, MAX_PART, MAX_PROCESSOR_SECONDS, WRITTEN, Message, sendable
 from historyapp.front.outbox import Outbox
+from historyapp.front.process_messages import END, MAX_PART, MAX_PROCESSOR_SECONDS, WRITTEN, Message, sendable
 from historyapp.front.unread import WaitContext
 from historyapp.wire.problems import ServerFailed
 

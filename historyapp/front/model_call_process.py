@@ -20,10 +20,10 @@ from typing import Any
 
 from historyapp.child import pipe_to_parent, receive_descriptor
 from historyapp.front.connections import close_connection
-from historyapp.front.messages import BEGUN, COUNT, FAILED, OWNER
+from historyapp.front.process_messages import BEGUN, COUNT, FAILED, OWNER
 from historyapp.front.request_process import SendMessage, Wsgi, carry_out
-from historyapp.services.callers import has_client_left
 from historyapp.services.connections import limited_connections, set_owner
+from historyapp.services.leaving_clients import has_client_left
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +99,11 @@ class ModelCallServer:
 
 
 def begin_call(send: SendMessage, waited: float) -> AbstractContextManager[None]:
-    """The context of a model call, in which it waits for its turn once its key is known."""
+    """The context of a model call, in which it waits for a slot once its key is known."""
     from historyapp.front.request_context import request_context
-    from historyapp.services.call_turns import CallRead
+    from historyapp.services.model_call_slots import ModelCallRead
 
-    read = CallRead()
+    read = ModelCallRead()
 
     def notify(owner: bytes) -> None:
         set_owner(owner)

@@ -8,8 +8,8 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from historyapp.front.large_requests import MAX_KEPT_MEMORY
-from historyapp.front.messages import END, FAILED, Message, sendable
 from historyapp.front.outbox import ClientGone, Outbox
+from historyapp.front.process_messages import END, FAILED, Message, sendable
 from historyapp.wire.problems import ServerFailed, ServerUnavailable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from historyapp.child import limit_processor_time, pipe_to_parent
-from historyapp.front.messages import (
+from historyapp.front.process_messages import (
     BEGUN,
     BODY,
     COUNT,

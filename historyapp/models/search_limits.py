@@ -8,7 +8,7 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
-from historyapp.models.log_size import excessive_log
+from historyapp.models.wal_size import excessive_wal
 from historyapp.wire.problems import SearchTooSlow
 
 LOG_SECONDS = 1.0
@@ -42,7 +42,7 @@ class SearchLimit:
         """Called by SQLite while a statement runs: whether to end it."""
         if time.monotonic() > self._since + LOG_SECONDS:
             with suppress(OSError):
-                self._is_shorter = excessive_log(str(connection.settings_dict["NAME"])) > 0
+                self._is_shorter = excessive_wal(str(connection.settings_dict["NAME"])) > 0
         return self.is_over
 
     def error(self) -> SearchTooSlow:

@@ -33,9 +33,9 @@ from historyapp.services.append import (
     read_session,
 )
 from historyapp.services.call_memory import CALL_MEMORY
-from historyapp.services.callers import has_client_left
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
+from historyapp.services.leaving_clients import has_client_left
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 
 from django.db import connection
 
-from historyapp.models.log_size import excessive_log
+from historyapp.models.wal_size import excessive_wal
 from historyapp.services.faults import current_fault
 from historyapp.services.transactions import writers_waiting
 from historyapp.wire.problems import DatabaseCorrupt
@@ -44,7 +44,7 @@ def watch_wal() -> None:
 
 def shorten_wal(path: str) -> None:
     """Writes the log of a database back and makes it empty, if it is too long."""
-    if not (size := excessive_log(path)):
+    if not (size := excessive_wal(path)):
         return
     with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as file:
         file.execute("PRAGMA wal_checkpoint(PASSIVE)")  # most of the work, while others may write

@@ -11,9 +11,9 @@ from historyapp.models import Project, Session, SpendingReservation
 from historyapp.services import call_memory, model_calls
 from historyapp.services.append import append, lock_session
 from historyapp.services.call_memory import OF_PROJECT, CallMemory
-from historyapp.services.callers import has_client_left
 from historyapp.services.caps import set_caps
 from historyapp.services.deletions import hide
+from historyapp.services.leaving_clients import has_client_left
 from historyapp.services.projects import change_project
 from historyapp.services.sessions import change_session
 from tests.api.agent import Agent, ask

@@ -18,10 +18,10 @@ from historyapp.core.errors import Invalid
 from historyapp.front import large_requests
 from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
-from historyapp.front.messages import MAX_PART, Message
 from historyapp.front.outbox import Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.front.pools import Client
+from historyapp.front.process_messages import MAX_PART, Message
 from historyapp.front.unread import UnreadBytes
 from historyapp.models import Project
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read

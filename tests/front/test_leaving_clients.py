@@ -6,10 +6,10 @@ from collections.abc import Generator
 from typing import Any
 
 from historyapp.front.application import Front
-from historyapp.front.messages import Message
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.pool_names import CALLS
 from historyapp.front.pools import Client
+from historyapp.front.process_messages import Message
 from tests.front.limits import small_limits
 
 SCOPE = {

@@ -31,7 +31,7 @@ def test_a_statement_ends_earlier_while_the_log_of_changes_is_too_long(
     if not on_sqlite():
         pytest.skip("PostgreSQL has no such log")
     monkeypatch.setattr(search_limits, "LOG_SECONDS", 0.0)
-    monkeypatch.setattr(search_limits, "excessive_log", lambda path: 1)
+    monkeypatch.setattr(search_limits, "excessive_wal", lambda path: 1)
     with pytest.raises(SearchTooSlow, match="a second, while much is stored"), limit_statements(5):
         run(_ENDLESS)
 

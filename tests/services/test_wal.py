@@ -27,19 +27,19 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.
         yield writer
 
 
-def log_size(folder: Path) -> int:
+def wal_size(folder: Path) -> int:
     return (folder / "db-wal").stat().st_size
 
 
 def test_a_long_log_is_written_back(
     writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.models.log_size.MAX_BYTES", LENGTH * 2)
+    monkeypatch.setattr("historyapp.models.wal_size.MAX_BYTES", LENGTH * 2)
     wal.shorten_wal(str(tmp_path / "db"))
-    assert log_size(tmp_path) > LENGTH, "a short log stays"
-    monkeypatch.setattr("historyapp.models.log_size.MAX_BYTES", LENGTH)
+    assert wal_size(tmp_path) > LENGTH, "a short log stays"
+    monkeypatch.setattr("historyapp.models.wal_size.MAX_BYTES", LENGTH)
     wal.shorten_wal(str(tmp_path / "db"))
-    assert log_size(tmp_path) == 0
+    assert wal_size(tmp_path) == 0
 
 
 def test_a_log_is_written_back_before_it_fills_the_disk(
@@ -47,23 +47,23 @@ def test_a_log_is_written_back_before_it_fills_the_disk(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     wal.shorten_wal("db")
-    assert log_size(tmp_path) > LENGTH, "the disk has space"
+    assert wal_size(tmp_path) > LENGTH, "the disk has space"
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(2 * LENGTH))
     wal.shorten_wal("db")
-    assert log_size(tmp_path) == 0
+    assert wal_size(tmp_path) == 0
 
 
 def test_a_query_that_uses_the_log_stays_open(
     writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("historyapp.models.log_size.MAX_BYTES", LENGTH)
+    monkeypatch.setattr("historyapp.models.wal_size.MAX_BYTES", LENGTH)
     with closing(sqlite3.connect(tmp_path / "db")) as reader:
         rows = reader.execute("SELECT text FROM texts")
         assert len(next(rows)[0]) == LENGTH
         writer.execute("INSERT INTO texts VALUES ('z')")
         wal.shorten_wal(str(tmp_path / "db"))
-        assert log_size(tmp_path) > LENGTH
+        assert wal_size(tmp_path) > LENGTH
         assert rows.fetchall() == [("y",)]
     wal.shorten_wal(str(tmp_path / "db"))
-    assert log_size(tmp_path) == 0
+    assert wal_size(tmp_path) == 0
     assert writer.execute("SELECT COUNT(*) FROM texts").fetchone() == (3,)

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 from historyapp.core.errors import PlayheadError
 from historyapp.front.large_requests import count_here
 from historyapp.front.limits import KnownClients
-from historyapp.front.messages import BODY, COUNT, HEAD, OWNER, Message
 from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
 from historyapp.front.pools import Client, Pool
+from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message
 from historyapp.front.request_context import request_context
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ

@@ -9,7 +9,7 @@ MAX_BYTES = 1 << 27
 the database may need as much space as the log when it is written back. SQLite itself keeps 64 MB."""
 
 
-def excessive_log(path: str) -> int:
+def excessive_wal(path: str) -> int:
     """The bytes of the log of a database if it is too long, else 0.
 
     Raises:

@@ -8,8 +8,8 @@ import pytest
 from historyapp.core.slots import Slots
 from historyapp.front.model_call_process import begin_call
 from historyapp.models import Project, large_reads
-from historyapp.services.call_turns import TURNS
 from historyapp.services.caps import set_caps
+from historyapp.services.model_call_slots import COMPUTING
 from tests.api.agent import Agent, Received, ask
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Loopback, Recorded, Step
@@ -28,11 +28,11 @@ def call(run: Agent, body: dict[str, Any]) -> Received:
 
 
 @pytest.mark.parametrize(("own", "status"), [(1, 429), (2, 503)])
-def test_a_call_waits_for_its_turn_before_its_body_is_parsed(
+def test_a_call_waits_for_a_slot_before_its_body_is_parsed(
     run: Agent, project: Project, monkeypatch: pytest.MonkeyPatch, own: int, status: int
 ) -> None:
     slots = Slots(1, of_owner=own, waiting=0)
-    monkeypatch.setattr(TURNS, "slots", slots)
+    monkeypatch.setattr(COMPUTING, "slots", slots)
     slots.take(project.pk.bytes, 0)
     assert_problem(call(run, {"options": 5}), status, "smaller `max_tokens`")
     slots.give_back(project.pk.bytes)
@@ -40,7 +40,7 @@ def test_a_call_waits_for_its_turn_before_its_body_is_parsed(
         assert_problem(call(run, {"options": 5}), 422)
 
 
-def test_a_call_that_waits_for_its_provider_has_no_turn(
+def test_a_call_that_waits_for_its_provider_has_no_slot(
     run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slots, answer, taken = Slots(1, of_owner=1, waiting=0), loopback.default, list[int]()
@@ -50,7 +50,7 @@ def test_a_call_that_waits_for_its_provider_has_no_turn(
         return answer(request)
 
     loopback.default = note
-    monkeypatch.setattr(TURNS, "slots", slots)
+    monkeypatch.setattr(COMPUTING, "slots", slots)
     run.append(ask("find it"))
     for _ in range(2):
         assert call(run, CALL).status == 200
