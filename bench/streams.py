@@ -24,7 +24,7 @@ from bench.machinery import KEY, Client, home, machine, playhead, report
 
 SESSIONS = 10
 PIECE_SECONDS = 0.1
-PIECE = b'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a word or two"}}\n\n'
+EVENT = b'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a word or two"}}\n\n'
 SECONDS = 20.0
 OPENING_SECONDS = 0.01
 """The pause between opening two streams: the server refuses too many requests of one key at once."""
@@ -122,7 +122,7 @@ async def _serve_model(pipe: Any) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while True:
-                writer.write(PIECE)
+                writer.write(EVENT)
                 await writer.drain()
                 await asyncio.sleep(PIECE_SECONDS)
 

@@ -45,9 +45,9 @@ FEW, SOME = 10, 30
 ONE_RUN = "é" + "_" * LENGTH
 NEW_LINES = "\n" * LENGTH
 LIMITS = {
-    texts: ["PIECE"],
-    names_of_texts: ["PIECE"],
-    shown: ["PIECE", "MAX_READ", "MAX_RUNS", "MAX_LINES"],
+    texts: ["PIECE_LENGTH"],
+    names_of_texts: ["PIECE_LENGTH"],
+    shown: ["PIECE_LENGTH", "MAX_READ", "MAX_RUNS", "MAX_LINES"],
     clipping: ["MAX_LINES_KEPT"],
 }
 METER = RequestMeter()
@@ -176,15 +176,15 @@ def test_a_long_image_is_checked_in_pieces(end: str, monkeypatch: pytest.MonkeyP
     """A wrong character at the end of 31 MB stopped all other threads for a second."""
     recorded = RecordedPattern(content._BASE64)
     monkeypatch.setattr(content, "_BASE64", recorded)
-    text = "A" * (3 * texts.PIECE) + end
+    text = "A" * (3 * texts.PIECE_LENGTH) + end
     assert content.is_base64(text) == (end in ("", "=", "=="))
-    assert max(recorded.lengths) == texts.PIECE
+    assert max(recorded.lengths) == texts.PIECE_LENGTH
 
 
 def test_colours_of_a_long_text_are_removed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = RecordedPattern(texts._SEQUENCE)
     monkeypatch.setattr(texts, "_SEQUENCE", recorded)
-    monkeypatch.setattr(texts, "PIECE", 40)
+    monkeypatch.setattr(texts, "PIECE_LENGTH", 40)
     for text in ("\x1b[31mred\x1b[0m, " * 30, "a\x1b[" * 60, ("\x1b[" + "1;" * 10 + "m") * 20):
         assert texts.without_colours(text) == recorded.pattern.sub("", text)
     assert max(recorded.lengths) < 40 + 23

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from historyapp.core.text import PIECE, clean
+from historyapp.core.text import PIECE_LENGTH, clean
 
 
 class _Style(NamedTuple):
@@ -88,8 +88,8 @@ def _level_parts(value: Any, style: _Style) -> Iterator[str | tuple[Any]]:
 def _string_parts(text: str, style: _Style) -> Iterator[str]:
     """A text as JSON in parts: a whole one of 31 MB would take up to 0.5 GB, within a transaction."""
     yield '"'
-    for start in range(0, len(text), PIECE):
-        yield style.encode(style.clean(text[start : start + PIECE]))[1:-1]
+    for start in range(0, len(text), PIECE_LENGTH):
+        yield style.encode(style.clean(text[start : start + PIECE_LENGTH]))[1:-1]
     yield '"'
 
 

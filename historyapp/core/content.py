@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from historyapp.core.json import json_text, parse_embedded
-from historyapp.core.text import PIECE
+from historyapp.core.text import PIECE_LENGTH
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """The image types that both providers read. Source: the documentation of each, "Vision"."""
@@ -135,8 +135,8 @@ def is_base64(text: str) -> bool:
     can run, and a wrong character at its end does not start a search from the beginning.
     """
     end = len(text) - (text.endswith("=") + text.endswith("=="))
-    pieces = (_BASE64.fullmatch(text, start, min(start + PIECE, end)) for start in range(0, end, PIECE))
-    return end > 0 and all(pieces)
+    starts = range(0, end, PIECE_LENGTH)
+    return end > 0 and all(_BASE64.fullmatch(text, start, min(start + PIECE_LENGTH, end)) for start in starts)
 
 
 def has_texts(value: Any, *key_sets: tuple[str, ...]) -> bool:

@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Any
 
 from historyapp.core.process_memory import cached_while_busy
-from historyapp.core.text import PIECE
+from historyapp.core.text import PIECE_LENGTH
 
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
@@ -45,7 +45,7 @@ _NOT_CONTROLS = bytes(code for code in range(256) if chr(code) in "\t\n\v\f\r" o
 
 def identifiers(text: str) -> list[str]:
     """Each identifier of the text once, in the order of first appearance."""
-    if len(text) > PIECE:
+    if len(text) > PIECE_LENGTH:
         pieces = (text[start:end] for start, end in piece_places(text))
         return list(dict.fromkeys(name for piece in pieces for name in identifiers(piece)))
     names = dict.fromkeys(map(name_in, dict.fromkeys(_runs(text))))
@@ -54,18 +54,18 @@ def identifiers(text: str) -> list[str]:
 
 
 def piece_places(text: str) -> Iterator[tuple[int, int]]:
-    """The start and the end of pieces of a text. They have at most :data:`PIECE` characters, and each name is
-    whole in one of them.
+    """The start and the end of pieces of a text. They have at most :data:`PIECE_LENGTH` characters, and each
+    name is whole in one of them.
 
     A piece ends where a URL or another name ends. A run that is too long for a name may be cut anywhere; then
     the next piece begins with the end of this one, so that the rest of the run is not taken for a name. The
     rest of a URL of more than half a piece is read like other text.
     """
     start = 0
-    while len(text) - start > PIECE:
-        end = start + PIECE
-        last = _TO_END_OF_URL.match(text, start + PIECE // 2, end)
-        last = last or _TO_END_OF_RUN.match(text, start + PIECE // 2, end)
+    while len(text) - start > PIECE_LENGTH:
+        end = start + PIECE_LENGTH
+        last = _TO_END_OF_URL.match(text, start + PIECE_LENGTH // 2, end)
+        last = last or _TO_END_OF_RUN.match(text, start + PIECE_LENGTH // 2, end)
         yield start, last.end() if last else end
         start = last.end() if last else end - _SEEN_TWICE
     yield start, len(text)
@@ -144,7 +144,7 @@ def runs_in(text: str) -> list[str]:
 
 def _runs(text: str) -> Iterable[str]:
     """Runs of characters that can be names."""
-    if len(text) > PIECE:
+    if len(text) > PIECE_LENGTH:
         return (run for start, end in piece_places(text) for run in _runs(text[start:end]))
     blanked = _blanked(text)
     if blanked is not None:

@@ -13,7 +13,7 @@ from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-PIECE = 1 << 16
+PIECE_LENGTH = 1 << 16
 """Characters of a text that one call splits, matches or replaces. No other thread of the process runs during
 it, and its result, or a long run that a pattern matches, takes about a hundred times the text's memory."""
 MAX_READ = 300_000
@@ -35,12 +35,12 @@ def clean(text: str) -> str:
     """The text with NUL and lone surrogates replaced by U+FFFD, as text columns of databases require."""
     if text.isascii() and "\0" not in text:
         return text
-    if len(text) <= PIECE:
+    if len(text) <= PIECE_LENGTH:
         return _UNSTORABLE.sub("\ufffd", text)
-    starts = range(0, len(text), PIECE)
-    if not any(_UNSTORABLE.search(text, start, start + PIECE) for start in starts):
+    starts = range(0, len(text), PIECE_LENGTH)
+    if not any(_UNSTORABLE.search(text, start, start + PIECE_LENGTH) for start in starts):
         return text  # without a copy: with an emoji in it, each character takes four bytes
-    return "".join(_UNSTORABLE.sub("\ufffd", text[start : start + PIECE]) for start in starts)
+    return "".join(_UNSTORABLE.sub("\ufffd", text[start : start + PIECE_LENGTH]) for start in starts)
 
 
 def fold(text: str) -> str:
@@ -75,9 +75,9 @@ def preview(text: str, length: int = 200) -> str:
 def whole_lines(text: str) -> Iterator[str]:
     """The lines of a text, as ``split`` gives them, but never all of a long text at once."""
     start = 0
-    while len(text) - start > PIECE:
-        end = text.rfind("\n", start, start + PIECE)
-        end = text.find("\n", start + PIECE) if end < 0 else end
+    while len(text) - start > PIECE_LENGTH:
+        end = text.rfind("\n", start, start + PIECE_LENGTH)
+        end = text.find("\n", start + PIECE_LENGTH) if end < 0 else end
         if end < 0:
             break
         yield from text[start:end].split("\n")
@@ -91,7 +91,7 @@ def without_colours(text: str) -> str:
         return text
     pieces, start = list[str](), 0
     while start < len(text):
-        end = start + PIECE
+        end = start + PIECE_LENGTH
         last = text.rfind("\x1b", max(start, end - _MAX_SEQUENCE), end)
         if last >= 0 and (sequence := _SEQUENCE.match(text, last)):
             end = max(end, sequence.end())

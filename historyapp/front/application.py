@@ -23,7 +23,7 @@ from historyapp.front.all_pools import KEYS, make_pools
 from historyapp.front.attempts import PasswordAttempts
 from historyapp.front.bodies import BodyRoom, Receive, length_of, max_bytes, read_body
 from historyapp.front.deadlines import Deadlines
-from historyapp.front.environ import Scope, check_head, environ_of, headers_of
+from historyapp.front.environ import Scope, Wsgi, check_head, environ_of, headers_of
 from historyapp.front.interpreter import tune_interpreter
 from historyapp.front.limits import (
     Clients,
@@ -35,10 +35,10 @@ from historyapp.front.limits import (
     strangers_at,
 )
 from historyapp.front.native import NATIVE, Send, error_response
-from historyapp.front.outbox import PIECE, Head, Outbox
+from historyapp.front.outbox import MAX_SEND, Head, Outbox
 from historyapp.front.pool_names import CALLS, KNOWN_DEVICES, LONG, PASSWORDS, pool_name
 from historyapp.front.pools import Client
-from historyapp.front.request_runner import CREDENTIAL, Processes, RequestRunner, Wsgi
+from historyapp.front.request_runner import CREDENTIAL, Processes, RequestRunner
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.strangers import Strangers
 from historyapp.front.streams import Streams
@@ -178,8 +178,7 @@ class Front:
                         body = await read(length, max_length, receive, self._limits, self._deadlines)
                     if refusal is not None:
                         raise refusal
-                    loop, pool = asyncio.get_running_loop(), self._pools[name]
-                    outbox = Outbox(loop, self._unread, holder, pool.waiting_for_client)
+                    outbox = Outbox(asyncio.get_running_loop(), self._unread, holder)
                     environ = environ_of(scope, headers, body)
                     environ[CREDENTIAL] = credential
                     if name == PASSWORDS:
@@ -257,7 +256,7 @@ class Front:
         """Sends a complete response. The connection is closed if the reader stalls."""
         status, headers = head
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        pieces = [body] if len(body) <= PIECE else [body[n : n + PIECE] for n in range(0, len(body), PIECE)]
+        pieces = [body[n : n + MAX_SEND] for n in range(0, len(body), MAX_SEND)] or [b""]
         for piece in pieces[:-1]:
             if not await self._send_piece(scope, send, piece):
                 return

@@ -1,6 +1,7 @@
 """Converts an ASGI scope to a WSGI environment (PEP 3333)."""
 
 import sys
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
@@ -8,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 from historyapp.wire.problems import HeadTooLarge
 
 Scope = dict[str, Any]
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 MAX_PATH = 4096
 """The maximum length of a path in bytes. Decoding 60 KB of escapes takes the event loop 8 ms."""

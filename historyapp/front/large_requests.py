@@ -9,7 +9,7 @@ much processor time or memory, and other requests go on meanwhile.
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from historyapp import meters
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.front.outbox import Outbox
 from historyapp.front.process_messages import END, MAX_PART, MAX_PROCESSOR_SECONDS, WRITTEN, Message, sendable
-from historyapp.front.unread import WaitContext
 from historyapp.wire.problems import ServerFailed
 
 if TYPE_CHECKING:
@@ -117,8 +116,8 @@ class RequestProcesses:
     def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
         """As :meth:`RequestProcess.carry_out`, by an idle process. Closing the generator kills it."""
         with self.process() as process:
-            wait = partial(self.waiting_for_reader, process, outbox, outbox.waiting_for_client)
-            outbox.waiting_for_client = wait
+            wait = partial(self.waiting_for_reader, process, outbox, outbox.lending_thread)
+            outbox.lending_thread = wait
             yield from process.carry_out(environ, waited)
 
     @contextmanager
@@ -143,14 +142,17 @@ class RequestProcesses:
 
     @contextmanager
     def waiting_for_reader(
-        self, process: RequestProcess, outbox: Outbox, waiting: Callable[[], WaitContext]
+        self,
+        process: RequestProcess,
+        outbox: Outbox,
+        lending_thread: Callable[[], AbstractContextManager[None]],
     ) -> Iterator[None]:
-        """Lets other requests take the process within this block, in which its request waits in the context
-        ``waiting``."""
+        """Lets other requests take the process within this block, in which its request waits for its
+        reader."""
         with self._lock:
             self._waiting[process] = outbox
         try:
-            with waiting():
+            with lending_thread():
                 yield
         finally:
             with self._lock:

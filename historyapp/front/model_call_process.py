@@ -20,8 +20,9 @@ from typing import Any
 
 from historyapp.child import pipe_to_parent, receive_descriptor
 from historyapp.front.connections import close_connection
+from historyapp.front.environ import Wsgi
 from historyapp.front.process_messages import BEGUN, COUNT, FAILED, OWNER
-from historyapp.front.request_process import SendMessage, Wsgi, carry_out
+from historyapp.front.request_process import SendMessage, carry_out
 from historyapp.services.connections import limited_connections, set_owner
 from historyapp.services.leaving_clients import has_client_left
 

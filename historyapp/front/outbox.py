@@ -6,26 +6,26 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
 from historyapp.event_streams import Subscription
 from historyapp.front.pools import Client
-from historyapp.front.unread import UnreadBytes, WaitContext
+from historyapp.front.unread import UnreadBytes
 from historyapp.wire.problems import ServerFailed
 
 log = logging.getLogger(__name__)
 
 IN_MEMORY = 1 << 18
 """The maximum number of unsent bytes in memory."""
-PIECE = 1 << 16
-"""Bytes of one send. A client must read them within the time limit."""
-FILE = 1 << 23
+MAX_SEND = 1 << 16
+"""The maximum bytes of one send. A client must read them within the time limit."""
+FILE_SIZE = 1 << 23
 """The size of one temporary file. A file is deleted when it is read, before the response is complete."""
-WRITE = 1 << 20
-"""Bytes of one write to a file. The event loop can read between two writes."""
+MAX_WRITE = 1 << 20
+"""The maximum bytes of one write to a file. The event loop can read between two writes."""
 
 Head = tuple[int, list[tuple[bytes, bytes]]]
 
@@ -49,7 +49,7 @@ class UnreadFile:
         self.written = end
 
     def take(self) -> bytes:
-        piece = os.pread(self._file.fileno(), min(PIECE, self.written - self.read), self.read)
+        piece = os.pread(self._file.fileno(), min(MAX_SEND, self.written - self.read), self.read)
         self.read += len(piece)
         return piece
 
@@ -66,7 +66,6 @@ class Outbox:
 
     Args:
         client: the client whose limits the bytes count in, see :class:`KnownClients`.
-        waiting_for_client: the context in which a thread waits for the reader, see :class:`Pool`.
     """
 
     def __init__(
@@ -74,12 +73,12 @@ class Outbox:
         loop: asyncio.AbstractEventLoop,
         unread: UnreadBytes,
         client: Client,
-        waiting_for_client: Callable[[], WaitContext] = nullcontext,
     ) -> None:
         self._loop = loop
         self._unread = unread
         self.client = client
-        self.waiting_for_client = waiting_for_client
+        self.lending_thread: Callable[[], AbstractContextManager[None]] = nullcontext
+        """The context in which a thread waits for the reader, see :class:`Pool`."""
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -107,11 +106,11 @@ class Outbox:
     def write(self, chunk: bytes) -> None:
         """Raises ClientGone if the client has closed the connection or reads too slowly."""
         view = memoryview(chunk)
-        for start in range(0, len(chunk), WRITE):
-            piece = view[start : start + WRITE]
+        for start in range(0, len(chunk), MAX_WRITE):
+            piece = view[start : start + MAX_WRITE]
             if not self._keep_in_memory(piece):
                 if not self._unread.take(
-                    self.client, len(piece), lambda: self._abandoned, self.waiting_for_client
+                    self.client, len(piece), lambda: self._abandoned, self.lending_thread
                 ):
                     self.abort()
                     raise ClientGone
@@ -135,7 +134,7 @@ class Outbox:
             with self._lock:
                 if self._abandoned:
                     raise ClientGone
-                if not self._files or self._files[-1].written >= FILE:
+                if not self._files or self._files[-1].written >= FILE_SIZE:
                     self._files.append(UnreadFile())
                 self._files[-1].write(piece)
                 counted = 0
@@ -183,7 +182,7 @@ class Outbox:
             with self._lock:
                 self._on_abandon = None
 
-    def fail(self, error: PlayheadError) -> None:
+    def end_with_error(self, error: PlayheadError) -> None:
         """Ends the response with this error, or breaks it off if it has started."""
         self.failed = True
         self.call_in_loop(partial(self.refuse, error))
@@ -227,7 +226,7 @@ class Outbox:
     def _take(self) -> bytes:
         if self._chunks:
             parts, size = [], 0
-            while self._chunks and size < PIECE:
+            while self._chunks and size < MAX_SEND:
                 parts.append(self._chunks.popleft())
                 size += len(parts[-1])
             self._size -= size

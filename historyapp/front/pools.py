@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from historyapp.services.token_counts import thread_for_others
+from historyapp.services.token_counts import lending_thread
 from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
@@ -180,11 +180,11 @@ class Pool:
         return True
 
     @contextmanager
-    def waiting_for_client(self) -> Iterator[None]:
-        """Lets another job run while this job waits for its client. Called in the job's thread.
+    def lending_thread(self) -> Iterator[None]:
+        """Lets another job run while this job waits, for example for its client. Called in the job's thread.
 
-        Then the job waits until it may have a thread again. Otherwise many jobs whose clients read again at
-        the same time would take all threads together. The caller must hold no lock.
+        Then the job waits until it may have a thread again. Otherwise many jobs that can go on at the same
+        time would take all threads together. The caller must hold no lock.
         """
         job: PoolJob = self._local.job
         with self._lock:
@@ -276,7 +276,7 @@ class Pool:
 
     def _run_jobs(self, first: PoolJob) -> None:
         """Runs this job, and then the jobs that are put into the thread's queue."""
-        thread_for_others.set(self.waiting_for_client)
+        lending_thread.set(self.lending_thread)
         jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
         job: PoolJob | None = first
         while job is not None:

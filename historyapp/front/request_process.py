@@ -7,13 +7,14 @@ too much processor time. See :mod:`historyapp.front.large_requests` for its pare
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from io import BytesIO
 from multiprocessing.connection import Connection
 from typing import Any
 
 from historyapp.child import limit_processor_time, pipe_to_parent
+from historyapp.front.environ import Wsgi
 from historyapp.front.process_messages import (
     BEGUN,
     BODY,
@@ -26,7 +27,6 @@ from historyapp.front.process_messages import (
     WRITTEN,
 )
 
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 SendMessage = Callable[[str, object], None]
 """Sends a message of a kind and a content to the parent."""
 

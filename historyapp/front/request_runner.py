@@ -2,16 +2,17 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Protocol
 
 from historyapp.core.errors import PlayheadError
+from historyapp.front.environ import Wsgi
 from historyapp.front.large_requests import count_here
 from historyapp.front.limits import KnownClients
 from historyapp.front.native import Send
-from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
+from historyapp.front.outbox import IN_MEMORY, MAX_SEND, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
 from historyapp.front.pools import Client, Pool
 from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message
@@ -20,8 +21,6 @@ from historyapp.models.large_reads import LargeRead, RequestRead, read_for, requ
 from historyapp.models.long_rows import MAX_READ
 
 log = logging.getLogger(__name__)
-
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 PAUSE, MAX_PAUSE = 0.002, 0.05
 """After each chunk of an export: seconds of one pause while short requests run, and of all pauses."""
@@ -69,7 +68,7 @@ class RequestRunner:
             run = partial(self._run_in_process, environ, outbox, pool)
         else:
             run = partial(self._run, environ, outbox, send, pool)
-        outbox.waiting_for_client = self._pools[pool].waiting_for_client
+        outbox.lending_thread = self._pools[pool].lending_thread
         self._pools[pool].submit(outbox.client, run, outbox.refuse)
 
     def _run_in_process(self, environ: dict[str, Any], outbox: Outbox, pool: str, waited: float) -> None:
@@ -96,7 +95,7 @@ class RequestRunner:
         except ClientGone:
             pass
         except PlayheadError as error:
-            outbox.fail(error)
+            outbox.end_with_error(error)
         except Exception:
             log.exception("A request failed in another process")
             outbox.failed = True
@@ -157,7 +156,7 @@ class RequestRunner:
                         outbox.begin(started[0])
                         outbox.write(body)  # to a file, so that a slow reader holds no memory
                         body = None
-                    elif self.sends_from_threads and len(body) <= PIECE:
+                    elif self.sends_from_threads and len(body) <= MAX_SEND:
                         outbox.sent = True
                         _send_at_once(send, started[0], body)
             except ClientGone:
@@ -215,7 +214,7 @@ def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         gathered.append(chunk)
         size += len(chunk)
-        if size >= PIECE:
+        if size >= MAX_SEND:
             yield b"".join(gathered)
             gathered, size = [], 0
     if gathered:

@@ -15,7 +15,6 @@ WRITERS, SPARE_WRITERS, WRITERS_OF_OWNER = 8, 4, 4
 of those of one owner. While they wait, other threads run in their place."""
 MIN_SHARE = 0.1
 """The share of the disk that stays free, if that is less than ``min_free``."""
-WaitContext = AbstractContextManager[None]
 
 
 class UnreadBytes:
@@ -40,7 +39,7 @@ class UnreadBytes:
         client: Client,
         size: int,
         is_gone: Callable[[], bool],
-        waiting_for_client: Callable[[], WaitContext],
+        lending_thread: Callable[[], AbstractContextManager[None]],
     ) -> bool:
         """Waits for room, for at most ``stall_seconds``. Counts the bytes and returns True, or returns False.
 
@@ -48,7 +47,8 @@ class UnreadBytes:
 
         Args:
             is_gone: returns whether the client has closed its connection.
-            waiting_for_client: the context in which the thread waits. Its end may wait for other threads.
+            lending_thread: the context in which the thread waits, see :class:`Pool`. Its end may wait for
+                other threads.
         """
         with self._changed:
             if self._has_room(client, size):
@@ -58,7 +58,7 @@ class UnreadBytes:
                 return False
             self._waiting[client.id] = client.owner
         try:
-            with waiting_for_client(), self._changed:
+            with lending_thread(), self._changed:
                 has_room = self._wait(client, size, is_gone)
                 if has_room:
                     self._add(client, size)

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.errors import ModelCallError
 from historyapp.llm.request import ModelRequest, TimeLimits
-from historyapp.llm.response_memory import Keep
+from historyapp.llm.response_memory import CountMemory
 from historyapp.llm.retries import RetryPolicy, with_retries
 from historyapp.llm.router import ProviderRouter, Route
 from historyapp.llm.transport import Deadline
@@ -19,7 +19,7 @@ def call_model(
     router: ProviderRouter | None = None,
     limits: TimeLimits | None = None,
     retries: RetryPolicy | None = None,
-    keep: Keep = lambda _: None,
+    count_memory: CountMemory = lambda _: None,
 ) -> Generator[ModelOutputDelta]:
     """Yields the deltas of the response as they arrive. The last is a ``FinishedDelta``.
 
@@ -27,7 +27,7 @@ def call_model(
     provider, which cancels the model call.
 
     Args:
-        keep: counts the memory of the response, see :class:`ResponseMemory`.
+        count_memory: counts the memory of the response, see :class:`ResponseMemory`.
 
     Raises:
         Invalid: if the request cannot be sent: unknown model, missing key, invalid options.
@@ -36,7 +36,7 @@ def call_model(
     route = (router or ProviderRouter()).route(request.model)
     deadline = Deadline(limits or TimeLimits())
     attempts = with_retries(
-        lambda: route.provider.stream(request, route.model, deadline, keep),
+        lambda: route.provider.stream(request, route.model, deadline, count_memory),
         retries or RetryPolicy(),
         deadline,
     )

@@ -14,7 +14,7 @@ from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta, 
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.response_limits import MAX_MESSAGE, ContentCount, Event, TooMuch
-from historyapp.llm.response_memory import Keep
+from historyapp.llm.response_memory import CountMemory
 from historyapp.llm.sdks import Sdk
 from historyapp.llm.transport import Connection, Deadline
 
@@ -73,7 +73,7 @@ class Provider:
     """Request fields that count as tokens."""
 
     def stream(
-        self, request: ModelRequest, model: str, deadline: Deadline, keep: Keep
+        self, request: ModelRequest, model: str, deadline: Deadline, count_memory: CountMemory
     ) -> Generator[ModelOutputDelta]:
         """Streams one attempt. Closing the generator closes the connection.
 
@@ -89,7 +89,7 @@ class Provider:
         del body  # it may be long, and the response may take minutes
         content = ContentCount(request.max_output_tokens)
         try:
-            for delta in self._read(events, reader, keep):
+            for delta in self._read(events, reader, count_memory):
                 content.add(delta)
                 yield delta
             finished = reader.finish()
@@ -108,7 +108,7 @@ class Provider:
         yield finished
 
     def _read(
-        self, events: Iterable[Event | None], reader: ResponseReader, keep: Keep
+        self, events: Iterable[Event | None], reader: ResponseReader, count_memory: CountMemory
     ) -> Iterator[ModelOutputDelta]:
         """The deltas of the events up to the last one of the response. The reader of the deltas can also
         cancel the model call while events come that have none.
@@ -123,7 +123,7 @@ class Provider:
                     raise self._response_broken("sent a part of a response before its start")
                 yield delta
                 last = time.monotonic()
-            keep(reader.kept)
+            count_memory(reader.kept)
             if event is None or time.monotonic() - last >= streams.PAUSE:
                 yield SilentDelta()
                 last = time.monotonic()

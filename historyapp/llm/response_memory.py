@@ -19,7 +19,7 @@ FEW, SPARE = 1 << 24, 1 << 27
 """A project whose responses take at most ``FEW`` bytes may also use the ``SPARE`` bytes. A response of
 128,000 tokens, which is the longest of a model, has about 8 MB."""
 
-Keep = Callable[[int], None]
+CountMemory = Callable[[int], None]
 """Called with the bytes that a response takes so far."""
 
 
@@ -30,11 +30,11 @@ class ResponseMemory:
         self._shares = MemoryShares(MAX_TOTAL, of_owner=OF_PROJECT, few=FEW, spare=SPARE)
 
     @contextmanager
-    def held(self, project: Hashable) -> Iterator[Keep]:
+    def held(self, project: Hashable) -> Iterator[CountMemory]:
         """Yields a function that counts a response until the end of this block. It raises ``TooMuch``."""
         counted = 0
 
-        def keep(size: int) -> None:
+        def count_memory(size: int) -> None:
             nonlocal counted
             if size > OF_RESPONSE:
                 raise TooMuch(f"{OF_RESPONSE:,} bytes of text in memory")
@@ -50,9 +50,9 @@ class ResponseMemory:
             counted = size
 
         try:
-            yield keep
+            yield count_memory
         finally:
-            keep(0)
+            count_memory(0)
 
 
 RESPONSES = ResponseMemory()

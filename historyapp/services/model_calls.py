@@ -19,7 +19,7 @@ from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import ModelCallError, ResponseBroken
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
-from historyapp.llm.response_memory import RESPONSES, Keep
+from historyapp.llm.response_memory import RESPONSES, CountMemory
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
@@ -125,7 +125,7 @@ class ModelCall:
         self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
         self._is_sent = False
-        self._keep: Keep = lambda _: None
+        self._count_memory: CountMemory = lambda _: None
         self._started = time.monotonic()
 
     def deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
@@ -150,7 +150,7 @@ class ModelCall:
         size = memory_of(self._request.context) + memory_of(self._request.options)
         with (
             CALL_MEMORY.held(self._session.project_id, size),
-            RESPONSES.held(self._session.project_id) as self._keep,
+            RESPONSES.held(self._session.project_id) as self._count_memory,
             closing(self._deltas(on_append)) as deltas,
         ):
             yield from deltas
@@ -163,7 +163,8 @@ class ModelCall:
             end_large_read()
             self._is_sent = True
             retries = replace(RETRIES, on_retry=self._retry, sleep=self._wait)
-            with closing(call_model(self._request, retries=retries, keep=self._keep)) as deltas:
+            answer = call_model(self._request, retries=retries, count_memory=self._count_memory)
+            with closing(answer) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
                         if self._snapshot is None:

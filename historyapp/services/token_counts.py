@@ -1,6 +1,6 @@
 """Counts the tokens of a context at the model's provider.
 
-The provider may take many seconds. Meanwhile the request gives its thread to others: threads for reads are
+The provider may take many seconds. Meanwhile the request lends its thread to others: threads for reads are
 few. It keeps its context, as a model call does.
 """
 
@@ -31,10 +31,10 @@ COUNTS = ProjectSlots(
     "retry, or leave `count` out.",
 )
 
-thread_for_others: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
-    "thread_for_others", default=nullcontext
+lending_thread: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
+    "lending_thread", default=nullcontext
 )
-"""The context in which this request gives its thread to others. Its end may wait for a thread."""
+"""The context in which this request lends its thread to others. Its end may wait for a thread."""
 
 
 def count_by_provider(project: Project, built: BuiltContext) -> int:
@@ -50,5 +50,5 @@ def count_by_provider(project: Project, built: BuiltContext) -> int:
     with CALL_MEMORY.held(project.pk, memory_of(built.request)):
         end_large_read()
         release_connection()
-        with thread_for_others.get()(), COUNTS.held(project.pk):
+        with lending_thread.get()(), COUNTS.held(project.pk):
             return count_tokens(ModelRequest(built.spec.model, built.request))

@@ -1,8 +1,6 @@
 """Runs the API on the local data folder in this process. No port is opened and no key is needed."""
 
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
 from uuid import UUID
 
 import django
@@ -14,7 +12,6 @@ from historyapp.data_folder import missing_data
 from historyapp.terminal.errors import CommandFailed, WrongUsage
 from historyapp.terminal.server import Server
 
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 ADDRESS = "http://localhost"
 SCOPES = ["read", "write"]
 """A user with access to the data folder may read and write everything. No command deletes or spends money."""

@@ -11,7 +11,7 @@ from historyapp.core.slots import Slots
 from historyapp.front.application import Front
 from historyapp.services import call_memory, token_counts
 from historyapp.services.call_memory import CallMemory
-from historyapp.services.token_counts import thread_for_others
+from historyapp.services.token_counts import lending_thread
 from tests.api.agent import Agent, Received, ask
 from tests.api.test_problems import assert_problem
 from tests.front.limits import small_limits
@@ -24,7 +24,7 @@ def test_a_request_that_waits_for_a_provider_gives_its_thread_to_others() -> Non
 
     def application(environ: dict[str, Any], start_response: Any) -> Any:
         if environ["PATH_INFO"] == "/count":
-            with thread_for_others.get()():
+            with lending_thread.get()():
                 assert other_ran.wait(5)
         ended.append(environ["PATH_INFO"])
         other_ran.set()

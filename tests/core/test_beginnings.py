@@ -26,7 +26,7 @@ from historyapp.core.json import json_text
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail, advance
 from historyapp.core.result_previews import result_preview
-from historyapp.core.text import PIECE, preview
+from historyapp.core.text import PIECE_LENGTH, preview
 from tests.examples import examples
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
@@ -67,8 +67,8 @@ def test_the_beginning_of_a_deep_value_takes_no_longer_than_that_of_a_flat_one()
 @pytest.mark.parametrize("value", [["a" * 10**6], {"a" * 10**6: 1}])
 def test_the_rest_of_a_long_text_is_not_written(value: Any) -> None:
     """An append waits for it within its transaction."""
-    assert len(json_beginning(value, LENGTH)) < 2 * PIECE
-    assert len(beginning(spaced_json_parts(value), LENGTH)) < 2 * PIECE
+    assert len(json_beginning(value, LENGTH)) < 2 * PIECE_LENGTH
+    assert len(beginning(spaced_json_parts(value), LENGTH)) < 2 * PIECE_LENGTH
 
 
 @settings(max_examples=examples(300))

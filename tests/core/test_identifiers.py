@@ -14,7 +14,7 @@ from historyapp.core.identifiers import (
     piece_places,
     texts_in,
 )
-from historyapp.core.text import PIECE
+from historyapp.core.text import PIECE_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_long_runs_of_characters_are_not_names() -> None:
     assert identifiers("x_" * (MAX_IDENTIFIER // 2 - 1) + "y") != []
 
 
-@pytest.mark.parametrize("length", [1, 100, MAX_IDENTIFIER, 3 * MAX_IDENTIFIER, PIECE])
+@pytest.mark.parametrize("length", [1, 100, MAX_IDENTIFIER, 3 * MAX_IDENTIFIER, PIECE_LENGTH])
 def test_the_rest_of_a_long_run_is_not_a_name(length: int) -> None:
     for before in ("", "é", "x " * 50):
-        text = f"{before}{'_' * (PIECE + length - 6)}app.py in a_1"
+        text = f"{before}{'_' * (PIECE_LENGTH + length - 6)}app.py in a_1"
         assert identifiers(text) == ["a_1"]
         assert [name for _, name in identifier_places(text)] == ["a_1"]
 
@@ -77,7 +77,7 @@ def test_names_of_a_long_text_are_those_of_a_text_in_one_piece(words: list[str],
     text = separator.join(words)
     whole, places = identifiers(text), list(identifier_places(text))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PIECE", 3000)
+        patch.setattr(module, "PIECE_LENGTH", 3000)
         assert identifiers(text) == whole
         assert list(identifier_places(text)) == places
         assert all(end - start <= 3000 for start, end in piece_places(text))

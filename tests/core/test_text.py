@@ -41,13 +41,13 @@ def test_a_preview_of_a_longer_text_is_the_beginning_of_its_words(text: str) -> 
 @given(st.text(alphabet="ab \n", max_size=80), st.integers(1, 30))
 def test_lines_of_a_text_in_pieces_are_those_of_the_whole(text: str, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PIECE", piece)
+        patch.setattr(module, "PIECE_LENGTH", piece)
         assert list(whole_lines(text)) == text.split("\n")
 
 
 def test_a_long_text_that_is_clean_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """The request of a model call keeps it until the call ends, beside the context."""
-    monkeypatch.setattr(module, "PIECE", 10)
+    monkeypatch.setattr(module, "PIECE_LENGTH", 10)
     text = "\U0001f600" * 35
     assert clean(text) is text
     assert clean(text + "\ud800" + text) == text + "\ufffd" + text

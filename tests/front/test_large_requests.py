@@ -249,7 +249,7 @@ def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
             owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
             yield "owner", b"person 1"
             owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
-            with outbox.waiting_for_client():
+            with outbox.lending_thread():
                 assert not front._pools[LARGE_REQUESTS]._busy, "others run while it waits for its reader"
             owners.append(b"end")
             yield "head", (200, [], False)

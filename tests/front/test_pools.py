@@ -369,7 +369,7 @@ def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> Non
         release, ran, peaks, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
-            with pool.waiting_for_client():
+            with pool.lending_thread():
                 release.wait(5)
             ran.append(0)
 

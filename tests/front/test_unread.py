@@ -254,7 +254,7 @@ def test_jobs_whose_clients_read_again_together_leave_a_thread_to_another_owner(
         waits = threading.Semaphore(0)
 
         def transfer(_: float) -> None:
-            with pool.waiting_for_client():
+            with pool.lending_thread():
                 waits.release()
                 read.wait(5)
             computing.append(pool._busy)

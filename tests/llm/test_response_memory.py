@@ -33,7 +33,7 @@ ANSWERS = {
 def test_an_emoji_in_a_response_counts_four_bytes(kind: str, loopback: Loopback, api: Api) -> None:
     sizes = list[int]()
     loopback.steps.append(ANSWERS[kind])
-    for _ in call_model(api.request(), keep=sizes.append):
+    for _ in call_model(api.request(), count_memory=sizes.append):
         pass
     assert sizes == sorted(sizes)
     assert 4 * LETTERS < sizes[-1] < 60 * LETTERS
@@ -44,8 +44,11 @@ def test_a_response_that_takes_too_much_memory_is_refused_once(
 ) -> None:
     monkeypatch.setattr(response_memory, "OF_RESPONSE", 3 * LETTERS)
     loopback.default = lambda _: ANSWERS["text"]
-    with pytest.raises(ResponseBroken, match="15,000 bytes of text in memory"), RESPONSES.held("a") as keep:
-        list(call_model(api.request(), retries=RetryPolicy(first_wait=0), keep=keep))
+    with (
+        pytest.raises(ResponseBroken, match="15,000 bytes of text in memory"),
+        RESPONSES.held("a") as count_memory,
+    ):
+        list(call_model(api.request(), retries=RetryPolicy(first_wait=0), count_memory=count_memory))
     assert len(loopback.requests) == 1
 
 
@@ -53,7 +56,7 @@ def test_a_long_response_of_a_model_takes_a_small_part_of_the_limit(loopback: Lo
     """Here 2,000 tokens of four letters; the longest responses have 64 times as many."""
     sizes = list[int]()
     loopback.steps.append(Answer(text="word" * 2000, sizes=(4,)))
-    list(call_model(api.request(), keep=sizes.append))
+    list(call_model(api.request(), count_memory=sizes.append))
     assert 64 * sizes[-1] < OF_RESPONSE / 4
 
 
@@ -63,7 +66,7 @@ def test_a_response_that_finds_no_memory_because_of_others_names_them(loopback: 
 
     loopback.steps.append(Answer(text="word"))
     with pytest.raises(ResponseBroken, match=r"other calls\. Make the call again when they have ended"):
-        list(call_model(api.request(), keep=refuse))
+        list(call_model(api.request(), count_memory=refuse))
     assert len(loopback.requests) == 1
 
 
@@ -73,12 +76,12 @@ def test_large_responses_of_a_project_share_its_memory_and_give_it_back() -> Non
         others = [stack.enter_context(memory.held("a")) for _ in range(OF_PROJECT // OF_RESPONSE)]
         for other in others:
             other(OF_RESPONSE)
-        with memory.held("a") as keep:
-            keep(SMALL)
+        with memory.held("a") as count_memory:
+            count_memory(SMALL)
             with pytest.raises(TooMuch, match="with the responses of other calls of this project"):
-                keep(SMALL + 1)
+                count_memory(SMALL + 1)
             others[0](0)  # a retry begins with an empty response
-            keep(SMALL + 1)
+            count_memory(SMALL + 1)
     assert memory._shares.of("a") == 0
 
 
@@ -87,7 +90,7 @@ def test_large_responses_leave_memory_for_those_of_other_projects() -> None:
     with ExitStack() as stack:
         for number in range(MAX_TOTAL // OF_RESPONSE):
             stack.enter_context(memory.held(number // 2))(OF_RESPONSE)
-        keep = stack.enter_context(memory.held("other"))
-        keep(FEW)
+        count_memory = stack.enter_context(memory.held("other"))
+        count_memory(FEW)
         with pytest.raises(TooMuch, match=r"responses of other calls$"):
-            keep(FEW + 1)
+            count_memory(FEW + 1)

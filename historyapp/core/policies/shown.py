@@ -13,7 +13,7 @@ from historyapp.core.identifiers import (
     word_places,
 )
 from historyapp.core.process_memory import cached_while_busy
-from historyapp.core.text import PIECE
+from historyapp.core.text import PIECE_LENGTH
 
 MAX_READ = 1 << 23
 """Characters of a context that are read. Names and lines behind them count as not shown."""
@@ -129,13 +129,13 @@ class ShownTexts:
                 self._is_unspaced = self._is_unspaced or _UNSPACED.search(others) is not None
 
     def _parts(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """The texts that can still be read, in parts of up to twice ``PIECE`` characters."""
+        """The texts that can still be read, in parts of up to twice ``PIECE_LENGTH`` characters."""
         part: list[str] = []
         size = 0
         for text in texts:
             end = 0
             for start, end in piece_places(text):
-                if size >= PIECE:
+                if size >= PIECE_LENGTH:
                     yield part
                     part, size = [], 0
                 if self._size >= MAX_READ or len(self._runs) >= MAX_RUNS:

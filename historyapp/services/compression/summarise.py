@@ -249,8 +249,8 @@ class MeteredModel:
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
             self._check_allowed()
-            with RESPONSES.held(project) as keep:
-                deltas = call_model(request, limits=LIMITS, retries=retries, keep=keep)
+            with RESPONSES.held(project) as count_memory:
+                deltas = call_model(request, limits=LIMITS, retries=retries, count_memory=count_memory)
                 completion = collect(reservation.watch(deltas))
         except Exception as error:
             with short_connection(("calls", reservation.payer.project_id)):

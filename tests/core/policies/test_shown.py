@@ -14,7 +14,7 @@ from historyapp.core.policies import shown as module
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.shown import ShownTexts
 from historyapp.core.settings import SessionSettings
-from historyapp.core.text import PIECE
+from historyapp.core.text import PIECE_LENGTH
 from tests.core.entries import calls, result, session
 from tests.core.policies.past import MemoryPast
 from tests.examples import examples
@@ -64,17 +64,17 @@ def test_a_text_is_found_wherever_it_stands(before: str, text: str, after: str) 
 
 @pytest.mark.parametrize("limit", ["MAX_READ", "MAX_RUNS"])
 def test_only_the_first_texts_are_read(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, limit, PIECE // 8)
-    long = " ".join(f"a_{number}" for number in range(PIECE // 4))
+    monkeypatch.setattr(module, limit, PIECE_LENGTH // 8)
+    long = " ".join(f"a_{number}" for number in range(PIECE_LENGTH // 4))
     shown = ShownTexts(["one/two.py", long])
     assert "one/two.py" in shown
     assert "a_7" in shown
-    assert f"a_{PIECE // 4 - 1}" not in shown
+    assert f"a_{PIECE_LENGTH // 4 - 1}" not in shown
     shown.add("three/four.py")
     assert "three/four.py" not in shown
     assert not shown.contains_text("three/four.py", ["three/four.py"])
     assert shown.contains_text("one/two.py", ["one/two.py"])
-    assert shown.names().issubset([*identifiers(f"one/two.py {long}"), "a", *map(str, range(PIECE))])
+    assert shown.names().issubset([*identifiers(f"one/two.py {long}"), "a", *map(str, range(PIECE_LENGTH))])
 
 
 def test_added_texts_are_read() -> None:
@@ -101,8 +101,8 @@ def test_names_within_longer_runs(name: str, text: str, found: bool) -> None:
 def test_the_words_of_a_long_text_are_those_of_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join(f"{'  '.join(PIECES)} word_{number} é{number}.py" for number in range(200))
     whole = {name for name in ShownTexts([text]).names() if name_in(name)}
-    monkeypatch.setattr(identifiers_module, "PIECE", 3000)
-    monkeypatch.setattr(module, "PIECE", 3000)
+    monkeypatch.setattr(identifiers_module, "PIECE_LENGTH", 3000)
+    monkeypatch.setattr(module, "PIECE_LENGTH", 3000)
     shown = ShownTexts([text])
     assert {name for name in shown.names() if name_in(name)} == whole
     assert all(shown.contains_text(line, identifiers(line)) for line in text.split("\n"))

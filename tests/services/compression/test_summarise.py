@@ -16,7 +16,7 @@ from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.errors import LimitReached, ModelCallError, ResponseBroken
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest, TimeLimits
-from historyapp.llm.response_memory import Keep
+from historyapp.llm.response_memory import CountMemory
 from historyapp.llm.retries import RetryPolicy
 from historyapp.services.compression import provider_limits, summarise
 from historyapp.services.compression.request import RunRequest, choose_model
@@ -208,11 +208,11 @@ def wait_briefly(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Model calls with the text wait 0.2 seconds and are not repeated; others wait as long as usual."""
 
     def call(
-        request: ModelRequest, *, limits: TimeLimits, retries: RetryPolicy, keep: Keep
+        request: ModelRequest, *, limits: TimeLimits, retries: RetryPolicy, count_memory: CountMemory
     ) -> Iterator[ModelOutputDelta]:
         if text in str(request):
             limits, retries = replace(limits, read=0.2), replace(retries, attempts=1)
-        return call_model(request, limits=limits, retries=retries, keep=keep)
+        return call_model(request, limits=limits, retries=retries, count_memory=count_memory)
 
     monkeypatch.setattr(summarise, "call_model", call)
 
