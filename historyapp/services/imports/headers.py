@@ -1,4 +1,4 @@
-"""Limits what the parser passes on about a session, a rewind, a summary or a note.
+"""Limits what the parser passes on: session headers, rewinds, summaries, notes and results.
 
 The storing process keeps the headers of all sessions of a file and serves requests meanwhile. Unpacking ten
 million values would stop all its threads for seconds, so the parser process applies these limits.
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
-from historyapp.core.entries import Rewind
+from historyapp.core.entries import EntryDraft, Rewind, ToolResults
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import AddNote, AddSummary, Operation, RewindTo, SessionStart
+from historyapp.core.importers.base import AddNote, AddSummary, Append, Operation, RewindTo, SessionStart
 from historyapp.core.json import is_longer
 from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TAGS, MAX_TITLE, fitting_metadata
 from historyapp.core.text import clean, preview
@@ -21,6 +21,8 @@ MAX_REASON = 10_000
 """Characters of the reason of a rewind. The API accepts 2,000."""
 MAX_NOTE = 10_000
 """Characters of a note. The API has the same limit."""
+MAX_RESULTS = 10_000
+"""Results of one entry, which are paired with calls within its transaction. The API has the same limit."""
 _MAX_INSTRUCTION = 1_000
 """Characters of a ``summary_instruction``, which is not imported."""
 _MAX_NAMED = 5
@@ -34,9 +36,14 @@ def within_limits(operation: Operation) -> Operation:
     """The operation with texts that databases accept, and without values that are too large.
 
     Raises:
-        UnreadableTranscript: if the metadata of a rewind is too long.
+        UnreadableTranscript: if the metadata of a rewind is too long, or an entry has too many results.
     """
     match operation:
+        case Append(draft=EntryDraft(body=ToolResults(results=results))) if len(results) > MAX_RESULTS:
+            raise UnreadableTranscript(
+                f"An entry has {len(results):,} results. At most {MAX_RESULTS:,} are imported: split it into "
+                "several entries."
+            )
         case SessionStart():
             return limited_start(operation)
         case RewindTo():

@@ -2,8 +2,14 @@
 
 from typing import NamedTuple
 
+from historyapp.core.entries import ToolResults
 from historyapp.core.importers.base import Append, RewindTo
 from historyapp.core.prepared import Prepared
+
+REWIND_COST = 40
+"""A rewind counts as this many entries, because it takes about as long."""
+RESULTS_OF_COST = 10
+"""This many results count as one more entry."""
 
 
 class SourceOperation(NamedTuple):
@@ -24,6 +30,14 @@ class SourceOperation(NamedTuple):
     kind: str = ""
     dumped: str = ""
     """Kind and body of the entry as JSON, if it is kept :meth:`without_values`; empty for a rewind."""
+
+    @property
+    def cost(self) -> int:
+        """The number of short entries that take about as long to store."""
+        if not isinstance(self.operation, Append):
+            return REWIND_COST
+        body = self.operation.draft.body
+        return 1 + (len(body.results) // RESULTS_OF_COST if isinstance(body, ToolResults) else 0)
 
     def without_values(self) -> "SourceOperation":
         """The place of the operation. Of its entry only the JSON is kept, whose values take more memory."""

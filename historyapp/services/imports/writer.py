@@ -42,8 +42,6 @@ MIN_ENTRIES, BATCH_ENTRIES = 40, 1000
 """A batch is written when it has this many entries: fewer after one that took more than ``BATCH_SECONDS``,
 because other writers wait until its transaction ends."""
 BATCH_SECONDS = 0.3
-REWIND_COST = 40
-"""A rewind counts as this many entries, because it takes about as long."""
 BATCH_BYTES, OPERATION_BYTES = 8 * 1024 * 1024, 1500
 """A batch is written when it takes about this much memory: each operation, with the JSON of its entry."""
 SHORT_STEP_ENTRIES, SHORT_STEP_BYTES = 32, 1 << 16
@@ -158,7 +156,7 @@ class SessionWriter:
     def _add_waiting(self, new: SourceOperation) -> None:
         self._waiting.append(new)
         self.waiting_bytes += OPERATION_BYTES + (new.prepared.memory if new.prepared else 0)
-        self._waiting_cost += 1 if isinstance(new.operation, Append) else REWIND_COST
+        self._waiting_cost += new.cost
         if self._waiting_cost >= self._max_cost or self.waiting_bytes >= BATCH_BYTES:
             self.flush()
 

@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from historyapp.core.entries import EntryDraft, Rewind
+from historyapp.core.entries import EntryDraft, Rewind, ToolResults
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Source
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
-from historyapp.services.imports import limits, sessions
+from historyapp.services.imports import headers, limits, sessions, source_operations
 from historyapp.services.imports.files import import_file, inspect_file
 from historyapp.services.imports.headers import within_limits
 from historyapp.services.imports.sessions import ImportJob
+from historyapp.services.imports.writer import SessionWriter
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES
 from tests.examples import thorough
-from tests.services.drafts import act
+from tests.services.drafts import act, ok
 from tests.services.scripts import SOURCE, Script, read, texts
 
 CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
@@ -171,6 +172,34 @@ def test_a_rewind_with_long_metadata_ends_the_file(project: Project, script: Scr
     report = import_file(project, SOURCE, format="script")
     assert report.error == "The metadata of a rewind has more than 65,536 characters of JSON. Shorten it."
     assert [session.counts.added for session in report.sessions] == [1]
+
+
+def test_an_entry_with_too_many_results_ends_the_file(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry with 200,000 held the write lock for one to two seconds."""
+    monkeypatch.setattr(headers, "MAX_RESULTS", 3)
+    entries = [EntryDraft(ToolResults(results=tuple(ok().body.results) * number)) for number in (3, 4)]
+    script.operations = [SessionStart("s"), *texts("a"), *(Append("s", entry) for entry in entries)]
+    report = import_file(project, SOURCE, format="script")
+    assert report.error == "An entry has 4 results. At most 3 are imported: split it into several entries."
+    assert [session.counts.added for session in report.sessions] == [2]
+
+
+def test_entries_with_many_results_are_stored_in_several_transactions(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, sizes = SessionWriter.flush, list[int]()
+
+    def counted(self: SessionWriter) -> None:
+        sizes.append(sum(len(row.operation.draft.body.results) for row in self._waiting))
+        flush(self)
+
+    monkeypatch.setattr(SessionWriter, "flush", counted)
+    monkeypatch.setattr(source_operations, "RESULTS_OF_COST", 1)
+    many = EntryDraft(ToolResults(results=tuple(ok().body.results) * 400))
+    assert read(project, script, *[Append("s", many)] * 7).total("added") == 7
+    assert sizes == [1_200, 1_200, 400]
 
 
 def test_a_file_has_a_limited_number_of_sessions(
