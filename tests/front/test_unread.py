@@ -206,7 +206,7 @@ def test_unread_exports_do_not_block_other_clients() -> None:
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
-        while front.is_busy:
+        while any(pool._pending for pool in front._pools.values()):
             await asyncio.sleep(0.01)
         return size
 
@@ -279,3 +279,29 @@ def test_jobs_whose_clients_read_again_together_leave_a_thread_to_another_owner(
         return at_once
 
     assert asyncio.run(asyncio.wait_for(run(), 10)) == 2
+
+
+def test_a_pool_is_not_busy_while_its_only_job_waits_for_its_client() -> None:
+    """Exports pause while the pools of short requests are busy, and a token count may wait for its provider
+    for many seconds."""
+
+    async def run() -> list[bool]:
+        pool = Pool("reads", 1, max_wait=5, keeps_thread=False)
+        busy, waits, release = list[bool](), threading.Event(), threading.Event()
+
+        def count_tokens(_: float) -> None:
+            busy.append(pool.is_busy)
+            with pool.waiting_for_client():
+                waits.set()
+                release.wait(5)
+            busy.append(pool.is_busy)
+
+        pool.submit(ANN, count_tokens, never_refused)
+        await asyncio.to_thread(waits.wait, 5)
+        busy.append(pool.is_busy)
+        release.set()
+        while len(busy) < 3:
+            await asyncio.sleep(0.001)
+        return busy
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == [True, False, True]
