@@ -112,8 +112,8 @@ class Pool:
         """Jobs that have waited for their client, the oldest first."""
         self._pending = 0
         """Waiting and running jobs."""
-        self._away = 0
-        """Of these, the jobs that wait for their client."""
+        self._lending = 0
+        """Of these, the jobs that lend their thread."""
         self._threads = 0
         self._idle: list[queue.SimpleQueue[PoolJob]] = []
         """The queue of each idle thread. The last queue is that of the thread that worked last, which gets
@@ -137,9 +137,9 @@ class Pool:
     def is_busy(self) -> bool:
         """Whether a job runs or waits for a thread. Any thread may read it.
 
-        Jobs that wait for their client or a provider do not count: exports pause while this is true.
+        Jobs that lend their thread do not count: exports pause while this is true.
         """
-        return self._pending > self._away
+        return self._pending > self._lending
 
     def submit(
         self, client: Client, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
@@ -193,7 +193,7 @@ class Pool:
         """
         job: PoolJob = self._local.job
         with self._lock:
-            self._away += 1
+            self._lending += 1
             self._count(job.client, -1)
             self._dispatch()
         try:
@@ -201,7 +201,7 @@ class Pool:
         finally:
             returning = ReturningJob(job.client)
             with self._lock:
-                self._away -= 1
+                self._lending -= 1
                 self._returning.append(returning)
                 self._dispatch()
             returning.may_run.wait()

@@ -60,8 +60,11 @@ def long_rows(
     columns: Sequence[str] = ("body",),
     *,
     keep_open: bool = False,
+    seek: bool = False,
 ) -> Iterator[Any]:
     """Yields the rows of a query, with at most :data:`AT_ONCE` bytes and one row more in memory.
+
+    The query begins again after each portion: at its next row, counted from the first.
 
     Args:
         statement: must end with ``ORDER BY`` and the terms of ``order``.
@@ -69,33 +72,43 @@ def long_rows(
         keep_open: on SQLite, fetch rows one by one, see :mod:`historyapp.models.open_queries`. The caller
         must not write meanwhile: SQLite refuses a transaction while a query is open that began before
         another transaction's commit.
+        seek: begin again after the last value of ``order``, so that rows which are added meanwhile shift no
+        others. ``order`` must be one column, the first that is selected, and different in each row.
     """
+    key = order if seek else None
     if connection.vendor == "sqlite":
-        yield from _rows_of_sqlite(_in_order_of_keys(statement), values, keep_open=keep_open)
+        yield from _rows_of_sqlite(_in_order_of_keys(statement), values, key, keep_open=keep_open)
         return
-    start, is_full = 0, True
+    read, last, is_full = 0, list[Any](), True
     while is_full:
+        rest = f"WHERE {key} > %s" if key and last else f"OFFSET {read}" if read else ""
         with connection.cursor() as cursor:
-            cursor.execute(_portion(statement, order, columns, start), values)
+            cursor.execute(_portion(statement, order, columns, rest), [*values, *last])
             rows = cursor.fetchall()
         yield from (row[:-1] for row in rows)
-        start, is_full = start + len(rows), bool(rows) and rows[-1][-1] >= AT_ONCE
+        read, is_full = read + len(rows), bool(rows) and rows[-1][-1] >= AT_ONCE
+        last = [rows[-1][0]] if key and rows else []
 
 
-def _rows_of_sqlite(statement: str, values: Sequence[Any], *, keep_open: bool) -> Iterator[Any]:
+def _rows_of_sqlite(
+    statement: str, values: Sequence[Any], key: str | None, *, keep_open: bool
+) -> Iterator[Any]:
     """The query begins again after each portion, so that none is open between two of them."""
-    start, is_full = 0, True
+    read, last, is_full = 0, list[Any](), True
     while is_full:
+        rest = f" AND {key} > %s" if key and last else f" LIMIT -1 OFFSET {read}" if read else ""
         with connection.cursor() as cursor:
-            cursor.execute(f"{statement} LIMIT -1 OFFSET {start}" if start else statement, values)
+            cursor.execute(statement + rest, [*values, *last])
             if keep_open:
                 with kept_open(cursor) as query:
-                    yield from iter(query.next_row, None)
-                start, is_full = start + query.rows, query.is_closed
+                    for row in iter(query.next_row, None):
+                        read, last = read + 1, [row[0]] if key else []
+                        yield row
+                is_full = query.is_closed
                 continue
             portion, is_full = _first(cursor)
         yield from portion
-        start += len(portion)
+        read, last = read + len(portion), [portion[-1][0]] if key and portion else []
 
 
 def _in_order_of_keys(statement: str) -> str:
@@ -150,15 +163,15 @@ def _first(cursor: Iterable[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], bo
     return rows, False
 
 
-def _portion(statement: str, order: str, columns: Sequence[str], start: int) -> str:
-    """The query from row ``start`` until the columns have :data:`AT_ONCE` bytes, for PostgreSQL.
+def _portion(statement: str, order: str, columns: Sequence[str], rest: str) -> str:
+    """The rest of the query until the columns have :data:`AT_ONCE` bytes, for PostgreSQL.
 
     The driver fetches all rows of a result, so the query itself has to stop. The last column is the sum.
     PostgreSQL gets the length of a long text without reading the text.
     """
     length = " + ".join([f"COALESCE(OCTET_LENGTH({column}), 0)" for column in columns])
     total = f"CAST(SUM({length}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bigint)"
-    rows = f"SELECT * FROM ({statement}) AS found OFFSET {start}" if start else statement  # noqa: S608 ours
+    rows = f"SELECT * FROM ({statement}) AS found {rest}" if rest else statement  # noqa: S608 ours
     return (
         f"SELECT * FROM (SELECT long_rows.*, {total} AS bytes FROM ({rows}) AS long_rows) AS sized "  # noqa: S608
         f"WHERE bytes - ({length}) < {AT_ONCE} ORDER BY {order}"

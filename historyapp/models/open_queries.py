@@ -17,22 +17,16 @@ MAX_READ = 1 << 20
 
 
 class OpenQuery:
-    """A query whose rows are being read. It holds none of them.
-
-    ``rows``: the number of rows that were read.
-    """
+    """A query whose rows are being read. It holds none of them."""
 
     def __init__(self, cursor: CursorWrapper) -> None:
         self._cursor = cursor
         self._fetch = cursor.fetchone  # finding the method takes Django as long as a call
-        self.rows = 0
         self.is_closed = False
 
     def next_row(self) -> Any:
         """The next row. None if there is none, or if the query was closed."""
-        row = None if self.is_closed else self._fetch()
-        self.rows += row is not None
-        return row
+        return None if self.is_closed else self._fetch()
 
     def close(self) -> None:
         self.is_closed = True

@@ -84,13 +84,11 @@ def _valid(
 
 
 def _rows(summaries: "SummaryQuerySet") -> Iterator[tuple[SummaryRow, int]]:
-    """The summaries in any order, with the fields that contexts use, each with the characters of JSON that
-    were read for it. They count as read by the request.
-
-    SQLite would sort all rows with their texts. Without an order it reads only those that are used.
+    """The summaries in the order of their ids, with the fields that contexts use, each with the characters of
+    JSON that were read for it. They count as read by the request.
     """
-    statement, values = summaries.order_by().values_list(*SummaryRow._fields).query.sql_with_params()
-    for row in long_rows(statement, values, "id", ("text", "key_points"), keep_open=True):
+    statement, values = summaries.order_by("id").values_list(*SummaryRow._fields).query.sql_with_params()
+    for row in long_rows(statement, values, "id", ("text", "key_points"), keep_open=True, seek=True):
         yield _row(row)
 
 
@@ -225,42 +223,55 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
     def newest_first(
         self, lineage: Lineage, before: int, session: Session | None = None
-    ) -> Iterator["Summary"]:
-        """The valid summaries that end before a position, in descending order of their ends, read lazily.
+    ) -> Iterator[SummaryRow]:
+        """The valid summaries that end before a position, in descending order of their ends, read lazily and
+        without their texts.
 
         Of summaries with the same end the one of the higher level comes first, and of these the newest.
 
         Args:
             session: the session of the lineage. With it, summaries in a long lineage take few queries.
         """
-        return chain.from_iterable(self._pages_newest_first(lineage, before, session, list))
+        return chain.from_iterable(self._pages_newest_first(lineage, before, session))
 
     def rows_newest_first(
         self, lineage: Lineage, before: int, session: Session, exists: Callable[[SummaryRow], bool]
     ) -> Iterator[SummaryRow]:
-        """The summaries that exist in the same order, with the fields that contexts use.
+        """The summaries that exist in the same order, with their texts.
 
         Leaves out summaries that newer ones of the same range and level replace.
         """
         seen = set[tuple[UUID, int, int, int]]()
-        for page in self._pages_newest_first(lineage, before, session, _rows_without_texts):
+        for page in self._pages_newest_first(lineage, before, session):
             existing = [row for row in page if exists(row)]
             newest = {_range(row): row for row in reversed(existing) if _range(row) not in seen}
             seen |= newest.keys()
             yield from self._with_texts(list(newest.values())[::-1])
 
     def _pages_newest_first(
-        self, lineage: Lineage, before: int, session: Session | None, read: Callable[[Self], list[Row]]
-    ) -> Iterator[list[Row]]:
+        self, lineage: Lineage, before: int, session: Session | None
+    ) -> Iterator[list[SummaryRow]]:
         for batch in rare_batches(lineage, session, SUMMARIES, before, newest_first=True):
-            ends = in_spans(self.filter(last_position__lt=before), batch, "last_position")
-            rows = ends.order_by("-last_position", "-level", "-id")
-            for start, size in page_sizes():
-                page = read(rows[start : start + size])
+            last: SummaryRow | None = None
+            for _, size in page_sizes():
+                ends = self._ends_after(last, batch) if last else in_spans(self, batch, "last_position")
+                rows = ends.filter(last_position__lt=before).order_by("-last_position", "-level", "-id")
+                page = _rows_without_texts(rows[:size])
                 live = spans_at(lineage, (row.last_position for row in page))
                 yield [row for row in page if row.last_position in live]
                 if len(page) < size:
                     break
+                last = page[-1]
+
+    def _ends_after(self, row: SummaryRow, spans: Iterable[Span]) -> Self:
+        """The summaries that end in the spans and come after ``row`` when the newest come first.
+
+        Found by its key and not by their number: a summary that is added meanwhile shifts none of them.
+        """
+        end = row.last_position
+        earlier = [Span(span.session, span.first, min(span.last, end)) for span in spans if span.first <= end]
+        lower = models.Q(level__lt=row.level) | models.Q(level=row.level, pk__lt=row.id)
+        return in_spans(self, earlier, "last_position").filter(lower | models.Q(last_position__lt=end))
 
     def page(
         self,

@@ -281,7 +281,7 @@ def test_jobs_whose_clients_read_again_together_leave_a_thread_to_another_owner(
     assert asyncio.run(asyncio.wait_for(run(), 10)) == 2
 
 
-def test_a_pool_is_not_busy_while_its_only_job_waits_for_its_client() -> None:
+def test_a_pool_is_not_busy_while_its_only_job_lends_its_thread() -> None:
     """Exports pause while the pools of short requests are busy, and a token count may wait for its provider
     for many seconds."""
 
@@ -291,7 +291,7 @@ def test_a_pool_is_not_busy_while_its_only_job_waits_for_its_client() -> None:
 
         def count_tokens(_: float) -> None:
             busy.append(pool.is_busy)
-            with pool.waiting_for_client():
+            with pool.lending_thread():
                 waits.set()
                 release.wait(5)
             busy.append(pool.is_busy)

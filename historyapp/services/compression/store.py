@@ -318,14 +318,14 @@ def _visible_summaries(session: Session, run: CompressionRun) -> list[_DigestPar
     Leaves out summaries of later steps, because a digest is stored as of its run's head.
     """
     lineage, run_lineage = History(session).lineage, session.lineage(run.head)
-    read = partial(Summary.objects.without_texts().newest_first, lineage)
+    read = partial(Summary.objects.newest_first, lineage)
     newest_first = visible_summaries(read, min(lineage.last, run.head) + 1)
     live = (
         summary
         for summary in newest_first
         if run_lineage.contains(str(summary.session_id), summary.last_position)
     )
-    ids = [summary.pk for summary in islice(live, MAX_SUMMARIES)]
+    ids = [UUID(summary.id) for summary in islice(live, MAX_SUMMARIES)]
     return [_part(summary) for summary in Summary.objects.read(ids[::-1])]
 
 

@@ -1,6 +1,7 @@
 """With every strategy, all visible summaries together are within ``max_summary_length``."""
 
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def visible(session: Session) -> list[Summary]:
     """The summaries that no other one covers, oldest first."""
     lineage = History(session).lineage
-    summaries = visible_summaries(
+    newest_first = visible_summaries(
         lambda end: Summary.objects.newest_first(lineage, end, session), session.head + 1
     )
-    return list(summaries)[::-1]
+    return list(Summary.objects.read([UUID(summary.id) for summary in newest_first][::-1]))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

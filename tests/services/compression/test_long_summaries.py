@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.errors import Invalid
 from historyapp.core.importers.base import AddSummary, Append
-from historyapp.models import Project, Session, Summary, long_rows, summaries
+from historyapp.models import Project, Session, Summary, long_rows, open_queries, summaries
 from historyapp.models.history import History
-from historyapp.models.summaries import SummaryQuerySet
+from historyapp.models.summaries import SummaryQuerySet, SummaryRow
 from historyapp.services.compression import items as items_module
 from historyapp.services.compression import store
 from historyapp.services.compression.items import plan
@@ -75,6 +75,27 @@ def test_of_many_summaries_those_that_existed_at_a_position_are_read(
     monkeypatch.setattr(summaries, "MANY_CHARACTERS", LENGTH)
     assert [row.text[:3] for row in History(session, session.head).summaries()] == ["009"]
     assert [row.text[:3] for row in History(session, session.head - 1).summaries()] == ["004"]
+
+
+def test_a_query_that_begins_again_repeats_no_summary_after_one_was_added(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On PostgreSQL it begins again after 16 MB, on SQLite whenever it was closed."""
+    session = record(4)
+    for step in (2, 3, 4):
+        summarise(session, step, step)
+    monkeypatch.setattr(open_queries, "MAX_READ", 1)
+    monkeypatch.setattr(long_rows, "AT_ONCE", 1)
+    read_row, added = summaries._row, list[Summary]()
+
+    def add_meanwhile(row: tuple[object, ...]) -> tuple[SummaryRow, int]:
+        if not added:
+            added.append(summarise(session, 1, 1))
+        return read_row(row)
+
+    monkeypatch.setattr(summaries, "_row", add_meanwhile)
+    rows = History(session).summaries()
+    assert [row.first_step for row in rows if row.id != str(added[0].pk)] == [2, 3, 4]
 
 
 def test_texts_of_summaries_count_as_read(record: Record) -> None:

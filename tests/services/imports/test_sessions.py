@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from historyapp.core.entries import EntryDraft, Rewind, ToolResults
+from historyapp.core.entries import EntryDraft, Rewind, ToolResult, ToolResults
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Source
 from historyapp.core.session_metadata import MAX_METADATA
@@ -21,12 +21,13 @@ from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES
 from tests.examples import thorough
-from tests.services.drafts import act, ok
+from tests.services.drafts import act
 from tests.services.scripts import SOURCE, Script, read, texts
 
 CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
 LIMIT = "at most 65,536 characters of JSON are imported"
 LONG = "x" * 100_000
+RESULT = ToolResult(status="success")
 SAMPLES = {**dict(FILES), "claude_code": CLAUDE}
 
 
@@ -179,7 +180,7 @@ def test_an_entry_with_too_many_results_ends_the_file(
 ) -> None:
     """An entry with 200,000 held the write lock for one to two seconds."""
     monkeypatch.setattr(headers, "MAX_RESULTS", 3)
-    entries = [EntryDraft(ToolResults(results=tuple(ok().body.results) * number)) for number in (3, 4)]
+    entries = [EntryDraft(ToolResults(results=(RESULT,) * number)) for number in (3, 4)]
     script.operations = [SessionStart("s"), *texts("a"), *(Append("s", entry) for entry in entries)]
     report = import_file(project, SOURCE, format="script")
     assert report.error == "An entry has 4 results. At most 3 are imported: split it into several entries."
@@ -192,14 +193,14 @@ def test_entries_with_many_results_are_stored_in_several_transactions(
     flush, sizes = SessionWriter.flush, list[int]()
 
     def counted(self: SessionWriter) -> None:
-        sizes.append(sum(len(row.operation.draft.body.results) for row in self._waiting))
+        sizes.append(len(self._waiting))
         flush(self)
 
     monkeypatch.setattr(SessionWriter, "flush", counted)
     monkeypatch.setattr(source_operations, "RESULTS_OF_COST", 1)
-    many = EntryDraft(ToolResults(results=tuple(ok().body.results) * 400))
+    many = EntryDraft(ToolResults(results=(RESULT,) * 400))
     assert read(project, script, *[Append("s", many)] * 7).total("added") == 7
-    assert sizes == [1_200, 1_200, 400]
+    assert sizes == [3, 3, 1]
 
 
 def test_a_file_has_a_limited_number_of_sessions(

@@ -89,7 +89,7 @@ def test_the_last_of_two_summaries_wins(project: Project, script: Script) -> Non
     add_summary(project, session.pk, (1, 1), SummaryText("by hand"))
     old = AddSummary("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
     read(project, script, *steps, old)
-    newest = next(Summary.objects.newest_first(History(session).lineage, 99))
+    newest = next(History(session).summaries_newest_first(99))
     assert History(session).episodes(1, 1)[0].summary == newest.text == "read later"
 
 
