@@ -9,11 +9,12 @@ much processor time or memory, and other requests go on meanwhile.
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from historyapp import meters
+from historyapp.child_on_demand import ChildEnded, ChildOnDemand
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.front.outbox import Outbox
 from historyapp.front.process_messages import END, MAX_PART, MAX_PROCESSOR_SECONDS, WRITTEN, Message, sendable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MODULE = "historyapp.front.request_process"
+ENDED = "The process that carried out the request has ended. Try again."
 WRITTEN_ERROR = (
     "The request was stopped after it had stored something. Look into the session before you repeat it."
 )
@@ -42,8 +44,7 @@ class RequestProcess:
     """One process. It starts with the first request, and ends after ``idle_seconds`` without one."""
 
     def __init__(self, idle_seconds: float) -> None:
-        self._idle_seconds = idle_seconds
-        self._child: Child | None = None
+        self._process = ChildOnDemand(MODULE, idle_seconds)
 
     def carry_out(self, environ: dict[str, Any], waited: float) -> Generator[Message]:
         """Sends a request, and yields the messages about it until its end.
@@ -52,7 +53,10 @@ class RequestProcess:
             Invalid: when it takes too much processor time or memory.
             ServerFailed: when the process ended for another reason, or after it has written something.
         """
-        child = self._begin(environ, waited)
+        try:
+            child = self._process.send(partial(_send, environ, waited))
+        except ChildEnded:
+            raise _ended(ServerFailed(ENDED), has_written=False) from None
         kind, has_written = "", False
         while kind != END:
             try:
@@ -71,31 +75,15 @@ class RequestProcess:
     @property
     def is_started(self) -> bool:
         """Whether the process was started and not stopped. It may have ended, because it was idle."""
-        return self._child is not None
+        return self._process.child is not None
 
     def kill(self) -> None:
         """Kills the process while another thread uses it, which must then call :meth:`stop`."""
-        if self._child is not None:
-            self._child.kill()
+        if (child := self._process.child) is not None:
+            child.kill()
 
     def stop(self) -> None:
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
-
-    def _begin(self, environ: dict[str, Any], waited: float) -> "Child":
-        """Sends a request to the process. A process that has ended, because it was idle, is replaced."""
-        if self._child is not None:
-            with suppress(EOFError, OSError):
-                return _send(self._child, environ, waited)
-            self.stop()
-        from historyapp.child import Child
-
-        self._child = Child(MODULE, str(self._idle_seconds))
-        try:
-            return _send(self._child, environ, waited)
-        except (EOFError, OSError):
-            raise _end_error(self._child) from None
+        self._process.stop()
 
 
 class RequestProcesses:
@@ -173,8 +161,8 @@ def count_here(count: tuple[Any, ...]) -> None:
     getattr(meters, name)(*values)
 
 
-def _send(child: "Child", environ: dict[str, Any], waited: float) -> "Child":
-    """Raises EOFError or OSError if the process has ended, for example because it was idle."""
+def _send(environ: dict[str, Any], waited: float, child: "Child") -> "Child":
+    """Raises EOFError or OSError if the process has ended."""
     body = environ["wsgi.input"]
     length = body.seek(0, 2)
     body.seek(0)
@@ -191,11 +179,11 @@ def _check_memory(child: "Child") -> None:
         raise Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
 
 
-def _end_error(child: "Child", *, has_written: bool = False) -> PlayheadError:
+def _end_error(child: "Child", *, has_written: bool) -> PlayheadError:
     if child.took_too_long():
         error: PlayheadError = Invalid(_too_much(f"{MAX_PROCESSOR_SECONDS:g} seconds of processor time"))
     else:
-        error = ServerFailed("The process that carried out the request has ended. Try again.")
+        error = ServerFailed(ENDED)
     return _ended(error, has_written=has_written)
 
 

@@ -2,11 +2,12 @@
 web process: it only passes the responses on."""
 
 import socket
-import threading
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from historyapp.child_on_demand import ChildEnded, ChildOnDemand
 from historyapp.front.large_requests import MAX_KEPT_MEMORY
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.process_messages import END, FAILED, Message, sendable
@@ -31,9 +32,7 @@ class ModelCallProcess:
     """
 
     def __init__(self, idle_seconds: float) -> None:
-        self._idle_seconds = idle_seconds
-        self._child: Child | None = None
-        self._lock = threading.Lock()
+        self._process = ChildOnDemand(MODULE, idle_seconds)
 
     def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
         """Sends a model call, and yields the messages about it until its end.
@@ -57,49 +56,37 @@ class ModelCallProcess:
                     raise ServerFailed(FAILURE)
                 yield kind, content
         if child.memory() > MAX_KEPT_MEMORY:
-            self._retire(child)
+            self._process.retire(child)
 
     def _begin(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> tuple["Child", "Connection"]:
         """Sends a model call, if necessary to a new process. Returns the process and the pipe for the
         messages about the call."""
-        from multiprocessing.connection import Connection
-
         body = environ["wsgi.input"]
         body.seek(0)
         request = sendable(environ), body.read(), outbox.client.owner, waited
-        for _ in range(2):  # a process that was idle may have ended just now
-            child = self._running()
+        try:
+            return self._process.send(partial(self._send, request))
+        except (ChildEnded, OSError):
+            raise ServerUnavailable(NOT_STARTED, retry_after=1) from None
+
+    def _send(self, request: object, child: "Child") -> tuple["Child", "Connection"]:
+        from multiprocessing.connection import Connection
+
+        try:
             own_end, other_end = socket.socketpair()
-            pipe = Connection(own_end.detach())
-            with other_end, suppress(EOFError, ConnectionError):
-                with self._lock:
-                    child.send_with_descriptor(request, other_end.fileno())
-                other_end.close()
-                pipe.recv()
-                return child, pipe
+        except OSError:  # too many open files: the process can go on
+            raise ServerUnavailable(NOT_STARTED, retry_after=1) from None
+        pipe = Connection(own_end.detach())
+        try:
+            with other_end, self._process.lock:
+                child.send_with_descriptor(request, other_end.fileno())
+            pipe.recv()
+        except (EOFError, OSError):
             pipe.close()
-            if not child.has_ended():
-                break
-            self._retire(child)
-        raise ServerUnavailable(NOT_STARTED, retry_after=1)
-
-    def _running(self) -> "Child":
-        from historyapp.child import Child
-
-        with self._lock:
-            if self._child is None:
-                try:
-                    self._child = Child(MODULE, str(self._idle_seconds))
-                except OSError:
-                    raise ServerUnavailable(NOT_STARTED, retry_after=1) from None
-            return self._child
-
-    def _retire(self, child: "Child") -> None:
-        """Sends nothing more to a process, which ends when its model calls have ended."""
-        with self._lock:
-            if self._child is child:
-                self._child = None
-                child.pipe.close()
+            if child.pipe.closed or child.has_ended():  # closed: another thread has just retired the process
+                raise
+            raise ServerUnavailable(NOT_STARTED, retry_after=1) from None
+        return child, pipe
 
 
 def _shut(pipe: "Connection") -> Callable[[], None]:

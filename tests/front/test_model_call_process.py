@@ -13,9 +13,11 @@ from io import BytesIO
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from historyapp.child import Child
 from historyapp.core.errors import Invalid
 from historyapp.core.slots import Slots
 from historyapp.front import model_call_process, model_calls
@@ -27,7 +29,7 @@ from historyapp.front.unread import UnreadBytes
 from historyapp.models import large_reads
 from historyapp.models.long_rows import count_read
 from historyapp.services.keys import on_credential
-from historyapp.wire.problems import ServerFailed
+from historyapp.wire.problems import ServerFailed, ServerUnavailable
 from tests.front.limits import small_limits
 
 SECONDS = 10
@@ -42,8 +44,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelCallProcess]:
 
 
 def stop(process: ModelCallProcess) -> None:
-    if process._child is not None:
-        process._child.stop()
+    process._process.stop()
 
 
 @pytest.fixture
@@ -141,6 +142,33 @@ def test_a_process_that_has_grown_gets_no_further_calls_and_ends_those_that_it_h
     assert next(running) == ("body", b".")
     running.close()
     wait_for(lambda: not Path(f"/proc/{first}").exists())
+
+
+def test_a_call_goes_to_another_process_if_a_grown_one_has_just_been_retired(
+    process: ModelCallProcess, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = process_id(list(messages(process, outbox)))
+    running = process._process._running
+
+    def retire_first() -> Child:
+        child = running()
+        if child.pid == first:
+            process._process.retire(child)
+        return child
+
+    monkeypatch.setattr(process._process, "_running", retire_first)
+    assert process_id(list(messages(process, outbox))) != first
+
+
+def test_a_call_without_a_free_file_is_refused_and_the_process_goes_on(
+    process: ModelCallProcess, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = process_id(list(messages(process, outbox)))
+    with monkeypatch.context() as patch:
+        patch.setattr("socket.socketpair", Mock(side_effect=OSError("too many open files")))
+        with pytest.raises(ServerUnavailable, match="could not be started"):
+            list(messages(process, outbox))
+    assert process_id(list(messages(process, outbox))) == first
 
 
 def test_a_call_for_which_the_process_has_no_file_left_ends_alone(outbox: Outbox) -> None:

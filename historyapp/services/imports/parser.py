@@ -24,6 +24,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
 from historyapp.child import Child, limit_processor_time
+from historyapp.child_on_demand import ChildEnded, ChildOnDemand
 from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import Invalid, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
@@ -150,19 +151,18 @@ class ParserProcess:
     """
 
     def __init__(self, idle_seconds: float = 3600, module: str = MODULE) -> None:
-        self._start = partial(Child, module, str(idle_seconds))
-        self._child: Child | None = None
+        self._process = ChildOnDemand(module, idle_seconds)
 
     def __enter__(self) -> "ParserProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        self._process.stop()
 
     @property
     def pid(self) -> int | None:
         """The process id, if a process has been started."""
-        return self._child.pid if self._child else None
+        return self._process.child.pid if self._process.child else None
 
     def detect(self, source: Source) -> Importer:
         """The importer for a file.
@@ -187,53 +187,38 @@ class ParserProcess:
         """``task``: the importer's name; empty to detect the importer."""
         allowed = seconds_allowed(source)
         memory = BASE_MEMORY + MEMORY_PER_BYTE * source.stream.seek(0, os.SEEK_END)
-        pipe = self._request(task, source)
-        parser = RemoteParser(pipe, partial(self._end_error, allowed), partial(self._check_memory, memory))
+        try:
+            child = self._process.send(partial(_send, task, source))
+        except ChildEnded:
+            raise UnreadableTranscript(PROCESS_ENDED) from None
+        end_error, check_memory = partial(_end_error, child, allowed), partial(_check_memory, child, memory)
+        parser = RemoteParser(child.pipe, end_error, check_memory)
         try:
             yield parser
         finally:
             if not parser.is_complete:
-                self._stop()
+                self._process.stop()
 
-    def _request(self, task: str, source: Source) -> Connection:
-        """Sends a file to the process. The returned pipe receives its messages.
 
-        If the process has ended since the last file, because it was idle, a new one is started.
-        """
-        if self._child is not None:
-            with suppress(EOFError, OSError):
-                return self._send(self._child, task, source)
-            self._stop()
-        self._child = self._start()
-        try:
-            return self._send(self._child, task, source)
-        except (EOFError, OSError):
-            self._stop()
-            raise UnreadableTranscript(PROCESS_ENDED) from None
+def _send(task: str, source: Source, child: Child) -> Child:
+    """Sends a task and its file to the process, which sends the results to its pipe."""
+    child.pipe.send((task, source.folder, source.name))
+    if not source.folder:  # an uploaded file has no path
+        with on_disk(source.stream) as file:
+            send_handle(child.pipe, file.fileno(), child.pid)
+    child.pipe.recv_bytes()  # the process has started to parse
+    return child
 
-    def _send(self, child: Child, task: str, source: Source) -> Connection:
-        """Sends a task and its file to the process. Returns the pipe on which the results arrive."""
-        child.pipe.send((task, source.folder, source.name))
-        if not source.folder:  # an uploaded file has no path
-            with on_disk(source.stream) as file:
-                send_handle(child.pipe, file.fileno(), child.pid)
-        child.pipe.recv_bytes()  # the process has started to parse
-        return child.pipe
 
-    def _end_error(self, allowed: float) -> UnreadableTranscript:
-        too_slow = self._child is not None and self._child.took_too_long()
-        return too_long(allowed) if too_slow else UnreadableTranscript(PROCESS_ENDED)
+def _end_error(child: Child, allowed: float) -> UnreadableTranscript:
+    return too_long(allowed) if child.took_too_long() else UnreadableTranscript(PROCESS_ENDED)
 
-    def _check_memory(self, allowed: int) -> None:
-        """From outside: within the process, code in Rust aborts or waits for ever if an allocation fails."""
-        if self._child is not None and self._child.memory() > allowed:
-            self._stop()
-            raise UnreadableTranscript(TOO_MUCH_MEMORY.format(allowed / 1e6))
 
-    def _stop(self) -> None:
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+def _check_memory(child: Child, allowed: int) -> None:
+    """From outside: within the process, code in Rust aborts or waits for ever if an allocation fails."""
+    if child.memory() > allowed:
+        child.kill()
+        raise UnreadableTranscript(TOO_MUCH_MEMORY.format(allowed / 1e6))
 
 
 def on_disk(stream: BinaryIO) -> AbstractContextManager[Any]:
