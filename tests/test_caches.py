@@ -9,15 +9,13 @@ from dashboard.rendering.code import language_of
 from historyapp.core.identifiers import identifiers
 from historyapp.core.search_tokens import tokens_of
 from historyapp.front.environ import environ_of, headers_of
+from tests.front.one_request import scope_of
 
 MB = 1 << 20
 
 
 def read_header(text: str) -> None:
-    scope = {
-        "method": "GET", "path": "/", "query_string": b"", "headers": [(text.encode(), b"value")],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
-    }  # fmt: skip
+    scope = scope_of("GET", "/", (text.encode(), b"value"))
     environ_of(scope, headers_of(scope), None)  # type: ignore[arg-type]
 
 

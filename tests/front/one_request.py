@@ -4,6 +4,16 @@ import asyncio
 from typing import Any
 
 from historyapp.front.application import Front
+from historyapp.front.environ import Scope
+
+
+def scope_of(method: str, path: str, *headers: tuple[bytes, bytes], **changes: Any) -> Scope:
+    """The ASGI scope of a request."""
+    return {
+        "type": "http", "method": method, "path": path, "query_string": b"", "headers": [*headers],
+        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
+        "root_path": "", **changes,
+    }  # fmt: skip
 
 
 async def get(front: Front, path: str = "/", *headers: tuple[bytes, bytes]) -> int:
@@ -17,11 +27,6 @@ async def get(front: Front, path: str = "/", *headers: tuple[bytes, bytes]) -> i
         await asyncio.Event().wait()
         return {}
 
-    scope = {
-        "type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [*headers],
-        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
-        "root_path": "",
-    }  # fmt: skip
-    await front(scope, receive, send)
+    await front(scope_of("GET", path, *headers), receive, send)
     (status,) = statuses
     return status

@@ -14,6 +14,7 @@ from historyapp.front.application import Front
 from historyapp.front.environ import MAX_ADDRESSES, MAX_HEAD, MAX_PATH
 from historyapp.services.devices import COOKIE, cookie_value
 from tests.front.limits import small_limits
+from tests.front.one_request import scope_of
 from tests.front.virtual_time import run_in_virtual_time
 
 
@@ -26,12 +27,7 @@ async def _ask(front: Front, headers: list[tuple[bytes, bytes]], **changes: Any)
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    scope = {
-        "type": "http", "method": "POST", "path": "/api/v1/docs", "query_string": b"", "headers": headers,
-        "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
-        "root_path": "", **changes,
-    }  # fmt: skip
-    await front(scope, receive, send)
+    await front(scope_of("POST", "/api/v1/docs", *headers, **changes), receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 

@@ -11,12 +11,7 @@ from historyapp.front.pool_names import CALLS
 from historyapp.front.pools import Client
 from historyapp.front.process_messages import Message
 from tests.front.limits import small_limits
-
-SCOPE = {
-    "type": "http", "method": "POST", "path": "/api/v1/sessions/x/calls", "query_string": b"", "headers": [],
-    "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1",
-    "root_path": "",
-}  # fmt: skip
+from tests.front.one_request import scope_of
 
 
 class WaitingProcess:
@@ -44,7 +39,7 @@ def test_a_client_that_leaves_before_the_response_begins_ends_its_call() -> None
     async def request() -> None:
         front = Front(lambda environ, start: [], small_limits(), 1, {CALLS: process})
         front._holder = lambda *_: Client(b"key", b"project")  # type: ignore[method-assign]
-        await front(SCOPE, receive, send)
+        await front(scope_of("POST", "/api/v1/sessions/x/calls"), receive, send)
 
     asyncio.run(request())
     assert process.has_left

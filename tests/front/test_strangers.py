@@ -17,6 +17,7 @@ from historyapp.front.strangers import API, MAX_KEYS, WITHOUT_KEY, StrangerPace
 from historyapp.services.keys import hash_secret
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 from tests.front.limits import small_limits
+from tests.front.one_request import scope_of
 from tests.front.virtual_time import run_in_virtual_time
 
 PATH = "/api/v1/sessions"
@@ -61,15 +62,7 @@ class Server:
 
         headers = [(b"content-length", b"%d" % len(body))]
         headers += [(b"authorization", authorization.encode("latin-1"))] if authorization else []
-        await self.front(
-            {
-                "type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers,
-                "client": ("10.0.0.1", 1000), "server": ("127.0.0.1", 80), "scheme": "http",
-                "http_version": "1.1", "root_path": "",
-            },
-            receive,
-            send,
-        )  # fmt: skip
+        await self.front(scope_of("POST", path, *headers), receive, send)
         return statuses[0]
 
     def challenges(self) -> list[str]:

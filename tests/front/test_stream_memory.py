@@ -9,6 +9,7 @@ from historyapp.front.application import Front
 from historyapp.front.limits import client_of
 from historyapp.models.changes import START
 from tests.front.limits import small_limits
+from tests.front.one_request import scope_of
 from tests.front.test_streams import PROJECT, READER, Database, database
 
 __all__ = ["database"]
@@ -23,11 +24,7 @@ def test_a_stream_that_waits_keeps_nothing_of_what_was_sent(database: Database) 
         return Response([bytes(1000)])
 
     sent: list[bytes] = []
-    scope = {
-        "type": "http", "method": "GET", "path": "/api/v1/events", "query_string": b"",
-        "headers": [(b"authorization", b"Bearer key")], "client": ("10.0.0.1", 1000),
-        "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
-    }  # fmt: skip
+    scope = scope_of("GET", "/api/v1/events", (b"authorization", b"Bearer key"))
 
     async def send(message: dict[str, Any]) -> None:
         sent.extend(filter(None, [message.get("body")]))

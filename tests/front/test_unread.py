@@ -17,6 +17,7 @@ from historyapp.front.sockets import Connections
 from historyapp.front.unread import WRITERS, WRITERS_OF_OWNER, UnreadBytes
 from historyapp.wire.problems import ServerUnavailable
 from tests.front.limits import MB, small_limits
+from tests.front.one_request import scope_of
 
 ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
 EXPORT = 20 * MB
@@ -174,11 +175,8 @@ def export(environ: dict[str, Any], start_response: Any) -> Streaming:
 async def get(front: Front, key: bytes, *, reads: bool, events: list[str] | None = None) -> int:
     """The bytes that a client gets of an export. One that does not read stops at the first piece."""
     size = 0
-    scope = {
-        "type": "http", "method": "GET", "path": "/api/v1/sessions/1/export", "query_string": b"",
-        "headers": [(b"authorization", b"Bearer " + key)], "client": ("127.0.0.1", 1000 + int(reads)),
-        "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
-    }  # fmt: skip
+    path, client = "/api/v1/sessions/1/export", ("127.0.0.1", 1000 + int(reads))
+    scope = scope_of("GET", path, (b"authorization", b"Bearer " + key), client=client)
 
     async def send(message: dict[str, Any]) -> None:
         nonlocal size
@@ -192,7 +190,7 @@ async def get(front: Front, key: bytes, *, reads: bool, events: list[str] | None
         await asyncio.Event().wait()
         return {}
 
-    front.known_clients.add(client_of("/api/v1/sessions/1/export", b"Bearer " + key, "127.0.0.1"), key)
+    front.known_clients.add(client_of(path, b"Bearer " + key, "127.0.0.1"), key)
     await front(scope, receive, send)
     return size
 
