@@ -1,5 +1,6 @@
 """Django's settings. Operators set environment variables, which docs/settings.md lists."""
 
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from historyapp import env
 from historyapp.core.prices import load_prices
 from historyapp.data_folder import data_folder
 from historyapp.database import database
+from historyapp.full_disk import full_disk
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.secret import secret_key
 
@@ -24,8 +26,9 @@ try:
     PLAYHEAD_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
     SECRET_KEY = env.text("SECRET_KEY") or secret_key(PLAYHEAD_HOME / "secret_key")
 except OSError as error:
+    advice = full_disk(PLAYHEAD_HOME) if error.errno == ENOSPC else "Name a writable folder."
     raise ImproperlyConfigured(
-        f"PLAYHEAD_HOME={PLAYHEAD_HOME} cannot be used: {error.strerror}. Name a writable folder."
+        f"PLAYHEAD_HOME={PLAYHEAD_HOME} cannot be used: {error.strerror}. {advice}"
     ) from error
 
 PLAYHEAD_API_KEY = env.token("PLAYHEAD_API_KEY")

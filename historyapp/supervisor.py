@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from historyapp.core.process_memory import unmap_code
+from historyapp.full_disk import START_BYTES, full_disk
 from historyapp.management.exit_codes import FAILED, INTERRUPTED
 from historyapp.running_servers import announced
 from historyapp.server import Running, serve
@@ -141,9 +142,22 @@ def supervise(plan: ServerPlan) -> None:
     finally:
         worker.stop()
         if plan.sqlite:
-            # Merge SQLite's other files into the main file, which users may copy while the server is stopped.
-            with closing(sqlite3.connect(plan.sqlite)) as connection:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            merge_wal(Path(plan.sqlite))
+
+
+def merge_wal(file: Path) -> None:
+    """Merges SQLite's other files into the main file, which users may copy while the server is stopped."""
+    wal = Path(f"{file}-wal")
+    size = wal.stat().st_size if wal.exists() else 0
+    try:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        print(  # noqa: T201 the user reads it
+            f"The newest changes stay in {wal.name} ({error}). Nothing is lost: the next start reads them. "
+            f"{full_disk(file.parent, max(size, START_BYTES))}",
+            file=sys.stderr,
+        )
 
 
 def _watch_for_work(requests: int, worker_id: str) -> None:

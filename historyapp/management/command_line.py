@@ -13,12 +13,16 @@ from rich.console import Console
 
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.core.text import clean
+from historyapp.disk import watched_folder
+from historyapp.full_disk import full_disk
 from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
+from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.services.bootstrap import default_project
 from historyapp.services.faults import fault_of
 from historyapp.services.releases import refuse_newer_database
+from historyapp.wire.problems import DiskFull, StorageFailed
 
 ACTOR = "command line"
 """The actor in audit records."""
@@ -95,11 +99,16 @@ def plain_errors() -> Iterator[None]:
     except DatabaseError as error:
         reason, *_ = str(error).strip().split("\n")
         if fault := fault_of(error):
-            raise CommandError(f"{fault.detail} ({reason})") from error
+            raise CommandError(f"{advice_on(fault)} ({reason})") from error
         raise CommandError(
             f"There is no Playhead data in {settings.PLAYHEAD_HOME} ({reason}). Run the command in the "
             "folder in which Playhead was started, or give its data folder with --home."
         ) from error
+
+
+def advice_on(fault: StorageFailed) -> str:
+    """What is wrong with the database, and what to do."""
+    return full_disk(watched_folder()) if isinstance(fault, DiskFull) and on_sqlite() else fault.detail
 
 
 class PlayheadCommand(BaseCommand):

@@ -16,7 +16,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from uuid_utils.compat import uuid7
 
-from historyapp.management.command_line import PlayheadCommand, whole_number
+from historyapp.management.command_line import PlayheadCommand, advice_on, whole_number
 from historyapp.models import Session
 from historyapp.running_servers import orphan_listens
 from historyapp.server import EVERYWHERE, STOP_SECONDS, CannotListen, claim
@@ -115,7 +115,7 @@ class Command(PlayheadCommand):
                 reason, *_ = str(error).strip().split("\n")
                 fault = fault_of(error)
                 if not isinstance(fault, DatabaseUnreachable) or time.monotonic() > end:
-                    advice = f". {fault.detail}" if fault else ""
+                    advice = f". {advice_on(fault)}" if fault else ""
                     raise CommandError(f"The database cannot be used: {reason}{advice}") from error
             if is_first_failure:
                 self.stderr.write(f"Waiting up to {DATABASE_SECONDS} s for the database: {reason}")
