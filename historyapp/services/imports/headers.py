@@ -1,7 +1,8 @@
-"""Limits what the parser passes on: session headers, rewinds, summaries, notes and results.
+"""Limits what the parser passes on: session headers, rewinds, summaries, notes, results and skipped records.
 
 The storing process keeps the headers of all sessions of a file and serves requests meanwhile. Unpacking ten
-million values would stop all its threads for seconds, so the parser process applies these limits.
+million values, or a text with ten million lone surrogates, would stop all its threads for seconds. So the
+parser process applies these limits, and replaces lone surrogates in long texts.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,24 @@ from itertools import islice
 
 from historyapp.core.entries import EntryDraft, Rewind, ToolResults
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import AddNote, AddSummary, Append, Operation, RewindTo, SessionStart
+from historyapp.core.importers.base import (
+    AddNote,
+    AddSummary,
+    Append,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Skipped,
+)
 from historyapp.core.json import is_longer
 from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TAGS, MAX_TITLE, fitting_metadata
 from historyapp.core.text import clean, preview
 
+MAX_SESSION_ID = 300
+"""Characters of a session's id in the source. Ids of harnesses, with the name of a folder or file, have at most
+a hundred. Each entry of the session names it, and so do the ids of its tool calls without one."""
+MAX_SUMMARY = 1_000_000
+"""Characters of a summary. The API accepts 100,000."""
 MAX_KEY_POINTS, MAX_KEY_POINT = 1_000, 10_000
 """Key points of one summary, and characters of each. The API accepts 100 of 2,000 characters."""
 MAX_REASON = 10_000
@@ -23,6 +37,8 @@ MAX_NOTE = 10_000
 """Characters of a note. The API has the same limit."""
 MAX_RESULTS = 10_000
 """Results of one entry, which are paired with calls within its transaction. The API has the same limit."""
+_MAX_SKIP_REASON = 300
+"""Characters of the reason why a record is skipped, which may name a field or an id of the record."""
 _MAX_INSTRUCTION = 1_000
 """Characters of a ``summary_instruction``, which is not imported."""
 _MAX_NAMED = 5
@@ -36,7 +52,8 @@ def within_limits(operation: Operation) -> Operation:
     """The operation with texts that databases accept, and without values that are too large.
 
     Raises:
-        UnreadableTranscript: if the metadata of a rewind is too long, or an entry has too many results.
+        UnreadableTranscript: if the id of a session or the metadata of a rewind is too long, or an entry has
+            too many results.
     """
     match operation:
         case Append(draft=EntryDraft(body=ToolResults(results=results))) if len(results) > MAX_RESULTS:
@@ -44,16 +61,33 @@ def within_limits(operation: Operation) -> Operation:
                 f"An entry has {len(results):,} results. At most {MAX_RESULTS:,} are imported: split it into "
                 "several entries."
             )
-        case SessionStart():
+        case SessionStart(session=id):
+            if len(id) > MAX_SESSION_ID:
+                raise UnreadableTranscript(
+                    f"The id of a session has {len(id):,} characters, and at most {MAX_SESSION_ID} are "
+                    f"supported. It begins with {preview(id, _MAX_NAME)!r}. Shorten it, then import the file "
+                    "again."
+                )
             return limited_start(operation)
         case RewindTo():
             return _limited_rewind(operation)
-        case AddSummary(strategy=strategy, model=model, key_points=points):
-            points = tuple(point[:MAX_KEY_POINT] for point in points[:MAX_KEY_POINTS])
-            return replace(operation, strategy=strategy[:50], model=model[:200], key_points=points)
+        case AddSummary():
+            return _limited_summary(operation)
         case AddNote(text=text, actor=actor):
             return replace(operation, text=text[:MAX_NOTE], actor=actor[:200])
+        case Skipped(reason=reason) if len(reason) > _MAX_SKIP_REASON:
+            return replace(operation, reason=preview(reason, _MAX_SKIP_REASON))
     return operation
+
+
+def _limited_summary(summary: AddSummary) -> AddSummary:
+    return replace(
+        summary,
+        text=clean(summary.text[:MAX_SUMMARY]),
+        strategy=summary.strategy[:50],
+        model=summary.model[:200],
+        key_points=tuple(clean(point[:MAX_KEY_POINT]) for point in summary.key_points[:MAX_KEY_POINTS]),
+    )
 
 
 def _limited_rewind(rewind: RewindTo) -> RewindTo:
@@ -83,6 +117,9 @@ def limited_start(start: SessionStart) -> SessionStart:
             left_out.append(f"the session's {name}: left out: {_LIMIT}")
     return replace(
         start,
+        spawned_by=stored_id(start.spawned_by or "") or None,
+        partial_copy=stored_id(start.partial_copy or "") or None,
+        whole_copy=stored_id(start.whole_copy or "") or None,
         title=clean(start.title[:MAX_TITLE]),
         agent=clean(start.agent[:200]),
         model=clean(start.model[:200]),
@@ -90,8 +127,14 @@ def limited_start(start: SessionStart) -> SessionStart:
         settings=settings,
         metadata=metadata,
         annotation=annotation,
+        status=start.status[:_MAX_NAME],
         left_out=(*start.left_out, *left_out),
     )
+
+
+def stored_id(source_id: str) -> str:
+    """The id of a session in the source, as the database stores it."""
+    return clean(source_id[:MAX_SESSION_ID])
 
 
 def _metadata_report(sizes: Mapping[str, int]) -> str:

@@ -28,6 +28,7 @@ from historyapp.services.append import lock_session, read_session
 from historyapp.services.audit import was_deleted
 from historyapp.services.compression.start import set_thresholds
 from historyapp.services.disk_space import check_disk_space
+from historyapp.services.imports.headers import stored_id
 from historyapp.services.imports.limits import MAX_WAITING_BYTES, check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
@@ -147,7 +148,7 @@ class ImportJob:
 
     def _matching_sources(self, source_id: str) -> QuerySet[ImportSource]:
         return ImportSource.objects.filter(
-            project=self.project, format=self.format, source_id=_stored_id(source_id)
+            project=self.project, format=self.format, source_id=stored_id(source_id)
         )
 
     def _writer(self, id: str) -> SessionWriter:
@@ -224,7 +225,7 @@ class ImportJob:
         reason = "replaced by the complete transcript of this session"
         body = Rewind(to_position=0, spans=(), reason=reason, actor="import")
         rewind_locked(session, EntryDraft(body), "import")
-        source.source_id = _stored_id(start.session)
+        source.source_id = stored_id(start.session)
         source.settled, source.settled_digest, source.provisional_digests, source.shifts = 0, "", [], []
         source.settled_position = session.head
         source.session = session
@@ -249,13 +250,13 @@ class ImportJob:
         return ImportSource.objects.create(
             project=self.project,
             format=self.format,
-            source_id=_stored_id(start.session),
+            source_id=stored_id(start.session),
             variant=variant,
             file=clean(self.report.name)[-300:],
             session=session,
             settled_position=session.head,
             shifts=shifts,
-            spawned_by=_stored_id(start.spawned_by or ""),
+            spawned_by=stored_id(start.spawned_by or ""),
         )
 
     def _new_session(self, start: SessionStart) -> Session:
@@ -351,10 +352,6 @@ def _collecting_differences(differing: set[str]) -> Iterator[None]:
         yield
     except DifferentBeginning as other:
         differing.add(str(other))
-
-
-def _stored_id(source_id: str) -> str:
-    return clean(source_id[:300])
 
 
 def _uuid(text: str) -> UUID | None:
