@@ -113,7 +113,7 @@ def distinct_runs(texts: Iterable[str]) -> tuple[set[str], str]:
     if mixed:
         text = "\n".join(mixed)
         encoded = text.encode("utf-8", "surrogatepass")
-        symbols = encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+        symbols = encoded.translate(None, _ASCII).decode("utf-8", "ignore")  # lone surrogates
         if encoded.translate(None, _NOT_CONTROLS) or _LETTER.search(symbols):
             for line in text.split("\n"):
                 (plain if line.isascii() and "://" not in line else others).append(line)

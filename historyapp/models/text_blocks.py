@@ -5,6 +5,7 @@ Forks share the blocks of the sessions that they were forked from.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -13,7 +14,9 @@ from zstandard import ZstdCompressor, ZstdDecompressor
 
 from historyapp.core.json import load_dumped
 from historyapp.core.searchable import Passage, dump_passages, passages, signature
-from historyapp.models.fields import unpack, uuid_value
+from historyapp.core.text import decode_surrogates
+from historyapp.models.fields import unpack, unpacked_size, uuid_value
+from historyapp.models.large_reads import request_read
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
@@ -72,9 +75,16 @@ class TextBlock(models.Model):
 
 
 def unpack_text(stored: Any) -> str:
-    """The text of a block."""
-    raw: bytes = ZstdDecompressor().decompress(bytes(stored))
-    return raw.decode("utf-8", "surrogatepass")
+    """The text of a block, which may contain one entry of any length. Another process reads a long one."""
+    packed, read = bytes(stored), request_read.get()
+    if read:
+        read.expect(unpacked_size(packed))
+    raw: bytes = ZstdDecompressor().decompress(packed)
+    with suppress(UnicodeDecodeError):
+        return raw.decode()
+    if read:
+        read.add(len(raw))  # lone surrogates take forty times as long to decode
+    return decode_surrogates(raw)
 
 
 def indexed_to(session: UUID) -> int:

@@ -1,11 +1,14 @@
 """Characters that a database cannot store are replaced in text that is only shown."""
 
+from typing import Any, ClassVar
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core import text as module
-from historyapp.core.text import clean, preview, whole_lines
+from historyapp.core.text import clean, decode_surrogates, preview, whole_lines
 
 ANYTHING = st.text(st.characters())
 """Lone surrogates and NUL included."""
@@ -17,6 +20,33 @@ def test_clean_text_can_be_stored_anywhere(text: str) -> None:
     assert "\x00" not in cleaned
     cleaned.encode("utf-8")
     assert len(cleaned) == len(text)
+
+
+@given(ANYTHING)
+def test_text_with_lone_surrogates_is_decoded_as_it_was(text: str) -> None:
+    with mock.patch.object(module, "PIECE", 3):
+        assert decode_surrogates(text.encode("utf-8", "surrogatepass")) == text
+
+
+class RecordedBytes(bytes):
+    """Bytes that record how many of them are decoded at once."""
+
+    lengths: ClassVar[list[int]] = []
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        return RecordedBytes(part) if isinstance(part, bytes) else part
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        self.lengths.append(len(self))
+        return super().decode(encoding, errors)
+
+
+def test_lone_surrogates_are_decoded_in_pieces() -> None:
+    """28 million of them stopped all other threads for 3.5 s."""
+    text = "\udcff" * module.PIECE
+    assert decode_surrogates(RecordedBytes(text.encode("utf-8", "surrogatepass"))) == text
+    assert max(RecordedBytes.lengths) <= module.PIECE + 2
 
 
 @given(ANYTHING, st.integers(1, 50))

@@ -5,17 +5,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
 from zstandard import ZstdCompressor
 
 from historyapp.core.json import dump_json
+from historyapp.core.searchable import Passage
 from historyapp.core.slots import Slots
 from historyapp.front.application import Front
-from historyapp.models import Project, Session, large_reads, long_rows
+from historyapp.models import Project, Session, TextBlock, large_reads, long_rows
 from historyapp.models.fields import sized_json, unpack
 from historyapp.models.history import History
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
+from historyapp.models.text_blocks import unpack_text
 from historyapp.services.append import append
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.sessions import create_session
@@ -167,6 +170,24 @@ def test_a_request_moves_before_a_long_text_is_unpacked(settings: Any) -> None:
         assert unpack(ZstdCompressor().compress(b"x" * 10_000)) == "x" * 10_000
         with pytest.raises(LargeRead):
             unpack(ZstdCompressor().compress(b"x" * 10_001))
+    finally:
+        request_read.reset(token)
+
+
+@pytest.mark.parametrize(("text", "blocks"), [("x" * 10_000, 0), ("\udcff" * 2000, 1), ("é" * 2000, 9)])
+def test_a_search_moves_when_it_reads_a_long_block_or_lone_surrogates(
+    text: str, blocks: int, settings: Any
+) -> None:
+    """One of 28 million lone surrogates stopped the web process for 3.3 s."""
+    settings.PLAYHEAD_LARGE_REQUEST = 10_000
+    block = TextBlock.of(UUID(int=1), 1, 1, [Passage(1, 1, "input", text)])
+    token = request_read.set(RequestRead(may_move=True))
+    try:
+        for _ in range(blocks):
+            assert unpack_text(block.text).endswith(text)
+        if blocks < 9:
+            with pytest.raises(LargeRead):
+                unpack_text(block.text)
     finally:
         request_read.reset(token)
 

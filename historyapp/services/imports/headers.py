@@ -25,8 +25,8 @@ from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TAGS, MA
 from historyapp.core.text import clean, preview
 
 MAX_SESSION_ID = 300
-"""Characters of a session's id in the source. Ids of harnesses, with the name of a folder or file, have at most
-a hundred. Each entry of the session names it, and so do the ids of its tool calls without one."""
+"""Characters of a session's id in the source. Those of harnesses have at most a hundred, with the names of
+folders. Each entry of the session repeats it, and so do the ids of tool calls that have none."""
 MAX_SUMMARY = 1_000_000
 """Characters of a summary. The API accepts 100,000."""
 MAX_KEY_POINTS, MAX_KEY_POINT = 1_000, 10_000
