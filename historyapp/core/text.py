@@ -51,7 +51,7 @@ def decode_surrogates(raw: bytes) -> str:
     """
     pieces, start = list[str](), 0
     while start < len(raw):
-        end = start + PIECE
+        end = start + PIECE_LENGTH
         while end < len(raw) and raw[end] & 0b11000000 == 0b10000000:  # within a character
             end += 1
         pieces.append(raw[start:end].decode("utf-8", "surrogatepass"))

@@ -24,7 +24,7 @@ def test_clean_text_can_be_stored_anywhere(text: str) -> None:
 
 @given(ANYTHING)
 def test_text_with_lone_surrogates_is_decoded_as_it_was(text: str) -> None:
-    with mock.patch.object(module, "PIECE", 3):
+    with mock.patch.object(module, "PIECE_LENGTH", 3):
         assert decode_surrogates(text.encode("utf-8", "surrogatepass")) == text
 
 
@@ -44,9 +44,9 @@ class RecordedBytes(bytes):
 
 def test_lone_surrogates_are_decoded_in_pieces() -> None:
     """28 million of them stopped all other threads for 3.5 s."""
-    text = "\udcff" * module.PIECE
+    text = "\udcff" * module.PIECE_LENGTH
     assert decode_surrogates(RecordedBytes(text.encode("utf-8", "surrogatepass"))) == text
-    assert max(RecordedBytes.lengths) <= module.PIECE + 2
+    assert max(RecordedBytes.lengths) <= module.PIECE_LENGTH + 2
 
 
 @given(ANYTHING, st.integers(1, 50))
