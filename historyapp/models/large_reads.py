@@ -15,7 +15,7 @@ from django.db import connection
 
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.models.open_queries import close_queries
-from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+from historyapp.wire.busy import busy_error
 
 VERY_LARGE = 1 << 24
 """A request that stays in this process needs a slot when it reads more bytes."""
@@ -23,6 +23,10 @@ AT_ONCE, OF_PROJECT, WAITING = 3, 1, 5
 """Such requests at the same time in total and of one project, and how many more of a project may wait. What a
 waiting request has read stays in memory."""
 WAIT_SECONDS, RETRY_SECONDS = 15.0, 2
+NO_SLOT = (
+    f"Other requests of this {{whose}} are reading more than {VERY_LARGE:,} bytes of entries and summaries. "
+    "Wait until one has ended, then retry."
+)
 
 LARGE_READS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
 
@@ -77,7 +81,7 @@ class RequestRead:
         try:
             LARGE_READS.take(self.owner, WAIT_SECONDS)
         except NoSlot as error:
-            raise _refusal(error) from None
+            raise busy_error(NO_SLOT, is_own=error.is_own, retry_after=RETRY_SECONDS) from None
         self._slot = self.owner
 
     def note_write(self) -> None:
@@ -114,15 +118,3 @@ def end_large_read() -> None:
     """Gives the slot of this request back before it waits for something else."""
     if read := request_read.get():
         read.end()
-
-
-def _refusal(error: NoSlot) -> ServerUnavailable:
-    size = f"more than {VERY_LARGE:,} bytes of entries and summaries"
-    if error.is_own:
-        return TooManyRequests(
-            f"Another request of this project is reading {size}. Wait until it has ended, then retry.",
-            retry_after=RETRY_SECONDS,
-        )
-    return ServerUnavailable(
-        f"Other requests are reading {size} each. Try again in a moment.", retry_after=RETRY_SECONDS
-    )

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from historyapp.core.memory_shares import MemoryShares, NoRoom
-from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+from historyapp.wire.busy import busy_error
+from historyapp.wire.problems import ServerUnavailable
 
 SMALL = 1 << 20
 """Bytes in memory of a context and options that do not count. A context of 200,000 tokens has
@@ -42,7 +43,7 @@ class CallMemory:
         try:
             self.shares.add(project, size)
         except NoRoom as error:
-            raise _refusal(is_own=error.is_own, limit=error.limit) from None
+            raise _no_room(is_own=error.is_own, limit=error.limit) from None
         try:
             yield
         finally:
@@ -56,17 +57,16 @@ class CallMemory:
             TooManyRequests: when they do.
         """
         if self.shares.of(project) > OF_PROJECT:
-            raise _refusal(is_own=True, limit=OF_PROJECT)
+            raise _no_room(is_own=True, limit=OF_PROJECT)
 
 
-def _refusal(*, is_own: bool, limit: int) -> ServerUnavailable:
-    refusal, whose = (TooManyRequests, "of this project") if is_own else (ServerUnavailable, "of this server")
-    return refusal(
-        f"The contexts and options of model calls {whose} that have not ended take more than {limit:,} bytes "
-        "of memory together. Wait until one has ended, then retry, or call with a smaller `max_tokens` or "
-        "fewer options.",
-        retry_after=RETRY_SECONDS,
+def _no_room(*, is_own: bool, limit: int) -> ServerUnavailable:
+    detail = (
+        f"The contexts and options of model calls of this {{whose}} that have not ended take more than "
+        f"{limit:,} bytes of memory together. Wait until one has ended, then retry, or call with a smaller "
+        "`max_tokens` or fewer options."
     )
+    return busy_error(detail, is_own=is_own, retry_after=RETRY_SECONDS)
 
 
 CALL_MEMORY = CallMemory()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.services.connections import release_connection
-from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+from historyapp.wire.busy import busy_error
 
 RETRY_SECONDS = 2
 
@@ -44,5 +44,4 @@ class ProjectSlots:
         try:
             self.slots.take(project, self._seconds)
         except NoSlot as error:
-            refusal, whose = (TooManyRequests, "project") if error.is_own else (ServerUnavailable, "server")
-            raise refusal(self._error.format(whose=whose), retry_after=RETRY_SECONDS) from None
+            raise busy_error(self._error, is_own=error.is_own, retry_after=RETRY_SECONDS) from None

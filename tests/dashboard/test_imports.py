@@ -107,5 +107,5 @@ def test_an_import_that_finds_no_parser_says_when_to_send_the_files_again(
             stack.enter_context(PARSER_POOL.acquire(project.pk))
         response = alice.post("/imports", {"files": [SimpleUploadedFile(*chat())]})
     assert (response.status_code, response["Retry-After"]) == (429, "10")
-    assert "2 imports of this project are running already" in text(response)
+    assert "imports of this project are running already" in text(response)
     assert not Session.objects.exists()

@@ -80,11 +80,11 @@ def test_a_second_large_read_of_a_project_is_refused(session: Session) -> None:
     with request(ALICE):
         assert len(History(session).episodes(1, 4)) == 4
         with request(ALICE):
-            assert refusal(session) == ("too-many-requests", 2, "Another request of this project is ")
+            assert refusal(session) == ("too-many-requests", 2, "Other requests of this project are ")
         with request(BOB):
             assert len(History(session).episodes(1, 4)) == 4
             with request(CHARLIE):
-                assert refusal(session) == ("busy", 2, "Other requests are reading more tha")
+                assert refusal(session) == ("busy", 2, "Other requests of this server are r")
     with request(ALICE):
         assert len(History(session).episodes(1, 4)) == 4
 

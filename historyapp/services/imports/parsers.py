@@ -8,13 +8,17 @@ from django.conf import settings
 
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.services.imports.parser import ParserProcess
-from historyapp.wire.problems import ServerUnavailable, TooManyRequests
+from historyapp.wire.busy import busy_error
 
 MAX_PROCESSES, OF_PROJECT = 4, 2
 """The maximum number of processes, and of those that work for one project. Each takes about 110 MB."""
 MAX_WAITING = 4
 """The maximum number of requests of a project that wait until a process is free."""
 RETRY_SECONDS = 10
+NO_PROCESS = (
+    "Too many imports of this {whose} are running already. Wait until one of them has ended, then send the "
+    "files again."
+)
 
 
 class ParserPool:
@@ -35,7 +39,7 @@ class ParserPool:
         try:
             self._slots.take(project, settings.PLAYHEAD_QUEUE_SECONDS)
         except NoSlot as error:
-            raise _refusal(error) from None
+            raise busy_error(NO_PROCESS, is_own=error.is_own, retry_after=RETRY_SECONDS) from None
         try:
             try:
                 # The most recently used one, so that the others become idle and end.
@@ -48,19 +52,6 @@ class ParserPool:
                 self._idle.append(parser)
         finally:
             self._slots.give_back(project)
-
-
-def _refusal(error: NoSlot) -> ServerUnavailable:
-    if error.is_own:
-        return TooManyRequests(
-            f"{OF_PROJECT} imports of this project are running already. Wait until one of them has ended, "
-            "then send the files again.",
-            retry_after=RETRY_SECONDS,
-        )
-    return ServerUnavailable(
-        "Imports of other projects use all processes that read transcripts. Send the files again later.",
-        retry_after=RETRY_SECONDS,
-    )
 
 
 PARSER_POOL = ParserPool()

@@ -37,7 +37,7 @@ def test_an_import_is_refused_if_no_process_becomes_free_in_time() -> None:
     with ExitStack() as stack:
         for _ in range(MAX_PROCESSES):
             stack.enter_context(pool.acquire(uuid4()))
-        with pytest.raises(ServerUnavailable, match="Imports of other projects") as refused:
+        with pytest.raises(ServerUnavailable, match="imports of this server") as refused:
             acquire(pool, uuid4())
         assert (refused.value.code, refused.value.retry_after) == ("busy", RETRY_SECONDS)
 
