@@ -15,7 +15,7 @@ from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.response_limits import MAX_MESSAGE, ContentCount, Event, TooMuch
 from historyapp.llm.response_memory import CountMemory
-from historyapp.llm.sdks import Sdk
+from historyapp.llm.sdks import SdkSource
 from historyapp.llm.transport import Connection, Deadline
 
 
@@ -50,7 +50,7 @@ class Provider:
     """The display name."""
     format: str
     """The name of the context format that it accepts."""
-    sdk: Callable[[], Sdk]
+    sdk: SdkSource
     path: str
     context_fields: Collection[str]
     """Request fields that the context may set."""

@@ -7,7 +7,7 @@ Keys come from the environment and are passed only to the SDKs. The SDKs' own re
 import gc
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,27 +30,36 @@ class Sdk:
     key: str
 
 
-def openai_sdk() -> Sdk:
-    """OpenAI, or the compatible server that ``OPENAI_BASE_URL`` names (with its ``/v1``).
+@dataclass(frozen=True, slots=True)
+class SdkSource:
+    """Creates a provider's :class:`Sdk`."""
 
-    Raises:
-        Invalid: if the key is missing, or the key or the address is malformed. The error names the variable.
-    """
+    package: str
+    client: str
+    access: Callable[[], tuple[str, str]]
+    """Returns the key and the address in the environment, without importing the SDK, which takes a second.
+    Raises ``Invalid`` if the key is missing, or one of them is malformed. The error names the variable."""
+
+    def __call__(self) -> Sdk:
+        """Raises ``Invalid`` as ``access``."""
+        return _shared_sdk(self.package, self.client, *self.access())
+
+
+def _openai_access() -> tuple[str, str]:
+    """For OpenAI, or the compatible server that ``OPENAI_BASE_URL`` names (with its ``/v1``)."""
     key = _key("OPENAI_API_KEY", os.environ.get("OPENAI_API_KEY"))
-    url = _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
-    return _shared_sdk("openai", "OpenAI", key, url)
+    return key, _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
 
 
-def anthropic_sdk() -> Sdk:
-    """Anthropic, or the compatible server that ``ANTHROPIC_BASE_URL`` names (without ``/v1``).
-
-    Raises:
-        Invalid: if the key is missing, or the key or the address is malformed. The error names the variable.
-    """
+def _anthropic_access() -> tuple[str, str]:
+    """For Anthropic, or the compatible server that ``ANTHROPIC_BASE_URL`` names (without ``/v1``)."""
     key = _key("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY"))
     url = _url("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL"), "https://api.anthropic.com")
-    return _shared_sdk("anthropic", "Anthropic", key, url)
+    return key, url
 
+
+openai_sdk = SdkSource("openai", "OpenAI", _openai_access)
+anthropic_sdk = SdkSource("anthropic", "Anthropic", _anthropic_access)
 
 _locks = {"openai": Lock(), "anthropic": Lock()}
 """Calls of one provider do not wait for the import of the other's SDK, which takes seconds."""

@@ -252,7 +252,7 @@ def choose_model(
     titles: dict[str, None] = {}  # both providers of OpenAI have the same title
     for provider in PROVIDERS.values():
         with suppress(Invalid):
-            provider.sdk()
+            provider.sdk.access()
             titles[provider.title] = None
     keys = (f"{title} has an API key on this server: choose one of its models to use it." for title in titles)
     return ChosenModel(LOCAL, " ".join((note, *keys)))
@@ -261,7 +261,7 @@ def choose_model(
 def _with_key(model: str) -> str:
     """``provider:model``. Raises ``Invalid``, which names the variable, if the provider has no key."""
     route = ProviderRouter().route(model)
-    route.provider.sdk()
+    route.provider.sdk.access()  # without the SDK, because a transaction may be open
     return f"{route.provider.name}:{route.model}"
 
 

@@ -6,7 +6,6 @@ So only the running model calls are paid for twice.
 
 import logging
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -25,6 +24,7 @@ from uuid_utils.compat import uuid7
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import database_now
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.items import (
     BYTES_IN_MEMORY,
     TOO_LONG,
@@ -38,12 +38,12 @@ from historyapp.services.compression.items import (
 from historyapp.services.compression.provider_limits import allowed_calls
 from historyapp.services.compression.store import abort_run, finish_run, store_in_parts
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser
-from historyapp.services.connections import release_connection, unlimited_connection
+from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.model_call_threads import CallThreads
 from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import ServerUnavailable
+from historyapp.wire.problems import ServerUnavailable, TransactionTooLong
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +60,9 @@ STORE_SECONDS, STORE_PAUSE = 120.0, 0.25
 """How long a run with model calls tries to reach the database, and how long it waits after each attempt."""
 KEEP_SECONDS, LOG_SECONDS = 3600.0, 60.0
 """The same while it has paid results or running calls, and the time between two warnings about it."""
-CANCEL_CHECK_SECONDS = 0.5
-"""A worker notices within twice this many seconds that its run was cancelled."""
+MAX_TOO_LONG, TOO_LONG_PAUSE = 4, 5.0
+"""How often a run repeats a transaction that takes too long, and the seconds after each attempt, in which
+others write."""
 MAX_CLAIMED_TOKENS = 200_000
 """The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more.
 See also :data:`historyapp.services.compression.items.MAX_BYTES`."""
@@ -89,11 +90,18 @@ def process_run(
         if should_stop() or not concerns_data(error):
             raise  # the sweep wakes a worker for this run
         log.exception("The run %s has failed", run_id)
-        reason = (
-            f"The compression stopped because of an unexpected {type(error).__name__}. "
-            "The worker's log has details."
-        )
-        abort_run(run_id, reason)
+        abort_run(run_id, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    """Why a run stopped, for its note."""
+    if isinstance(error, TransactionTooLong):
+        seconds = f"{settings.PLAYHEAD_TRANSACTION_SECONDS:g} seconds (PLAYHEAD_TRANSACTION_SECONDS)"
+        return f"The compression stopped because its writes took more than {seconds}. Wait for less load."
+    return (
+        f"The compression stopped because of an unexpected {type(error).__name__}. "
+        "The worker's log has details."
+    )
 
 
 @cache
@@ -103,38 +111,6 @@ def _threads(provider: str) -> CallThreads:
     Summaries without a model have their own threads. So a provider that does not respond delays no other run.
     """
     return CallThreads(f"summarise {provider}", settings.PLAYHEAD_CONCURRENCY)
-
-
-class ActiveRuns:
-    """Threads that wait for a model learn that their run was cancelled without a connection of their own."""
-
-    def __init__(self) -> None:
-        self._runs = set[UUID]()
-        """The runs that threads of this process work on."""
-        self._active = frozenset[UUID]()
-        """Those that were active at the last check."""
-        self._next_check = 0.0
-        self._lock = threading.Lock()
-
-    def contains(self, run: UUID) -> bool:
-        """Whether the run was active within the last :data:`CANCEL_CHECK_SECONDS`. Until :meth:`forget`, each
-        check includes it."""
-        with self._lock:
-            if run not in self._runs or time.monotonic() >= self._next_check:
-                self._runs.add(run)
-                active = CompressionRun.objects.active().filter(pk__in=self._runs)
-                with unlimited_connection():
-                    self._active = frozenset(active.values_list("pk", flat=True))
-                self._next_check = time.monotonic() + CANCEL_CHECK_SECONDS
-            return run in self._active
-
-    def forget(self, run: UUID) -> None:
-        """Ends the checks of a run."""
-        with self._lock:
-            self._runs.discard(run)
-
-
-ACTIVE_RUNS = ActiveRuns()
 
 
 class _RunWorker:
@@ -288,10 +264,16 @@ class _RunWorker:
     def _reach(self, access: Callable[[], T]) -> T:
         """The result of ``access``. While the database cannot be reached, paid results wait here, and so do
         model calls that are being made: if this run gave up, they would be made and paid again."""
-        started, next_warning = time.monotonic(), 0.0
+        started, next_warning, too_long = time.monotonic(), 0.0, 0
         while True:
             try:
                 return access()
+            except TransactionTooLong as error:
+                too_long += 1
+                if too_long == MAX_TOO_LONG:
+                    raise
+                log.warning("The run %s writes again: %s", self._run.pk, error)
+                time.sleep(TOO_LONG_PAUSE)
             except (OperationalError, InterfaceError, ServerUnavailable) as error:
                 now = time.monotonic()
                 is_paid = bool(self._results or self._running) and not self._is_ending()

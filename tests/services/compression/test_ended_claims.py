@@ -15,8 +15,8 @@ from historyapp.core.strategies.base import Complete, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
+from historyapp.services.compression import active_runs, summarise
 from historyapp.services.compression import run as run_module
-from historyapp.services.compression import summarise
 from historyapp.services.compression.items import plan, read_jobs
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run
@@ -168,7 +168,8 @@ def test_the_first_call_of_an_item_is_counted_if_the_claim_ends_before_the_secon
 def test_a_long_step_has_no_further_calls_after_its_run_was_cancelled_or_its_session_deleted(
     project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, deletes: bool
 ) -> None:
-    monkeypatch.setattr(run_module, "CANCEL_CHECK_SECONDS", 0.05)
+    for module in (active_runs, run_module):
+        monkeypatch.setattr(module, "CANCEL_CHECK_SECONDS", 0.05)
     session = create_session(project)
     long_text = "".join(f"line {n} of src/module_{n}.py says {n * 7919}\n" for n in range(30_000))
     append(project, session.pk, [act("read", path="a.py"), ok(outputs=long_text)])

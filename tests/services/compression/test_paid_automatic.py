@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
+from historyapp.llm import sdks
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
@@ -45,6 +46,24 @@ def automatic_run(project: Project) -> CompressionRun:
     run = compress_if_due(session.pk)
     assert run is not None
     return run
+
+
+@pytest.mark.parametrize(("vendor", "model"), [("OPENAI", "gpt-5-mini"), ("ANTHROPIC", "claude-haiku-4-5")])
+def test_the_start_of_a_run_imports_no_sdk(
+    project: Project, vendor: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The import takes a second or more, and a run is started under the write lock."""
+    monkeypatch.setenv(f"{vendor}_API_KEY", "sk-of-no-other-test")
+    monkeypatch.setattr(sdks, "import_module", lambda package: pytest.fail(f"{package} is imported"))
+    change_project(project, TURN_ON)
+    session = create_session(project)
+    change_session(
+        project, session.pk, {"settings": {"llm_name": model, "compression_strategy": "ai_summary"}}
+    )
+    append(project, session.pk, [draft for _ in range(20) for draft in (act("read", path="a.py"), ok())])
+    run = compress_if_due(session.pk)
+    assert run is not None
+    assert run.model.endswith(f":{model}")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import CompressionItem, CompressionRun, Project, Summary
+from historyapp.services.compression import active_runs
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import store as store_module
 from historyapp.services.compression.items import plan
@@ -234,7 +235,7 @@ def test_no_model_call_is_made_twice_because_the_database_could_not_be_reached(
     call: int,
 ) -> None:
     monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
-    owner: Any = run_module.ActiveRuns if access == "contains" else run_module
+    owner: Any = active_runs.ActiveRuns if access == "contains" else run_module
     real, calls = getattr(owner, access), itertools.count(1)
 
     def fail_once(*arguments: Any) -> Any:
@@ -353,10 +354,10 @@ def test_a_run_that_waits_for_a_model_has_no_connection(
 def test_waiting_runs_of_a_process_share_one_check_whether_they_were_cancelled(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "CANCEL_CHECK_SECONDS", 60)
+    monkeypatch.setattr(active_runs, "CANCEL_CHECK_SECONDS", 60)
     request = RunRequest(strategy="simple_extract")
     ours, theirs = (start_run(project, record(6).pk, request).run for _ in range(2))
-    active = run_module.ActiveRuns()
+    active = active_runs.ActiveRuns()
     assert active.contains(ours.pk)
     assert active.contains(theirs.pk), "a run that is new is read at once"
     with CaptureQueriesContext(connection) as queries:
