@@ -131,6 +131,16 @@ def test_no_line_of_a_template_is_longer_than_160_characters() -> None:
     assert long == []
 
 
+def test_a_link_that_replaces_itself_names_its_target() -> None:
+    """Else it inherits the target of a part around it: within that part it does nothing."""
+    assert [
+        f"{path.relative_to(ROOT)}: {link}"
+        for path in files("templates", suffixes=(".html",))
+        for link in re.findall(r"<a [^<]*", path.read_text())
+        if "hx-get" in link and "outerHTML" in link and "hx-target" not in link
+    ] == []
+
+
 def test_no_function_is_longer_than_60_lines() -> None:
     long = [
         f"{path.relative_to(ROOT)}:{definition.line} {definition.name}"
