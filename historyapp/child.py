@@ -11,16 +11,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from historyapp.processes import end_with_parent
 
 STOP_SECONDS = 5.0
 """A process that has closed its pipe must end within this many seconds."""
+MEMORY_CHECK_SECONDS = 0.2
+"""Seconds between two checks of a process whose memory is limited."""
 
 
 class Child:
@@ -89,6 +91,29 @@ class Child:
         except (OSError, ValueError):  # ValueError: it has just ended
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    @contextmanager
+    def limited_memory(self, most: int) -> Iterator[Callable[[], bool]]:
+        """Kills the process as soon as it has more than ``most`` bytes of memory, whatever this thread does
+        meanwhile. Within the process, code in Rust aborts or waits for ever if an allocation fails.
+
+        Yields:
+            a function that returns whether it was killed for that.
+        """
+        ended, exceeded = Event(), Event()
+
+        def watch() -> None:
+            while not ended.wait(MEMORY_CHECK_SECONDS):
+                if self.memory() > most:
+                    exceeded.set()
+                    self.kill()
+                    return
+
+        Thread(target=watch, daemon=True).start()
+        try:
+            yield exceeded.is_set
+        finally:
+            ended.set()
 
     def kill(self) -> None:
         """Kills the process without waiting for its end. Its pipe stays open until :meth:`stop`."""

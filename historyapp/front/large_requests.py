@@ -34,8 +34,6 @@ MAX_MEMORY = 1 << 30
 """A process with more bytes of memory is killed. An append of 31 MB with an emoji takes 700 MB."""
 MAX_KEPT_MEMORY = 400 << 20
 """A process with more bytes of memory after a request is ended."""
-CHECK_SECONDS = 0.2
-"""Seconds between two checks of the memory."""
 PROCESSES = 2
 """The maximum number of processes. Each takes about 100 MB and one core while it works."""
 
@@ -58,17 +56,14 @@ class RequestProcess:
         except ChildEnded:
             raise _ended(ServerFailed(ENDED), has_written=False) from None
         kind, has_written = "", False
-        while kind != END:
-            try:
-                while not child.pipe.poll(CHECK_SECONDS):
-                    _check_memory(child)
-                kind, content = child.pipe.recv()
-            except (EOFError, OSError):
-                raise _end_error(child, has_written=has_written) from None
-            except Invalid as error:
-                raise _ended(error, has_written=has_written) from None
-            has_written = has_written or kind == WRITTEN
-            yield kind, content
+        with child.limited_memory(MAX_MEMORY) as is_too_large:
+            while kind != END:
+                try:
+                    kind, content = child.pipe.recv()
+                except (EOFError, OSError):
+                    raise _ended(_end_error(child, is_too_large()), has_written=has_written) from None
+                has_written = has_written or kind == WRITTEN
+                yield kind, content
         if child.memory() > MAX_KEPT_MEMORY:
             self.stop()
 
@@ -173,18 +168,12 @@ def _send(environ: dict[str, Any], waited: float, child: "Child") -> "Child":
     return child
 
 
-def _check_memory(child: "Child") -> None:
-    if child.memory() > MAX_MEMORY:
-        child.kill()
-        raise Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
-
-
-def _end_error(child: "Child", *, has_written: bool) -> PlayheadError:
+def _end_error(child: "Child", is_too_large: bool) -> PlayheadError:
+    if is_too_large:
+        return Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
     if child.took_too_long():
-        error: PlayheadError = Invalid(_too_much(f"{MAX_PROCESSOR_SECONDS:g} seconds of processor time"))
-    else:
-        error = ServerFailed(ENDED)
-    return _ended(error, has_written=has_written)
+        return Invalid(_too_much(f"{MAX_PROCESSOR_SECONDS:g} seconds of processor time"))
+    return ServerFailed(ENDED)
 
 
 def _ended(error: PlayheadError, *, has_written: bool) -> PlayheadError:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from historyapp import meters
+from historyapp import child, meters
 from historyapp.core.errors import Invalid
 from historyapp.front import large_requests
 from historyapp.front.application import Front
@@ -38,7 +38,7 @@ BOB = Client(b"Bob's key", b"Bob's")
 @pytest.fixture(autouse=True)
 def _small_application(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_requests, "MODULE", "tests.front.request_app")
-    monkeypatch.setattr(large_requests, "CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(child, "MEMORY_CHECK_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from datetime import datetime
 from functools import partial
 from io import UnsupportedOperation
+from math import inf
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
@@ -54,7 +55,16 @@ PROCESS_MIN_SIZE = 16 * 1024 * 1024
 BASE_MEMORY = 400 * 2**20
 MEMORY_PER_BYTE = 20
 """The limit for the memory of the process depends on the file's size. An empty object takes 64 bytes."""
-MEMORY_CHECK_SECONDS = 0.2
+MAX_KEPT_MEMORY = 300 * 2**20
+"""A process with more bytes of memory after a file is ended."""
+BASE_STORED, MAX_FACTOR = 2**20, 32
+"""The entries of an uploaded file may take this many bytes, plus this many times its size: an importer may
+write a text again, such as the instructions of a Codex session with each developer message. The files of the
+corpus take at most 1.5 times their size."""
+STORES_TOO_MUCH = (
+    f"The entries of the file take more than {{:,}} bytes, {BASE_STORED:,} and {MAX_FACTOR} times the file's "
+    "size. The entries before that are kept. `playhead import` on the server has no such limit."
+)
 TOO_MUCH_MEMORY = (
     "Reading the file took more than {:,.0f} MB of memory and was stopped. The entries before that are kept. "
     "Split the file and import the parts."
@@ -95,18 +105,12 @@ class InlineParser:
 class RemoteParser:
     """Receives the operations of a parser process. Raises the errors of :class:`InlineParser`."""
 
-    def __init__(
-        self,
-        pipe: Connection,
-        end_error: Callable[[], UnreadableTranscript],
-        check_memory: Callable[[], None],
-    ) -> None:
+    def __init__(self, pipe: Connection, end_error: Callable[[], UnreadableTranscript]) -> None:
         """
         Args:
             end_error: returns the error to raise if the process has ended.
-            check_memory: raises an error if the process has too much memory.
         """
-        self._pipe, self._end_error, self._check_memory = pipe, end_error, check_memory
+        self._pipe, self._end_error = pipe, end_error
         self.position = 0
         self.is_complete = False
         """Whether the process has sent its last message about the file."""
@@ -126,8 +130,6 @@ class RemoteParser:
     def receive(self) -> Any:
         """The content of the next message."""
         try:
-            while not self._pipe.poll(MEMORY_CHECK_SECONDS):
-                self._check_memory()
             message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
         except (EOFError, OSError):  # the pipe was closed between messages, or within one
             raise self._end_error() from None
@@ -191,13 +193,19 @@ class ParserProcess:
             child = self._process.send(partial(_send, task, source))
         except ChildEnded:
             raise UnreadableTranscript(PROCESS_ENDED) from None
-        end_error, check_memory = partial(_end_error, child, allowed), partial(_check_memory, child, memory)
-        parser = RemoteParser(child.pipe, end_error, check_memory)
-        try:
-            yield parser
-        finally:
-            if not parser.is_complete:
-                self._process.stop()
+        with child.limited_memory(memory) as is_too_large:
+
+            def end_error() -> UnreadableTranscript:
+                if is_too_large():
+                    return UnreadableTranscript(TOO_MUCH_MEMORY.format(memory / 1e6))
+                return too_long(allowed) if child.took_too_long() else UnreadableTranscript(PROCESS_ENDED)
+
+            parser = RemoteParser(child.pipe, end_error)
+            try:
+                yield parser
+            finally:
+                if not parser.is_complete or child.memory() > MAX_KEPT_MEMORY:
+                    self._process.stop()
 
 
 def _send(task: str, source: Source, child: Child) -> Child:
@@ -208,17 +216,6 @@ def _send(task: str, source: Source, child: Child) -> Child:
             send_handle(child.pipe, file.fileno(), child.pid)
     child.pipe.recv_bytes()  # the process has started to parse
     return child
-
-
-def _end_error(child: Child, allowed: float) -> UnreadableTranscript:
-    return too_long(allowed) if child.took_too_long() else UnreadableTranscript(PROCESS_ENDED)
-
-
-def _check_memory(child: Child, allowed: int) -> None:
-    """From outside: within the process, code in Rust aborts or waits for ever if an allocation fails."""
-    if child.memory() > allowed:
-        child.kill()
-        raise UnreadableTranscript(TOO_MUCH_MEMORY.format(allowed / 1e6))
 
 
 def on_disk(stream: BinaryIO) -> AbstractContextManager[Any]:
@@ -292,7 +289,9 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
             if not task:
                 sender.send("format", 0, detect_in_time(source).name)
                 return
-            for batch in _batches(with_time_limit(IMPORTERS[task].read(source), source)):
+            for batch in _batches(
+                with_time_limit(IMPORTERS[task].read(source), source), _most_stored(source)
+            ):
                 sender.send("batch", stream.tell(), batch)
                 limit_processor_time(allowed)
             sender.send("end", stream.tell())
@@ -304,12 +303,27 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
         limit_processor_time(0)
 
 
-def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
-    """The operations in batches, including those before an error."""
-    batch, size = list[Any](), 0
+def _most_stored(source: Source) -> float:
+    """The bytes that the operations of an uploaded file may take. A file with a folder is on the server: its
+    user may import what they like, and a session may have a file for each event."""
+    if source.folder:
+        return inf
+    return BASE_STORED + MAX_FACTOR * source.stream.seek(0, os.SEEK_END)
+
+
+def _batches(operations: Iterator[Operation], most: float) -> Iterator[list[Any]]:
+    """The operations in batches, including those before an error.
+
+    Raises:
+        UnreadableTranscript: when they take more than ``most`` bytes.
+    """
+    batch, size, left = list[Any](), 0, most
     try:
         for operation in operations:
             dumped, length = _dump(within_limits(operation))
+            left -= length
+            if left < 0:
+                raise UnreadableTranscript(STORES_TOO_MUCH.format(most))
             batch.append(dumped)
             size += length
             if len(batch) == BATCH_OPERATIONS or size >= BATCH_BYTES:

@@ -5,6 +5,7 @@ Both estimate tokens: many of these tests start a process, and loading the token
 
 import errno
 import json
+import marshal
 import multiprocessing
 import os
 import signal
@@ -13,21 +14,29 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from io import BytesIO
 from multiprocessing.connection import Connection
 from pathlib import Path
 from runpy import run_path
+from unittest.mock import Mock
 
 import pytest
 
+from historyapp.child import Child
+from historyapp.child_on_demand import ChildOnDemand
+from historyapp.core.entries import EntryDraft, SystemInstruction
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Source
 from historyapp.core.prepared import prepare
 from historyapp.models import Entry, Project
+from historyapp.services.imports import parser
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import (
     BATCH_BYTES,
     BATCH_OPERATIONS,
+    MAX_KEPT_MEMORY,
     MAX_UNSENT_BYTES,
     PROCESS_ENDED,
     BatchSender,
@@ -214,7 +223,36 @@ def test_a_process_that_dies_within_a_message_is_noticed() -> None:
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"not a hundred bytes")
         theirs.close()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(RemoteParser(ours, lambda: UnreadableTranscript(PROCESS_ENDED), lambda: None))
+            list(RemoteParser(ours, lambda: UnreadableTranscript(PROCESS_ENDED)))
+
+
+@pytest.mark.parametrize(("memory", "ends"), [(MAX_KEPT_MEMORY, False), (MAX_KEPT_MEMORY + 1, True)])
+def test_a_process_with_much_memory_ends_after_its_file(tmp_path: Path, memory: int, ends: bool) -> None:
+    """Otherwise it keeps it, and the next file would be refused if it is small."""
+    ours, theirs = multiprocessing.Pipe()
+    with ours, theirs:
+        theirs.send_bytes(marshal.dumps(("end", 0, None)))
+        limit = nullcontext(lambda: False)
+        child = Mock(spec=Child, pipe=ours, memory=lambda: memory, limited_memory=lambda most: limit)
+        process = ParserProcess()
+        process._process = Mock(spec=ChildOnDemand, send=lambda request: child)
+        with process.parse(PLAYHEAD, transcript(tmp_path, 0)) as parser:
+            list(parser)
+    assert process._process.stop.called == ends
+
+
+@pytest.mark.parametrize(("folder", "entries"), [("a", 5), ("", 2)])
+def test_an_uploaded_file_stores_a_limited_multiple_of_its_size(
+    folder: str, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Codex file of 0.3 MB stored 70 MB: each developer message repeated 100 KB of instructions."""
+    monkeypatch.setattr(parser, "BASE_STORED", 300)
+    most = parser._most_stored(Source("run.jsonl", BytesIO(b"x" * 10), folder))
+    append = Append("s", EntryDraft(SystemInstruction(text="x" * 256)))
+    batches = parser._batches(iter([append] * 5), most)
+    assert len(next(batches)) == entries
+    with nullcontext() if folder else pytest.raises(UnreadableTranscript, match="take more than 620 bytes"):
+        assert list(batches) == []
 
 
 @pytest.fixture
