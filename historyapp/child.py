@@ -63,10 +63,10 @@ class Child:
         with socket_of(self.pipe) as own_end:
             socket.send_fds(own_end, [b"."], [descriptor])
 
-    def has_ended(self) -> bool:
-        """Whether the process has ended. If its pipe was just closed, it gets a moment to end."""
+    def has_ended(self, seconds: float = 1) -> bool:
+        """Whether the process ends within ``seconds``. If its pipe was just closed, it needs a moment."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)
+            self._process.wait(seconds)
             return True
         return False
 

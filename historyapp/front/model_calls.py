@@ -2,6 +2,7 @@
 web process: it only passes the responses on."""
 
 import socket
+import threading
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from functools import partial
@@ -28,11 +29,15 @@ class ModelCallProcess:
     """The process. It starts with the first model call, and ends after ``idle_seconds`` without one.
 
     If it has more than ``MAX_KEPT_MEMORY`` bytes of memory after a model call, it gets no further ones, and
-    ends when all others have ended.
+    ends when all others have ended. Until then no other process is retired: each has limits of its own for
+    the memory of contexts and responses, so there are at most two.
     """
 
     def __init__(self, idle_seconds: float) -> None:
         self._process = ChildOnDemand(MODULE, idle_seconds)
+        self._retired: Child | None = None
+        self._lock = threading.Lock()
+        """Protects ``_retired``."""
 
     def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
         """Sends a model call, and yields the messages about it until its end.
@@ -56,7 +61,13 @@ class ModelCallProcess:
                     raise ServerFailed(FAILURE)
                 yield kind, content
         if child.memory() > MAX_KEPT_MEMORY:
-            self._process.retire(child)
+            self._retire(child)
+
+    def _retire(self, child: "Child") -> None:
+        with self._lock:
+            if self._retired is None or self._retired.has_ended(0):
+                self._retired = child
+                self._process.retire(child)
 
     def _begin(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> tuple["Child", "Connection"]:
         """Sends a model call, if necessary to a new process. Returns the process and the pipe for the

@@ -137,11 +137,13 @@ def test_a_process_that_has_grown_gets_no_further_calls_and_ends_those_that_it_h
     running = messages(process, outbox, "/stream", str(tmp_path / "report").encode())
     assert next(running)[1][0] == 200
     monkeypatch.setattr(model_calls, "MAX_KEPT_MEMORY", 0)
-    first = process_id(list(messages(process, outbox)))
-    assert process_id(list(messages(process, outbox))) != first
+    first, second, third = (process_id(list(messages(process, outbox))) for _ in range(3))
+    assert first != second == third, "a second one is kept while the first one has calls"
     assert next(running) == ("body", b".")
     running.close()
     wait_for(lambda: not Path(f"/proc/{first}").exists())
+    assert process_id(list(messages(process, outbox))) == second
+    assert process._process.child is None
 
 
 def test_a_call_goes_to_another_process_if_a_grown_one_has_just_been_retired(
