@@ -109,6 +109,7 @@ class Front:
         elif scope["type"] == "http":
             if self._connections is None:
                 self._connections = self._prepare(send)
+            scope["method"] = scope["method"].upper()  # as Django reads it
             if native := NATIVE.get(scope["path"]):
                 await native(scope, receive, send)
             else:

@@ -12,6 +12,7 @@ from historyapp.core.json import parse_strict
 from historyapp.front import environ
 from historyapp.front.application import Front
 from historyapp.front.environ import MAX_ADDRESSES, MAX_HEAD, MAX_PATH
+from historyapp.front.pool_names import pool_name
 from historyapp.services.devices import COOKIE, cookie_value
 from tests.front.limits import small_limits
 from tests.front.one_request import scope_of
@@ -27,13 +28,30 @@ async def _ask(front: Front, headers: list[tuple[bytes, bytes]], **changes: Any)
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    await front(scope_of("POST", "/api/v1/docs", *headers, **changes), receive, send)
+    await front(scope_of("POST", "/api/v1/docs", *headers) | changes, receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 
 def _application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
     start_response("200 OK", [])
     return [b""]
+
+
+def test_a_method_in_lower_case_is_served_as_in_upper_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django reads it so. Otherwise threads for short requests would carry out model calls."""
+    methods: list[str] = []
+
+    def pool_of(method: str, *_: object) -> str:
+        methods.append(method)
+        return pool_name(method, "/api/v1/docs")
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        methods.append(environ["REQUEST_METHOD"])
+        return _application(environ, start_response)
+
+    monkeypatch.setattr("historyapp.front.application.pool_name", pool_of)
+    assert asyncio.run(_ask(Front(application, small_limits(), 1), [], method="post"))[0] == 200
+    assert methods == ["POST", "POST"]
 
 
 ROOM = MAX_HEAD - len(b"cookie")
