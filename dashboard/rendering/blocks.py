@@ -24,9 +24,6 @@ MIN_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
 the step's characters. They come from a reserved part."""
 ASIDE_CHARACTERS = 400
 """The maximum number of characters that are shown of a block that is closed at first."""
-STEP_COMPARISONS = 10_000_000
-"""The limit for comparing the edits of one step, about a second or two. Further edits are shown as old and
-new text."""
 
 TERMINAL, MARKDOWN = "terminal", "markdown"
 SCREEN = "screen"
@@ -158,16 +155,8 @@ class Folder:
     def __init__(self) -> None:
         self._left = STEP_CHARACTERS - RESERVED_CHARACTERS
         self._reserve = RESERVED_CHARACTERS
-        self._comparisons = STEP_COMPARISONS
         self.blocks: dict[str, Block] = {}
         """Every block made, by key."""
-
-    def may_compare(self, comparisons: int) -> bool:
-        """Whether the step's budget allows these comparisons. If so, they are subtracted from it."""
-        if comparisons > self._comparisons:
-            return False
-        self._comparisons -= comparisons
-        return True
 
     def block(
         self,

@@ -3,11 +3,9 @@
 Reads unified diffs, also those of git, and the patches of ``apply_patch``. Other texts are not patches.
 """
 
-import difflib
-from collections import Counter
 from dataclasses import dataclass, field
 
-from dashboard.rendering.blocks import Folder
+from historyapp.core.line_diff import lines_in_common, marked_lines
 from historyapp.core.text import MAX_READ
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
@@ -112,28 +110,18 @@ def _begin_file(patch: Patch, old: str, new: str) -> None:
         patch.files.append(FilePatch(path, note))
 
 
-def edit_diff(folder: Folder, old: str, new: str) -> str:
+def edit_diff(old: str, new: str) -> str:
     """What an edit removes and adds, with the unchanged lines around it. The lines of long texts are not
     compared.
     """
     if len(old) + len(new) > MAX_READ:
         return "\n".join(filter(None, (_marked("-", old), _marked("+", new))))
     before, after = old.splitlines(), new.splitlines()
-    counts = Counter(after)
-    # difflib may look at each pair of equal lines again for each line that it keeps.
-    comparisons = sum(counts[line] for line in before) * min(len(before), len(after))
-    if folder.may_compare(comparisons):
-        return diff(before, after)
-    return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
+    common = lines_in_common(before, after)
+    return "\n".join(marked_lines(before, after, common)) if before != after else ""
 
 
 def _marked(mark: str, text: str) -> str:
     """The text with a mark before each line, in one pass: the lines of a long text take a gigabyte."""
     text = text.removesuffix("\n")
     return mark + text.replace("\n", f"\n{mark}") if text else ""
-
-
-def diff(before: list[str], after: list[str]) -> str:
-    """The lines that an edit removes and adds, with the unchanged lines around them."""
-    lines = difflib.unified_diff(before, after, n=max(len(before), len(after)), lineterm="")
-    return "\n".join(list(lines)[3:])  # without the names and the range: the whole edit is here

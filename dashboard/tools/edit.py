@@ -121,7 +121,7 @@ def _pair_block(tool_call: RecordedCall, make: CallBlocks, number: int, pair: tu
     """An edit as a block, with line numbers if the answer contains the changed lines with their numbers."""
     old, new = pair
     path = tool_call.text_of(*PATHS)
-    text = edit_diff(make.folder, old, new)
+    text = edit_diff(old, new)
     shown = numbered_code(tool_call.text) if new else None
     at = f"\n{shown.code}\n".find(f"\n{new.strip(chr(10))}\n") if shown else -1
     if shown and at >= 0:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import MAX_PATCH, PATCHED_FILE, command_line, patch_lines, patch_text
+from historyapp.core.line_diff import lines_in_common
+from historyapp.core.text import MAX_READ
 
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 _WHOLE = ("content", "contents", "file_text", "new_source")
 _INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
 _MAX_EDITS = 100
-_MAX_COMPARED = 200_000
-"""The maximum length of a replaced text and the new one together. Lines of longer texts are only counted."""
 _AT_CURSOR = "edit\n"
 _EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
 
@@ -25,8 +25,8 @@ class LineCount(NamedTuple):
 def edited_lines(arguments: Any) -> LineCount:
     """The lines that an edit adds and removes.
 
-    Equal lines at both ends of a replaced text do not count, unless the text is very long. A file that is
-    written whole counts as added, because the tool call does not say what was there before.
+    Lines that a replaced text and the new one have in common do not count, unless the texts are very long. A
+    file that is written whole counts as added, because the tool call does not say what was there before.
 
     Args:
         arguments: of a call whose kind is ``edit``: an object, or the text that the model wrote.
@@ -44,9 +44,11 @@ def edited_lines(arguments: Any) -> LineCount:
 def _edit_count(edit: Mapping[str, Any]) -> LineCount:
     old, new = _text(edit, _OLD), _text(edit, _NEW)
     if old or new:
-        if len(old) + len(new) > _MAX_COMPARED:
+        if len(old) + len(new) > MAX_READ:
             return LineCount(_line_count(new), _line_count(old))
-        return _replaced_lines(old.splitlines(), new.splitlines())
+        before, after = old.splitlines(), new.splitlines()
+        common = len(lines_in_common(before, after))
+        return LineCount(len(after) - common, len(before) - common)
     if whole := _text(edit, (*_WHOLE, _INSERTED)):
         return LineCount(_line_count(whole))
     if isinstance(replacement := edit.get("replacement_text"), str):
@@ -94,21 +96,8 @@ def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((value for name in names if isinstance(value := arguments.get(name), str) and value), "")
 
 
-def _replaced_lines(old: list[str], new: list[str]) -> LineCount:
-    start = _equal_lines(old, new)
-    old, new = old[start:], new[start:]
-    end = _equal_lines(old[::-1], new[::-1])
-    return LineCount(len(new) - end, len(old) - end)
-
-
-def _equal_lines(lines: list[str], others: list[str]) -> int:
-    """The number of equal lines at the beginning."""
-    pairs = enumerate(zip(lines, others, strict=False))
-    return next((index for index, (line, other) in pairs if line != other), min(len(lines), len(others)))
-
-
 def _line_count(text: str) -> int:
-    if len(text) > _MAX_COMPARED:
+    if len(text) > MAX_READ:
         return text.count("\n") + (not text.endswith("\n"))  # a list of all lines would take a second
     return len(text.splitlines())
 

@@ -17,6 +17,7 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-old\n+new\n+more\n*** End 
         ({"old_str": "a\nb", "new_str": ""}, (0, 2)),
         ({"old_string": "a", "new_string": "a"}, (0, 0)),
         ({"old_string": "a\na", "new_string": "a"}, (0, 1)),
+        ({"old_string": "a\nb\nc\nd\ne", "new_string": "A\nb\nc\nd\nx\nE"}, (3, 2)),
         ({"edits": [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": ""}]}, (1, 2)),
         ({"content": "a\nb\n"}, (2, 0)),
         ({"patch": PATCH}, (2, 1)),

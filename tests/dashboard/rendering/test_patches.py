@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.rendering.blocks import Folder
 from dashboard.rendering.patches import edit_diff, parse_patch
 from historyapp.core.text import MAX_READ
 from tests.dashboard.tools.samples import DIFF, PATCH
@@ -77,7 +76,7 @@ def test_no_changed_line_of_a_patch_is_lost(text: str) -> None:
 
 
 def test_an_edit_keeps_unchanged_lines() -> None:
-    assert edit_diff(Folder(), "one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"
+    assert edit_diff("one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"
 
 
 def test_the_lines_of_a_long_patch_are_not_read() -> None:
@@ -88,6 +87,6 @@ def test_the_lines_of_a_long_patch_are_not_read() -> None:
 
 
 def test_the_lines_of_a_long_edit_are_not_compared() -> None:
-    edit = edit_diff(Folder(), "same\n" * (MAX_READ // 5), "same\n\nnew\n")
+    edit = edit_diff("same\n" * (MAX_READ // 5), "same\n\nnew\n")
     assert edit == "-same\n" * (MAX_READ // 5) + "+same\n+\n+new"
-    assert edit_diff(Folder(), "", "+" * (MAX_READ + 1))[:2] == "++"
+    assert edit_diff("", "+" * (MAX_READ + 1))[:2] == "++"

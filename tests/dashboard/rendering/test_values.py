@@ -116,19 +116,6 @@ def test_a_diff_keeps_unchanged_lines_and_names_no_files() -> None:
     assert edited(Folder(), "same", "same") == ""
 
 
-def test_an_edit_that_takes_long_to_compare_is_shown_as_old_and_new() -> None:
-    """difflib takes cubic time on lines that repeat."""
-    shown = edited(Folder(), "a\n" * 2_790, "".join(f"a\nx{number}\n" for number in range(99)))
-    assert (shown.count("-a"), shown.count("+a"), shown.count("+x")) == (2_790, 99, 99)
-
-
-def test_many_edits_of_one_step_have_one_budget() -> None:
-    folder, old, new = Folder(), "a\n" * 100, "a\n" * 100 + "b\n"
-    shown = [edited(folder, old, new) for _ in range(20)]
-    assert shown[0] == "\n".join([" a"] * 100 + ["+b"])
-    assert shown[-1] == "\n".join(["-a"] * 100 + ["+a"] * 100 + ["+b"])
-
-
 def test_too_many_arguments_are_one_json_text() -> None:
     assert languages({f"k{n}": n for n in range(500)}) == {"": "json"}
 
