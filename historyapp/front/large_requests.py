@@ -9,7 +9,7 @@ much processor time or memory, and other requests go on meanwhile.
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,17 @@ from historyapp import meters
 from historyapp.child_on_demand import ChildEnded, ChildOnDemand
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.front.outbox import Outbox
-from historyapp.front.process_messages import END, MAX_PART, MAX_PROCESSOR_SECONDS, WRITTEN, Message, sendable
-from historyapp.wire.problems import ServerFailed
+from historyapp.front.process_messages import (
+    END,
+    LENT,
+    MAX_PART,
+    MAX_PROCESSOR_SECONDS,
+    RETURNED,
+    WRITTEN,
+    Message,
+    sendable,
+)
+from historyapp.wire.problems import ServerFailed, ServerUnavailable
 
 if TYPE_CHECKING:
     from historyapp.child import Child
@@ -27,6 +36,10 @@ log = logging.getLogger(__name__)
 
 MODULE = "historyapp.front.request_process"
 ENDED = "The process that carried out the request has ended. Try again."
+TAKEN = (
+    "Another large request needed the process in which this one waited for its provider. Try again, or leave "
+    "`count` out."
+)
 WRITTEN_ERROR = (
     "The request was stopped after it had stored something. Look into the session before you repeat it."
 )
@@ -43,12 +56,15 @@ class RequestProcess:
 
     def __init__(self, idle_seconds: float) -> None:
         self._process = ChildOnDemand(MODULE, idle_seconds)
+        self._is_taken = False
+        """Whether it was killed because another request needed it."""
 
     def carry_out(self, environ: dict[str, Any], waited: float) -> Generator[Message]:
         """Sends a request, and yields the messages about it until its end.
 
         Raises:
             Invalid: when it takes too much processor time or memory.
+            ServerUnavailable: when another request needed the process.
             ServerFailed: when the process ended for another reason, or after it has written something.
         """
         try:
@@ -61,7 +77,8 @@ class RequestProcess:
                 try:
                     kind, content = child.pipe.recv()
                 except (EOFError, OSError):
-                    raise _ended(_end_error(child, is_too_large()), has_written=has_written) from None
+                    error = _end_error(child, is_too_large(), self._is_taken)
+                    raise _ended(error, has_written=has_written) from None
                 has_written = has_written or kind == WRITTEN
                 yield kind, content
         if child.memory() > MAX_KEPT_MEMORY:
@@ -72,8 +89,9 @@ class RequestProcess:
         """Whether the process was started and not stopped. It may have ended, because it was idle."""
         return self._process.child is not None
 
-    def kill(self) -> None:
+    def take(self) -> None:
         """Kills the process while another thread uses it, which must then call :meth:`stop`."""
+        self._is_taken = True
         if (child := self._process.child) is not None:
             child.kill()
 
@@ -84,31 +102,38 @@ class RequestProcess:
 class RequestProcesses:
     """The processes of a web server: at most ``PROCESSES``.
 
-    A request that waits for the slow reader of its response keeps its process, although other requests run
-    meanwhile. If one of them needs the process, the response is aborted.
+    A request that waits for the slow reader of its response, or for a model's provider, keeps its process,
+    although other requests run meanwhile. If one of them needs the process, the waiting request ends.
     """
 
     def __init__(self, idle_seconds: float) -> None:
         self._idle_seconds = idle_seconds
         self._idle: list[RequestProcess] = []
         self._used: set[RequestProcess] = set()
-        self._waiting: dict[RequestProcess, Outbox] = {}
-        """The processes whose requests wait for their readers, the one that has waited longest first."""
+        self._waiting: dict[RequestProcess, Callable[[], None]] = {}
+        """The processes whose requests wait, the one that has waited longest first, each with a function that
+        is called before the process is taken."""
         self._lock = threading.Lock()
 
     def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
         """As :meth:`RequestProcess.carry_out`, by an idle process. Closing the generator kills it."""
-        with self.process() as process:
-            wait = partial(self.waiting_for_reader, process, outbox, outbox.lending_thread)
-            outbox.lending_thread = wait
-            yield from process.carry_out(environ, waited)
+        with self.process() as process, ExitStack() as lent:
+            lend = partial(self.lending_process, process, outbox.lending_thread)
+            outbox.lending_thread = partial(lend, outbox.abort)
+            for kind, content in process.carry_out(environ, waited):
+                if kind == LENT:
+                    lent.enter_context(lend(lambda: None))
+                elif kind == RETURNED:
+                    lent.close()
+                else:
+                    yield kind, content
 
     @contextmanager
     def process(self) -> Iterator[RequestProcess]:
         """Yields an idle process. It is killed if the block raises, because it may still work then."""
         with self._lock:
             if len(self._used) >= PROCESSES and self._waiting:
-                self._abort_longest_waiting()
+                self._take_longest_waiting()
             process = self._idle.pop() if self._idle else RequestProcess(self._idle_seconds)
             self._used.add(process)
         try:
@@ -124,16 +149,19 @@ class RequestProcesses:
                 self._idle.append(process)
 
     @contextmanager
-    def waiting_for_reader(
+    def lending_process(
         self,
         process: RequestProcess,
-        outbox: Outbox,
         lending_thread: Callable[[], AbstractContextManager[None]],
+        abort: Callable[[], None],
     ) -> Iterator[None]:
-        """Lets other requests take the process within this block, in which its request waits for its
-        reader."""
+        """Lets other requests take the process within this block, in which its request waits.
+
+        Args:
+            abort: called before the process is taken.
+        """
         with self._lock:
-            self._waiting[process] = outbox
+            self._waiting[process] = abort
         try:
             with lending_thread():
                 yield
@@ -141,13 +169,13 @@ class RequestProcesses:
             with self._lock:
                 self._waiting.pop(process, None)
 
-    def _abort_longest_waiting(self) -> None:
+    def _take_longest_waiting(self) -> None:
         """Kills the process at once: its thread may wait long for its turn. The caller holds the lock."""
-        process, outbox = next(iter(self._waiting.items()))
+        process, abort = next(iter(self._waiting.items()))
         del self._waiting[process]
         self._used.discard(process)
-        outbox.abort()
-        process.kill()
+        abort()
+        process.take()
 
 
 def count_here(count: tuple[Any, ...]) -> None:
@@ -168,7 +196,9 @@ def _send(environ: dict[str, Any], waited: float, child: "Child") -> "Child":
     return child
 
 
-def _end_error(child: "Child", is_too_large: bool) -> PlayheadError:
+def _end_error(child: "Child", is_too_large: bool, is_taken: bool) -> PlayheadError:
+    if is_taken:
+        return ServerUnavailable(TAKEN, retry_after=10)
     if is_too_large:
         return Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
     if child.took_too_long():

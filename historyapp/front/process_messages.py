@@ -12,6 +12,8 @@ BEGUN, FAILED = "begun", "failed"
 """The process has received the request; it could not carry the request out, for a reason in the log."""
 OWNER, COUNT, WRITTEN = "owner", "count", "written"
 """Who sent the request; a count for ``/metrics``; the request has written something."""
+LENT, RETURNED = "lent", "returned"
+"""The request waits for a model's provider; it goes on."""
 HEAD, BODY, END = "head", "body", "end"
 """The response: its status, its headers and whether it is a stream; a part of its body; its end."""
 

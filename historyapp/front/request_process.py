@@ -7,8 +7,8 @@ too much processor time. See :mod:`historyapp.front.large_requests` for its pare
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from io import BytesIO
 from multiprocessing.connection import Connection
 from typing import Any
@@ -21,9 +21,11 @@ from historyapp.front.process_messages import (
     COUNT,
     END,
     HEAD,
+    LENT,
     MAX_PART,
     MAX_PROCESSOR_SECONDS,
     OWNER,
+    RETURNED,
     WRITTEN,
 )
 
@@ -61,6 +63,15 @@ class RequestServer:
     def send(self, kind: str, content: object = None) -> None:
         self._pipe.send((kind, content))
 
+    @contextmanager
+    def lending_thread(self) -> Iterator[None]:
+        """As in :mod:`historyapp.services.token_counts`: the request waits for a provider within it."""
+        self.send(LENT)
+        try:
+            yield
+        finally:
+            self.send(RETURNED)
+
     def serve(self, idle_seconds: float, begin: Callable[[float], AbstractContextManager[None]]) -> None:
         """Serves until no request came for ``idle_seconds``.
 
@@ -86,6 +97,7 @@ def main() -> None:
     from historyapp.announcements import announce_changes
     from historyapp.front.request_context import request_context
     from historyapp.models.large_reads import RequestRead
+    from historyapp.services.token_counts import lending_thread
 
     server = RequestServer(pipe, wsgi.application)
 
@@ -93,6 +105,7 @@ def main() -> None:
         read = RequestRead(on_write=lambda: server.send(WRITTEN))
         return request_context(read, lambda owner: server.send(OWNER, owner), waited)
 
+    lending_thread.set(server.lending_thread)
     announce_changes()
     meters.forward_to(lambda *count: server.send(COUNT, count))
     try:

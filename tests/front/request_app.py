@@ -5,6 +5,7 @@ The path of a request says what the application does.
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
@@ -26,6 +27,9 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
             kept.append(b"x" * int(body))
         case "/end":
             os._exit(1)
+        case "/wait":
+            with server.lending_thread():
+                time.sleep(float(body))
         case "/written":
             server.send("written")
             os._exit(1)

@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from historyapp.models.large_reads import LargeRead, RequestRead, read_for, requ
 from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
 from historyapp.services.keys import create_key, notify_of_credential, record_use
 from historyapp.services.transactions import waiting_briefly, writing
-from historyapp.wire.problems import ServerFailed
+from historyapp.wire.problems import ServerFailed, ServerUnavailable
 from tests.front.limits import small_limits
 from tests.front.one_request import get
 
@@ -168,13 +170,56 @@ def test_a_request_that_waits_for_its_reader_gives_its_process_to_another_one() 
     processes, outbox = RequestProcesses(60), Outbox(loop, UnreadBytes(small_limits()), BOB)
     with processes.process(), processes.process() as slow:
         first = process_id(carried_out(slow))
-        with processes.waiting_for_reader(slow, outbox, nullcontext):
+        with processes.lending_process(slow, nullcontext, outbox.abort):
             assert not outbox.abandoned
             with processes.process():
                 assert (outbox.abandoned, outbox.failed) == (True, True)
         assert process_id(carried_out(slow)) != first
         slow.stop()
     loop.close()
+
+
+class LendingOutbox:
+    """Records when its thread is lent."""
+
+    def __init__(self) -> None:
+        self.lent, self.events = threading.Event(), list[str]()
+
+    @contextmanager
+    def lending_thread(self) -> Iterator[None]:
+        self.events.append("lent")
+        self.lent.set()
+        yield
+        self.events.append("returned")
+
+    def abort(self) -> None:
+        raise AssertionError
+
+
+def waits(processes: RequestProcesses, outbox: Any, seconds: bytes) -> list[str]:
+    environ = {"PATH_INFO": "/wait", "wsgi.input": BytesIO(seconds), "wsgi.errors": None}
+    return [kind for kind, _ in processes.carry_out(environ, outbox, 0.0)]
+
+
+def test_a_request_lends_its_thread_while_it_waits_for_a_provider() -> None:
+    processes, outbox = RequestProcesses(60), LendingOutbox()
+    assert waits(processes, outbox, b"0") == ["owner", "count", "head", "body", "end"]
+    assert outbox.events == ["lent", "returned"]
+    with processes.process() as process:
+        process.stop()
+
+
+def test_a_request_that_waits_for_a_provider_gives_its_process_to_another_one() -> None:
+    """It kept the process for up to 15 seconds, in which large requests of others waited."""
+    processes, outbox = RequestProcesses(60), LendingOutbox()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(waits, processes, outbox, b"60")
+        assert outbox.lent.wait(30)
+        with processes.process(), processes.process():
+            error = waiting.exception(30)
+    assert isinstance(error, ServerUnavailable)
+    assert error.detail.startswith("Another large request needed the process")
+    assert error.retry_after == 10
 
 
 def test_what_another_process_counts_is_counted_here() -> None:
