@@ -72,8 +72,13 @@ class RunOverview:
     @cached_property
     def ending(self) -> Ending:
         history = self.history
-        is_newest = history.as_of is None or history.as_of == history.session.head
-        return ending_of(self.figures, is_live=is_newest and history.session.status == Session.Status.LIVE)
+        session = history.session
+        is_newest = history.as_of is None or history.as_of == session.head
+        exit_status = session.metadata.get("exit_status") if is_newest else None
+        if exit_status and self.rewinds:
+            exit_status = None  # the transcript states the end of steps that a rewind cut off
+        is_live = is_newest and session.status == Session.Status.LIVE
+        return ending_of(self.figures, is_live=is_live, exit_status=exit_status)
 
     @cached_property
     def findings(self) -> list[Finding]:

@@ -15,7 +15,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
 from historyapp.services.rewinds import Target, rewind
-from historyapp.services.sessions import create_session
+from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, answer, ask, draft, failed, ok
@@ -83,6 +83,16 @@ def test_a_reported_output_below_our_count_gets_a_note(
     append(project, session.pk, [ask("go"), draft(ModelOutput(text="many words " * 1_000), usage=usage)])
     for page in (address(session), f"/sessions/{session.pk}/ledger?step=1"):
         assert ("the source reports too few" in text(alice.get(page))) is is_noted
+
+
+def test_a_run_that_was_rewound_did_not_end_as_its_transcript_says(alice: Client, project: Project) -> None:
+    session = create_session(project, metadata={"exit_status": "Submitted"})
+    append(project, session.pk, [ask("go"), act("shell", command="ls"), ok(), act("submit"), ok()])
+    change_session(project, session.pk, {"status": "ended"})
+    assert '<a class="ending good"' in html(alice.get(address(session)))
+    assert "Time submitted" in text(alice.get(address(session)))
+    rewind(project, session.pk, Target(to_step=1))
+    assert "submitted" not in text(alice.get(address(session)))
 
 
 def test_the_overview_is_the_first_tab(alice: Client, session: Session) -> None:

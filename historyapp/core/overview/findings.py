@@ -7,8 +7,9 @@ from historyapp.core.overview.figures import RunFigures
 from historyapp.core.overview.repeats import Repeat, RepeatRule
 
 EndingKind = Literal[
-    "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered"
-]
+    "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered",
+    "submitted", "gave_up", "stopped",
+]  # fmt: skip
 MAX_FINDINGS = 5
 LONG_WAIT, LONG_STEP = 60_000, 60_000
 """Milliseconds from which a finding reports a wait for a person, or a step."""
@@ -21,7 +22,12 @@ _TEXTS: dict[EndingKind, str] = {
     "failed_command": "answered after a failed command",
     "answered": "ended with an answer",
     "unanswered": "ended with a result that the agent did not answer",
+    "submitted": "submitted",
+    "gave_up": "gave up",
+    "stopped": "stopped",
 }
+_MAX_EXIT_STATUS = 60
+"""The maximum number of characters of an exit status in a text."""
 _BY_STATUS: dict[str, EndingKind] = {
     "in_flight": "no_result",
     "abandoned": "no_result",
@@ -41,11 +47,11 @@ class Ending(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        return self.kind == "answered"
+        return self.kind in ("answered", "submitted")
 
     @property
     def is_bad(self) -> bool:
-        return self.kind in ("no_result", "error", "failed_command", "interrupted")
+        return self.kind in ("no_result", "error", "failed_command", "interrupted", "gave_up", "stopped")
 
 
 class Finding(NamedTuple):
@@ -58,17 +64,20 @@ class Finding(NamedTuple):
     """The duration, if the finding is about time."""
 
 
-def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
+def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None) -> Ending:
     """How the run ended.
 
     Args:
         is_live: whether the agent may continue.
+        exit_status: what the transcript says about the end, such as ``Submitted`` or ``exit_forfeit``.
     """
     newest = figures.steps
     if not newest:
         return Ending("empty", _TEXTS["empty"], ())
     if is_live and figures.last_status in ("in_flight", "success"):
         return Ending("running", _TEXTS["running"], (newest,))
+    if stated := _stated_ending(exit_status):
+        return Ending(*stated, (newest,))
     command = figures.last_command
     if figures.last_status == "answered":
         if command and command.line:
@@ -79,6 +88,23 @@ def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
         return Ending("answered", _TEXTS["answered"], (newest,))
     kind = _BY_STATUS[figures.last_status]
     return Ending(kind, _TEXTS[kind], (newest,))
+
+
+def _stated_ending(exit_status: object) -> tuple[EndingKind, str] | None:
+    """The end by an exit status of SWE-agent or mini-swe-agent; None if it is not one of theirs.
+
+    SWE-agent: ``submitted``, ``submitted (exit_cost)``, ``exit_forfeit``, ``exit_context``, ``early_exit``.
+    mini-swe-agent: ``Submitted``, otherwise the name of an exception, such as ``LimitsExceeded``.
+    """
+    if not isinstance(exit_status, str) or len(exit_status) > _MAX_EXIT_STATUS:
+        return None
+    word = exit_status.lower()
+    if word in ("submitted", "exit_forfeit"):
+        kind: EndingKind = "submitted" if word == "submitted" else "gave_up"
+        return kind, _TEXTS[kind]
+    if word.startswith(("submitted (", "exit_", "early_exit")) or word.endswith(("exceeded", "error")):
+        return "stopped", f"{_TEXTS['stopped']}: {exit_status}"
+    return None
 
 
 def choose_findings(figures: RunFigures, ending: Ending) -> list[Finding]:

@@ -31,6 +31,25 @@ def test_the_newest_step_determines_how_a_run_ended(
     assert ending.text
 
 
+@pytest.mark.parametrize(
+    ("exit_status", "kind", "text"),
+    [
+        ("Submitted", "submitted", "submitted"),
+        ("exit_forfeit", "gave_up", "gave up"),
+        ("submitted (exit_cost)", "stopped", "stopped: submitted (exit_cost)"),
+        ("LimitsExceeded", "stopped", "stopped: LimitsExceeded"),
+        ("ok", "unanswered", "ended with a result that the agent did not answer"),
+        (0, "unanswered", "ended with a result that the agent did not answer"),
+    ],
+)
+def test_a_transcript_may_state_how_its_run_ended(exit_status: object, kind: str, text: str) -> None:
+    run = Run().ask().call(command="submit").ok()
+    ending = ending_of(run.figures, is_live=False, exit_status=exit_status)
+    assert (ending.kind, ending.text, ending.steps) == (kind, text, (1,))
+    assert ending.is_good == (kind == "submitted")
+    assert bool(choose_findings(run.figures, ending)) == (kind != "submitted")
+
+
 def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
     run = Run().ask().call("Read", file_path="a.py").ok()
     for n in range(3):
