@@ -38,6 +38,8 @@ LABELS: dict[Part, str] = {
     "overhead": "overhead",
     "removed": "removed, unrecorded",
 }
+UNSEEN_TOOLS = "tools (unseen)"
+"""The unseen part if the instruction is recorded."""
 """The parts of a request, in the order of the bar."""
 MAX_TAKES = 5
 SHOWN = 2_000
@@ -108,17 +110,16 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     """The parts of the bar. Its width represents the model's window, or the request if the window is
     unknown."""
     tokens, total = request.tokens.parts, max(1, request.total)
+    labels = LABELS | ({"unseen": UNSEEN_TOOLS} if tokens.get("instruction") else {})
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
-    sizes = [(str(part), label, tokens.get(part, 0)) for part, label in LABELS.items()]
-    difference = request.tokens.difference
+    sizes = [(str(part), label, tokens.get(part, 0)) for part, label in labels.items()]
+    difference = request.tokens.difference or 0
     if (unseen := tokens.get("unseen", 0)) < 0:  # the bill is below our count: nothing is known to be unseen
         sizes = [size for size in sizes if size[0] != "unseen"]
-        difference = (difference or 0) + unseen
-    parts = draw_bar(sizes, request.model_window or total, total=total, scale=scale)
-    if difference:
-        parts.append(BarPart("difference", "difference from the bill", difference, "", "0", "0"))
-    return parts
+        difference += unseen
+    sizes.append(("difference", "difference from the bill", difference))
+    return draw_bar(sizes, request.model_window or total, total=total, scale=scale)
 
 
 def _read_class(usage: Usage | None, changes: RequestChanges | None) -> str:

@@ -128,6 +128,14 @@ def result_tokens(tokens: int, entries: int, model: str) -> int:
     return round(tokens * factor_for(model))
 
 
+def entry_tokens(row: LogRow, model: str) -> int:
+    """Tokens of an entry in the next request to the model."""
+    if row.kind == "tool_results":
+        return result_tokens(row.tokens, 1, model)
+    counted = round(row.tokens * factor_for(model))
+    return max(usage_of(row.metadata).output, counted) if row.kind == "model_output" else counted
+
+
 def count_request(
     rows: Iterable[LogRow], fixed: dict[Part, int], output: LogRow | None, model: str = ""
 ) -> RequestTokens:
@@ -323,7 +331,7 @@ class _Count:
     def _sizes(self, output: LogRow) -> tuple[int, int]:
         """Tokens of an output within its turn, and after it."""
         usage, counted = usage_of(output.metadata), round(output.tokens * factor_for(self._model))
-        now = max(usage.output, counted)
+        now = entry_tokens(output, self._model)
         if encoding_for(self._model) is None:
             return now, now
         return now, max(0, usage.output - usage.reasoning) if usage.reasoning else min(now, counted)

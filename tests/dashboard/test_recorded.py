@@ -17,7 +17,7 @@ from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.recorded.changes import request_changes
-from historyapp.services.recorded.requests import recorded_request
+from historyapp.services.recorded.requests import messages, recorded_request
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
@@ -125,7 +125,44 @@ def test_a_cache_is_green_only_if_most_of_the_input_was_read_from_it(
 
 def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
-    assert re.search(r"system, tools \(unseen\) 86,99\d 99 % user input \d 0 % assistant 9 0 %", shown)
+    assert re.search(r"system, tools \(unseen\) 86,99\d 99 % user input \d <1 % assistant 9 <1 %", shown)
+
+
+@pytest.mark.parametrize("second", [9_100, 8_600])
+def test_the_shares_of_all_rows_add_up_to_the_bill(project: Project, second: int) -> None:
+    """The difference from the bill is a row, too: a part of the bar, or a negative share."""
+    session = create_session(project, names={"model": MODEL})
+    append(project, session.pk, [ask("Repair. " * 2_000), billed(8_700), ask("more " * 90), billed(second)])
+    session.refresh_from_db()
+    parts = draw_recorded(recorded_request(History(session), 2), None).parts
+    assert sum(part.tokens for part in parts) == second
+    assert abs(sum(int(part.share.strip("<% ")) for part in parts) - 100) <= 2
+    difference = parts[-1]
+    assert difference.kind == "difference"
+    assert (difference.tokens > 0) == (second > 8_790) == (difference.width != "0.00%")
+
+
+def test_a_recorded_instruction_is_not_called_unseen(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": MODEL})
+    append(project, session.pk, [draft(SystemInstruction(text="Be brief.")), ask("go"), billed(900)])
+    shown = panel(alice, session, "?step=1")
+    assert re.search(r" tools \(unseen\) \d+", shown)
+    assert "system, tools" not in shown
+    assert re.search(r"About \d+ tokens of the request are not recorded: tools\.", shown)
+
+
+def test_what_is_new_is_counted_like_the_parts_of_the_request(project: Project) -> None:
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    usage = {"input_tokens": 900, "output_tokens": 75}
+    call = draft(act("shell", command="ls").body, model="claude-opus-4-5", usage=usage)
+    append(project, session.pk, [ask("go"), call, ok("a.py b.py " * 50), call, ok("c.py")])
+    session.refresh_from_db()
+    request = recorded_request(History(session), 2)
+    panel = draw_recorded(request, request_changes(request))
+    parts = {part.kind: part.tokens for part in panel.parts}
+    assert f"output of step 1 (+{parts['assistant']}), its results (+{parts['results']})" in panel.change_note
+    newest = messages(request, 0, 9)[-2:]
+    assert [message.tokens for message in newest] == [parts["assistant"], parts["results"]]
 
 
 def test_without_usage_the_number_is_playheads_count(alice: Client, session: Session) -> None:

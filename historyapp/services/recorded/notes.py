@@ -64,7 +64,7 @@ def unseen_note(tokens: RequestTokens) -> str:
     unseen = tokens.parts.get("unseen", 0)
     if unseen >= 0:
         note = f"About {_rounded(unseen):,} tokens of the request are not recorded: "
-        note += "tools and system prompt"
+        note += "tools" if tokens.parts.get("instruction") else "tools and system prompt"
         reasons = {jump.reason for jump in tokens.jumps}
         note += ", files that inputs name with @" if "attached" in reasons else ""
         note += ", results of the provider's own tools" if "hosted" in reasons else ""
@@ -169,9 +169,9 @@ def _first_byte(changes: RequestChanges) -> str:
 
 def _added(request: RecordedRequest, changes: RequestChanges) -> str:
     before = request.step - 1
-    output_tokens = sum(row.tokens for row in changes.new if row.kind == "model_output")
-    results = sum(row.tokens for row in changes.new if row.kind == "tool_results")
-    inputs = [row.tokens for row in changes.new if row.kind == "model_input"]
+    output_tokens = sum(request.tokens_of(row) for row in changes.new if row.kind == "model_output")
+    results = sum(request.tokens_of(row) for row in changes.new if row.kind == "tool_results")
+    inputs = [request.tokens_of(row) for row in changes.new if row.kind == "model_input"]
     parts = [f"the output of step {before:,} (+{output_tokens:,})"] if output_tokens else []
     parts += [f"its results (+{results:,})"] if results else []
     parts += [f"{len(inputs):,} input{'s' * (len(inputs) > 1)} (+{sum(inputs):,})"] if inputs else []

@@ -22,6 +22,7 @@ from historyapp.core.request_tokens import (
     Reason,
     RequestTokens,
     count_request,
+    entry_tokens,
     factor_for,
 )
 from historyapp.core.settings import known_window, window_of
@@ -106,6 +107,10 @@ class RecordedRequest:
     def total(self) -> int:
         """The input tokens as billed, otherwise as Playhead counts them."""
         return self.reported.input if self.reported else self.tokens.expected
+
+    def tokens_of(self, row: LogRow) -> int:
+        """The tokens of an entry of the request, counted as those of the request's parts."""
+        return row.tokens if self.snapshot else entry_tokens(row, self.model)
 
     @cached_property
     def largest(self) -> int:
@@ -261,7 +266,7 @@ class RequestMessage:
     step: int | None = None
     """The step's number, for an output or results."""
     tokens: int | None = None
-    """The tokens of its text, as Playhead counts them."""
+    """Its tokens in the request, as Playhead counts them."""
 
 
 def message_count(request: RecordedRequest) -> int:
@@ -287,7 +292,8 @@ def _fixed_messages(request: RecordedRequest) -> list[RequestMessage]:
     fixed = []
     for entry in filter(None, (request.instruction, request.notebook)):
         body = {"kind": entry.kind, **entry.body.model_dump(exclude_defaults=True)}
-        fixed.append(RequestMessage("system", body, entry.position, tokens=entry.tokens))
+        tokens = round(entry.tokens * factor_for(request.model))
+        fixed.append(RequestMessage("system", body, entry.position, tokens=tokens))
     position = request.window.replaced_by
     roles = OPENAI_RESPONSES.role_of  # only Codex records the items
     return fixed + [RequestMessage(roles(item), dict(item), position) for item in request.window.replacement]
@@ -313,7 +319,9 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
         role, entry = roles.get(row.kind, "user"), entries_by_position[row.position]
         number = request.step_at(row.position) or None if role != "user" else None
         logged_messages.append(
-            RequestMessage(role, {"kind": row.kind, **entry.body}, row.position, number, row.tokens)
+            RequestMessage(
+                role, {"kind": row.kind, **entry.body}, row.position, number, request.tokens_of(row)
+            )
         )
     return logged_messages
 
