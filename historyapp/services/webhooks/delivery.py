@@ -124,7 +124,8 @@ def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) ->
         started_at = database_now()
         if milliseconds > QUICK_MILLISECONDS:
             release_connection()  # because PostgreSQL limits their number
-        attempt = send(delivery.webhook.url, headers_of(delivery, started_at), delivery.body)
+        headers = headers_of(delivery, started_at)
+        attempt = send(delivery.webhook.url, headers, delivery.body, webhook.project_id)
         milliseconds = attempt.milliseconds
         if not _store_attempt(delivery, claim, attempt, started_at) or attempt.status in _PAUSE_STATUSES:
             return None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from uuid import UUID
 
 import httpx
 
@@ -37,12 +38,12 @@ class Attempt:
         return not self.error
 
 
-def send(url: str, headers: Mapping[str, str], body: str) -> Attempt:
-    """Sends a body to a URL. Errors of the target are returned, not raised."""
+def send(url: str, headers: Mapping[str, str], body: str, project: UUID | None = None) -> Attempt:
+    """Sends a body to a URL of a project's webhook. Errors of the target are returned, not raised."""
     started = time.monotonic()
     try:
         target = parse_target(url)
-        addresses = addresses_of(target)
+        addresses = addresses_of(target, project)
         remaining = TOTAL_SECONDS - (time.monotonic() - started)
         attempt = asyncio.run(_post_within(remaining, target, addresses, {**headers}, body.encode()))
     except (Invalid, TargetRefused) as error:

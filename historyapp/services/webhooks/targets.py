@@ -2,15 +2,18 @@
 allows them."""
 
 import socket
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
+from uuid import UUID
 
 from django.conf import settings
 
 from historyapp.core.errors import AddressNotAllowed, Invalid
+from historyapp.core.slots import NoSlot, Slots
 
 RESOLVE_SECONDS = 5.0
 """The time limit for looking up a name. ``getaddrinfo`` has none."""
@@ -22,7 +25,11 @@ _NOT_PUBLIC = [ip_network(text) for text in ("192.88.99.0/24", "fec0::/10", "5f0
 """Networks that Python calls global: relays of 6to4, site-local addresses, segment routing, documentation."""
 _PORTS = {"http": 80, "https": 443}
 _SAFE = "%/:@!$&'()*+,;=?~[]"
-_resolvers = ThreadPoolExecutor(8, thread_name_prefix="webhook names")
+_LOOK_UPS, _OF_PROJECT = 32, 6
+"""Look-ups that run at the same time, and those of one project. One that nobody waits for goes on until the
+system's resolver gives up, often after 20 seconds or more."""
+_resolvers = ThreadPoolExecutor(_LOOK_UPS, thread_name_prefix="webhook names")
+_slots = Slots(_LOOK_UPS, of_owner=_OF_PROJECT, waiting=_LOOK_UPS)
 
 
 class TargetRefused(Exception):
@@ -91,8 +98,11 @@ def check_literal_address(target: WebhookTarget) -> None:
         raise AddressNotAllowed(str(error), host=target.host) from None
 
 
-def addresses_of(target: WebhookTarget) -> Sequence[str]:
+def addresses_of(target: WebhookTarget, project: UUID | None = None) -> Sequence[str]:
     """Looks up the host and checks each of its addresses. Callers may connect only to these.
+
+    Args:
+        project: the project of the webhook. Its look-ups have a limit of their own.
 
     Raises:
         TargetRefused: when an address is not allowed, or the host has no address.
@@ -100,24 +110,30 @@ def addresses_of(target: WebhookTarget) -> Sequence[str]:
     try:
         addresses = [str(ip_address(target.host))]
     except ValueError:
-        addresses = _look_up(target)
+        addresses = _look_up(target, project)
     for address in addresses:
         check_address(target, address)
     return addresses[:MAX_ADDRESSES]
 
 
-def _look_up(target: WebhookTarget) -> list[str]:
-    future = _resolvers.submit(
-        socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-    )
+def _look_up(target: WebhookTarget, project: UUID | None) -> list[str]:
+    end = time.monotonic() + RESOLVE_SECONDS
     try:
-        resolved = future.result(RESOLVE_SECONDS)
-    except TimeoutError:
-        future.cancel()
+        _slots.take(project, RESOLVE_SECONDS)
+        resolved = _resolvers.submit(_resolve, target, project).result(end - time.monotonic())
+    except (NoSlot, TimeoutError):
         raise TargetRefused(f"The name {target.host} could not be looked up in time.") from None
     except (OSError, UnicodeError):
         raise TargetRefused(f"There is no host {target.host}. Check the URL.") from None
     return list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
+
+
+def _resolve(target: WebhookTarget, project: UUID | None) -> list[tuple[Any, ...]]:
+    kind, protocol = socket.SOCK_STREAM, socket.IPPROTO_TCP
+    try:
+        return [*socket.getaddrinfo(target.host, target.port, type=kind, proto=protocol)]
+    finally:
+        _slots.give_back(project)
 
 
 def check_address(target: WebhookTarget, address: str) -> None:

@@ -30,7 +30,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> MeanwhileSending:
     def meanwhile(change: Callable[[], object]) -> Sent:
         sent = Sent()
 
-        def send(url: str, headers: object, body: str) -> Attempt:
+        def send(url: str, headers: object, body: str, project: object) -> Attempt:
             sent.append((url, body))
             if len(sent) == 1:
                 change()

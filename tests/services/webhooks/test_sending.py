@@ -5,12 +5,14 @@ import time
 from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 from ssl import CERT_REQUIRED
+from threading import Event
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from historyapp.core.errors import Invalid
-from historyapp.services.webhooks import sending
+from historyapp.services.webhooks import sending, targets
 from historyapp.services.webhooks.sending import Attempt, send
 from historyapp.services.webhooks.targets import TargetRefused, addresses_of, parse_target
 from tests.services.webhooks.receiver import Receiver, Reply
@@ -145,6 +147,31 @@ def test_the_connection_goes_to_the_address_that_was_checked(
     url = f"http://rebound.example.org:{receiver.server_port}/hook?a=1"
     assert send(url, HEADERS, '{"type": "webhook.test", "data": {}}').succeeded
     assert receiver.arrived[0].headers["host"] == f"rebound.example.org:{receiver.server_port}"
+
+
+def test_names_of_one_project_that_are_not_looked_up_do_not_delay_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All look-ups shared eight threads, which twenty names without an answer kept for 20 s each."""
+    started, released = list[str](), Event()
+
+    def look_up(host: str, port: int, **_: Any) -> list[Any]:
+        started.append(host)
+        if host.startswith("silent"):
+            assert released.wait(60)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(targets, "RESOLVE_SECONDS", 0.01)
+    try:
+        for number in range(20):
+            with pytest.raises(TargetRefused, match="could not be looked up in time"):
+                addresses_of(parse_target(f"https://silent{number}.example.org/"), UUID(int=1))
+        monkeypatch.setattr(targets, "RESOLVE_SECONDS", 60)
+        assert addresses_of(parse_target("https://hooks.example.org/"), UUID(int=2)) == ["93.184.215.14"]
+        assert len(started) == targets._OF_PROJECT + 1
+    finally:
+        released.set()
 
 
 @pytest.mark.parametrize(
