@@ -65,6 +65,12 @@ STORES_TOO_MUCH = (
     f"The entries of the file take more than {{:,}} bytes, {BASE_STORED:,} and {MAX_FACTOR} times the file's "
     "size. The entries before that are kept. `playhead import` on the server has no such limit."
 )
+MAX_ENTRY = 64 * 2**20
+"""Bytes of JSON of one entry, which the storing process copies several times."""
+ENTRY_TOO_LARGE = (
+    f"An entry takes {{:,}} bytes of JSON, and at most {MAX_ENTRY:,} are imported. The entries before it are "
+    "kept. Shorten it, then import the file again."
+)
 TOO_MUCH_MEMORY = (
     "Reading the file took more than {:,.0f} MB of memory and was stopped. The entries before that are kept. "
     "Split the file and import the parts."
@@ -339,7 +345,7 @@ def _dump(operation: Operation) -> tuple[Any, int]:
     """An operation as plain values, because pickling models is slow, and its approximate size in bytes.
 
     Raises:
-        UnreadableTranscript: when an entry holds too many JSON values.
+        UnreadableTranscript: when an entry is too large or holds too many JSON values.
     """
     if not isinstance(operation, Append):
         pickled = pickle.dumps(operation)
@@ -350,5 +356,7 @@ def _dump(operation: Operation) -> tuple[Any, int]:
         prepared = prepare(draft)
     except Invalid as error:
         raise UnreadableTranscript(error.detail) from None
+    if prepared.size > MAX_ENTRY:
+        raise UnreadableTranscript(ENTRY_TOO_LARGE.format(prepared.size))
     entry = draft.body.kind, created_at, prepared.tokens, prepared.body, prepared.metadata
     return (operation.session, operation.provisional, *entry), prepared.size

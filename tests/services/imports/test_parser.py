@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from io import BytesIO
+from math import inf
 from multiprocessing.connection import Connection
 from pathlib import Path
 from runpy import run_path
@@ -253,6 +254,16 @@ def test_an_uploaded_file_stores_a_limited_multiple_of_its_size(
     assert len(next(batches)) == entries
     with nullcontext() if folder else pytest.raises(UnreadableTranscript, match="take more than 620 bytes"):
         assert list(batches) == []
+
+
+def test_a_very_large_entry_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that answered 1,000 open calls of one output became an entry of 280 MB."""
+    entries = [Append("s", EntryDraft(SystemInstruction(text="x" * length))) for length in (900, 1100)]
+    monkeypatch.setattr(parser, "MAX_ENTRY", 1024)
+    batches = parser._batches(iter(entries), inf)
+    assert len(next(batches)) == 1
+    with pytest.raises(UnreadableTranscript, match="An entry takes 1,113 bytes of JSON"):
+        next(batches)
 
 
 @pytest.fixture
