@@ -56,6 +56,8 @@ class ContextSpec:
     """The part of the budget that the live screen takes, in tokens."""
     keeps_all_reasoning: bool = False
     """True for snapshots from before 2026-11-26, which kept reasoning whatever came before it."""
+    fills_newest: bool = True
+    """False for snapshots from before 2026-11-29, whose newest step stayed clipped although room was left."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -163,7 +165,12 @@ def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
     """The context without the live screen. The screen is not stored, so it only reduces the budget."""
     budget = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
     settings = spec.settings.model_copy(update={"max_tokens": budget})
-    extras = RequestExtras(tools=spec.tools, model=spec.model, keeps_all_reasoning=spec.keeps_all_reasoning)
+    extras = RequestExtras(
+        tools=spec.tools,
+        model=spec.model,
+        keeps_all_reasoning=spec.keeps_all_reasoning,
+        fills_newest=spec.fills_newest,
+    )
     try:
         return policy_named(spec.policy).choose(past, settings, spec.meter, extras)
     except Invalid as error:

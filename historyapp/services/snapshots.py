@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db.models import F
@@ -154,12 +154,20 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
         keeps_all_reasoning=not snapshot.prefix_sha256,
     )
     request = build(past, spec).request
-    sha256 = digest(request)
-    if sha256 != snapshot.sha256:
-        earlier = json.loads(render_bytes(request).decode().replace(START, EARLIER_START))
-        if digest(earlier) == snapshot.sha256:
-            return RebuiltRequest(earlier, snapshot.sha256, True)
-    return RebuiltRequest(request, sha256, sha256 == snapshot.sha256)
+    served = _as_served(request, snapshot.sha256)
+    if served is None:
+        served = _as_served(build(past, replace(spec, fills_newest=False)).request, snapshot.sha256)
+    if served is None:
+        return RebuiltRequest(request, digest(request), False)
+    return RebuiltRequest(served, snapshot.sha256, True)
+
+
+def _as_served(request: Request, sha256: str) -> Request | None:
+    """The request as it is or with the text at the beginning of earlier versions, whichever has the hash."""
+    if digest(request) == sha256:
+        return request
+    earlier = json.loads(render_bytes(request).decode().replace(START, EARLIER_START))
+    return earlier if digest(earlier) == sha256 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,22 @@ def test_a_snapshot_from_before_the_text_at_the_beginning_changed_is_rebuilt(
     assert (START in json.dumps(run.post("/contexts", {"format": format})["request"])) == is_framed
 
 
+def test_a_snapshot_whose_clipped_newest_step_left_room_is_rebuilt(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until 2026-11-29, a newest step stayed clipped although notes left room."""
+    grow(run, *(f"call_{n}" for n in range(30)))
+    grow(run, "call_30", outputs="a line with the output of a test\n" * 300)
+    monkeypatch.setattr("historyapp.core.policies.budgeted._fill_newest", lambda *_: None)
+    earlier = run.post("/contexts", {"policy": "budgeted", "max_tokens": 1000}).body
+    monkeypatch.undo()
+    now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 1000}).body
+    assert now["manifest"]["tokens"] > earlier["manifest"]["tokens"]
+    for served in (earlier, now):
+        rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
+        assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])
+
+
 def test_missing_and_foreign_snapshots_are_404(alice: Agent, three: Agent) -> None:
     id = new_snapshot(three)
     elsewhere = alice.within(f"/sessions/{alice.post('/sessions')['id']}")

@@ -95,6 +95,10 @@ class Assembly:
         self.used += part.segment.tokens
         self.parts.insert(len(self.parts) - before_newest, part)
 
+    def remove_newest(self) -> None:
+        """Removes the part at the end."""
+        self.used -= self.parts.pop().segment.tokens
+
     @property
     def parts_tokens(self) -> int:
         """Tokens of all added parts."""

@@ -135,6 +135,9 @@ class RequestExtras:
     """The model that the context is for; empty if unknown."""
     keeps_all_reasoning: bool = False
     """Whether reasoning is sent regardless of what precedes it, as snapshots from before 2026-11-26 need."""
+    fills_newest: bool = True
+    """Whether a clipped newest step takes the room that notes leave. Snapshots from before 2026-11-29 need
+    False."""
 
 
 NO_EXTRAS = RequestExtras()

@@ -13,7 +13,7 @@ from itertools import islice
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context
-from historyapp.core.conversation import InputMessage, texts_of
+from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import LeftOut, Segment
 from historyapp.core.policies.assembly import Assembly
@@ -29,7 +29,7 @@ from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
 from historyapp.core.policies.inputs import TOO_MANY, clipped_input, fit_inputs
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
 from historyapp.core.policies.parts import ContextPart, summary_part
-from historyapp.core.policies.shown import ShownTexts
+from historyapp.core.policies.shown import PartTexts, ShownTexts
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.3
@@ -48,6 +48,8 @@ FRESH_LINES = 0.4
 """Share of ``FRESH`` for lines. Names get the rest."""
 MIN_FRESH = 20
 """Tokens below which no message of names is made."""
+MIN_FILLED = 16
+"""Tokens left by notes below which the newest step stays as it was clipped."""
 CACHEABLE = 1280
 """The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
@@ -155,7 +157,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     plan = plan_cuts(material.steps, max(1, room))
     assembly.cut_cost = plan.cost
     episodes = material.past.bodies(material.steps[plan.start :])
-    shown = _Shown(assembly)
+    shown = PartTexts(assembly.parts)
     # Where everything fits, there are no notes, so no text is read.
     notes = Notes(material.steps, shown.texts().names() if plan.cuts else ())
     # Notes are added before the messages: parts of the same position stay in the order of their addition.
@@ -175,6 +177,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
         chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), int(FRESH_LINES * fresh))
         if fresh_note := _fresh_note(material, notes, shown.texts(), (_FRESH_HEADING, chosen), fresh):
             assembly.add(fresh_note, before_newest=True)
+    _fill_newest(assembly, material)
     _list_missing(assembly, material.steps[: plan.start], noted)
     return sum(part.position < episodes[-1].first_position for part in assembly.parts)
 
@@ -188,7 +191,7 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     for part in _inputs(assembly, material):
         assembly.add(part)
     _add_digests(assembly, material)
-    shown = _Shown(assembly)
+    shown = PartTexts(assembly.parts)
     notes = Notes(material.steps, shown.texts().names())
     newest, whole = _newest(assembly, material)
     room_left = material.room - assembly.parts_tokens
@@ -202,6 +205,7 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
         note = _fresh_note(material, notes, shown.texts(), (heading, chosen), room_left)
         left_out_note = _note(_LEFT_OUT.format(last), (1, last), newest.first_position, material.meter)
         assembly.add(note or left_out_note, before_newest=True)
+    _fill_newest(assembly, material)
     _list_missing(assembly, material.steps[:at], covered_steps(material.steps, chosen))
     return sum(part.position < newest.first_position for part in assembly.parts)
 
@@ -279,21 +283,37 @@ def _newest(
     return material.newest[0]
 
 
-def _clipped_part(assembly: Assembly, episode: Episode, tokens: int) -> ContextPart:
-    turn, written = clipped_step(episode, tokens, assembly.meter)
+def _clipped_part(assembly: Assembly, episode: Episode, tokens: int, *, fills: bool = False) -> ContextPart:
+    turn, written = clipped_step(episode, tokens, assembly.meter, fills=fills)
     return assembly.part(episode, turn, "clipped", written)
 
 
-def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
-    """Adds the newest step within ``left`` tokens: in full (``whole``), or clipped with a note."""
+def _add_newest(
+    assembly: Assembly, newest: Episode, whole: ContextPart, left: int, *, fills: bool = False
+) -> None:
+    """Adds the newest step within ``left`` tokens: in full (``whole``), or clipped with a note.
+
+    Args:
+        fills: see :func:`historyapp.core.policies.clipping.clip_result`.
+    """
     if whole.segment.tokens > left and newest.output.reasoning:
         whole = assembly.part_without_reasoning(newest)
     if whole.segment.tokens > left:
         size = whole.segment.tokens
-        whole = _clipped_part(assembly, newest, left)
+        whole = _clipped_part(assembly, newest, left, fills=fills)
         note = f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
         assembly.notes.append(note)
     assembly.add(whole)
+
+
+def _fill_newest(assembly: Assembly, material: _Material) -> None:
+    """Gives the newest step the room that the notes have left, if it is clipped."""
+    clipped, room_left = assembly.parts[-1], material.room - assembly.parts_tokens
+    if clipped.segment.form == "clipped" and room_left >= MIN_FILLED and assembly.extras.fills_newest:
+        episode, whole = material.newest[0]
+        assembly.remove_newest()
+        assembly.notes.pop()
+        _add_newest(assembly, episode, whole, room_left + clipped.segment.tokens, fills=True)
 
 
 def _fresh_note(
@@ -335,23 +355,6 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
             while last + 1 in missing:
                 last += 1
             assembly.leave_out(first, last, "none of their lines is likely enough to be needed")
-
-
-class _Shown:
-    """The texts of an assembly that a model reads, including the arguments of tool calls."""
-
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self._parts_read: set[int] = set()
-        self._texts = ShownTexts()
-
-    def texts(self) -> ShownTexts:
-        """The texts of all parts that have been added so far."""
-        for part in self._assembly.parts:
-            if id(part) not in self._parts_read:
-                self._parts_read.add(id(part))
-                self._texts.add(*texts_of(part.content))
-        return self._texts
 
 
 def _newest_only(assembly: Assembly, material: _Material) -> int:

@@ -35,12 +35,17 @@ def without_reasoning(episode: Episode) -> Turn:
     return replace(turn, output=turn.output.model_copy(update={"reasoning": []}))
 
 
-def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Turn, Rendered]:
+def clipped_step(
+    episode: Episode, tokens: int, meter: RequestMeter, *, fills: bool = False
+) -> tuple[Turn, Rendered]:
     """A step shortened to ``tokens``, with all its tool calls and results, and as the format writes it.
 
     If no form fits, the smallest one is returned.
+
+    Args:
+        fills: see :func:`clip_result`.
     """
-    clipper = _Clipper(without_reasoning(episode), episode.number, meter)
+    clipper = _Clipper(without_reasoning(episode), episode.number, meter, fills=fills)
     # With many tool calls, most shares leave no room for texts and give the same form: it is made once.
     framing = _FRAMING * (1 + len(clipper.received) + clipper.calls)  # of all tool calls and results
     *larger, smallest = dict.fromkeys([max(0, int(tokens * share) - framing) for share in _SHARES])
@@ -59,8 +64,8 @@ def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> tuple[Tu
 class _Clipper:
     """Shortens one step to any size. Values that do not depend on the size are computed once."""
 
-    def __init__(self, turn: Turn, number: int, meter: RequestMeter) -> None:
-        self.turn, self.number, self.meter = turn, number, meter
+    def __init__(self, turn: Turn, number: int, meter: RequestMeter, *, fills: bool) -> None:
+        self.turn, self.number, self.meter, self.fills = turn, number, meter, fills
         self.calls = len(turn.output.tool_calls)
         output = None if self.calls else turn.output
         results = [
@@ -79,7 +84,9 @@ class _Clipper:
         short, spent = self._clip_output(max(room // 2, room - sum(self.sizes)), shortest=room == 0)
         level = fair_share(self.sizes, max(0, room - spent))
         texts = [
-            text if size <= level else clip_result(text, level, self.number, self.meter, size)
+            text
+            if size <= level
+            else clip_result(text, level, self.number, self.meter, size=size, fills=self.fills)
             for text, size in zip(self.received, self.sizes, strict=True)
         ]
         results = zip(self.turn.results[: self.calls], texts[: self.calls], strict=True)
@@ -159,10 +166,20 @@ def _lines_to_keep(text: str, parts: Mapping[int, str], beginning: float) -> Ite
     yield from parts
 
 
-def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: int | None = None) -> str:
+def clip_result(
+    text: str,
+    tokens: int,
+    number: int,
+    meter: RequestMeter,
+    *,
+    size: int | None = None,
+    fills: bool = False,
+) -> str:
     """The first line of a result and those with the most information, in order, with a note of the cut.
 
-    ``size``: the text's tokens, if they are known.
+    Args:
+        size: the text's tokens, if they are known.
+        fills: whether lines without a name or a sign of failure take the room that the others leave.
     """
     size = meter.text_tokens(text) if size is None else size
     if size <= tokens:
@@ -170,7 +187,9 @@ def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: 
     note = f"[clipped: step {number} has it all]"
     room = (tokens - meter.text_tokens(note)) * len(text) / size - 4
     kept: dict[int, str] = {}
-    for index, line in lines_best_first(text):
+    for index, line in lines_best_first(text, with_plain_lines=fills):
+        if index in kept:
+            continue
         room -= len(line) + 3
         if room < 0:
             break
@@ -193,18 +212,24 @@ def _joined(kept: dict[int, str], mark: str) -> str:
     return "\n".join(lines)
 
 
-def lines_best_first(text: str) -> Iterator[tuple[int, str]]:
+def lines_best_first(text: str, *, with_plain_lines: bool = False) -> Iterator[tuple[int, str]]:
     """Lines with their indexes. The first line of the text comes first, because it often names the content.
 
     If the text is longer than the part that is ranked, the last line comes next, and the rest follows from
     the end, which often holds the outcome. Lines are ranked only when the second one is requested.
+
+    Args:
+        with_plain_lines: whether the lines without rank follow, the last one first. Others may come again.
     """
-    lines = enumerate(split_lines(text.rstrip()))
+    text = text.rstrip()
+    lines = enumerate(split_lines(text))
     yield next(lines)
     backwards = reversed(deque(islice(lines, MAX_LINES_READ - 1, None), maxlen=MAX_LINES_KEPT))
     yield from islice(backwards, 1)
     yield from ((line.place, line.text) for line in ranked_lines(text) if line.place)
     yield from backwards
+    if with_plain_lines:
+        yield from reversed(list(islice(enumerate(split_lines(text)), MAX_LINES_READ)))
 
 
 def _clip_value(value: Any, tokens: int, meter: RequestMeter) -> Any:

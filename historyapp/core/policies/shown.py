@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from historyapp.core.conversation import texts_of
 from historyapp.core.identifiers import (
     UNSPACED,
     contains_name,
@@ -12,6 +13,7 @@ from historyapp.core.identifiers import (
     runs_in,
     word_places,
 )
+from historyapp.core.policies.parts import ContextPart
 from historyapp.core.process_memory import cached_while_busy
 from historyapp.core.text import PIECE_LENGTH
 
@@ -153,3 +155,24 @@ class ShownTexts:
 def _words(name: str) -> tuple[frozenset[str], bool]:
     """The words of a name, and whether it always lies within one run. Cached, because names recur."""
     return frozenset(_WORD.findall(name)), _ONE_RUN.fullmatch(name) is not None
+
+
+class PartTexts:
+    """The texts of a context's parts that a model reads, including the arguments of tool calls.
+
+    Args:
+        parts: a list to which parts may be added later.
+    """
+
+    def __init__(self, parts: Sequence[ContextPart]) -> None:
+        self._parts = parts
+        self._parts_read: set[int] = set()
+        self._texts = ShownTexts()
+
+    def texts(self) -> ShownTexts:
+        """The texts of all parts that have been added so far."""
+        for part in self._parts:
+            if id(part) not in self._parts_read:
+                self._parts_read.add(id(part))
+                self._texts.add(*texts_of(part.content))
+        return self._texts

@@ -15,6 +15,7 @@ from bench.quality.corpus import Recorded
 from bench.quality.served import past_of
 from historyapp.core.budget import RequestMeter
 from historyapp.core.json import dump_json
+from historyapp.core.policies.base import NO_EXTRAS, RequestExtras
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.settings import SessionSettings
 from tests.core.formats.contexts import messages_of
@@ -68,19 +69,26 @@ def varied() -> Recorded:
 
 
 @pytest.mark.parametrize(
-    ("budget", "expected"),
+    ("budget", "before", "now"),
     [
-        (700, "5a3ee761ae8bbdfe"),
-        (2048, "ac2cc53923488c56"),
-        (8192, "e6e597fee07fe179"),
-        (65536, "3acd3ab78c573a74"),
-        (None, "a7460ee1193cf7a3"),
+        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e"),
+        (2048, "ac2cc53923488c56", "aa02e0a244abe967"),
+        (8192, "e6e597fee07fe179", "e6e597fee07fe179"),
+        (65536, "3acd3ab78c573a74", "3acd3ab78c573a74"),
+        (None, "a7460ee1193cf7a3", "a7460ee1193cf7a3"),
     ],
 )
-def test_contexts_are_the_same_bytes_as_in_earlier_versions(budget: int | None, expected: str) -> None:
+def test_contexts_are_the_same_bytes_as_in_earlier_versions(
+    budget: int | None, before: str, now: str
+) -> None:
+    """``before``: until 2026-11-29, with a newest step that stayed clipped although room was left."""
+    assert (chosen_at(budget, RequestExtras(fills_newest=False)), chosen_at(budget)) == (before, now)
+
+
+def chosen_at(budget: int | None, extras: RequestExtras = NO_EXTRAS) -> str:
     chosen = hashlib.sha256()
     for step in (6, 40, 97, 120, STEPS + 1):
         past = past_of(varied()).before(step)
-        context = BUDGETED.choose(past, SessionSettings(max_tokens=budget), RequestMeter())
+        context = BUDGETED.choose(past, SessionSettings(max_tokens=budget), RequestMeter(), extras)
         chosen.update(dump_json([messages_of(context), context.manifest.model_dump()]).encode())
-    assert chosen.hexdigest()[:16] == expected
+    return chosen.hexdigest()[:16]
