@@ -180,7 +180,7 @@ def load_step(
     inputs = _inputs_before(history, row, before[0] if before else None, folder)
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
     text = folder.block("text", output.text, MARKDOWN) if output.text else None
-    drawn = _calls(folder, episode, calls, first_call)
+    drawn = draw_calls(folder, episode, calls, first_call)
     _link_subagents(history, row, episode, drawn, first_call)
     return StepView(
         row=row,
@@ -243,7 +243,7 @@ def load_inputs(
         views.append(
             InputView(
                 body.heading,
-                _input_blocks(folder, entry.position, body, is_closed=not is_input),
+                input_blocks(folder, entry.position, body, is_closed=not is_input),
                 is_input,
                 entry.created_at,
             )
@@ -251,7 +251,7 @@ def load_inputs(
     return views
 
 
-def _input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_closed: bool) -> list[Block]:
+def input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_closed: bool) -> list[Block]:
     """The words of the sender, additions of the harness, and images."""
     content, key = body.message_content, f"input-{position}"
     parts = content if are_parts(content) else []
@@ -310,9 +310,10 @@ def _pace(
     )
 
 
-def _calls(
-    folder: Folder, step: Step, calls: list[core.ToolCall | core.UseTool], first_call: int
+def draw_calls(
+    folder: Folder, step: Step, calls: Sequence[core.ToolCall | core.UseTool], first_call: int
 ) -> list[CallView]:
+    """At most :data:`CALLS` of a step's calls, from ``first_call``."""
     answered = {call_id for received in step.received for call_id in received.calls}
     ids = [tool_call.id for tool_call in step.output.tool_calls] or [""]
     results = dict(enumerate(zip(ids, step.turn.results, strict=False)))

@@ -13,6 +13,7 @@ from dashboard.location import Location, find_location, read_number, render_frag
 from dashboard.rendering.blocks import IMAGE, SPLIT, Block
 from dashboard.rendering.images import image_bytes
 from dashboard.rendering.step import load_inputs, load_step, raw_blocks
+from dashboard.rendering.step_images import find_image
 from dashboard.rendering.whole_text import WholeText
 from dashboard.views.preferences import YEAR
 from historyapp.core.errors import NotFound
@@ -100,8 +101,8 @@ def whole_text(request: PersonRequest, session_id: UUID, number: int, key: str) 
 def image(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
     """An image of a step."""
     location = find_location(request, session_id, number)
-    block = _find_block(location, key)
-    data = image_bytes(block.text) if block.language == IMAGE else None
+    block = find_image(location.history, location.step, key)
+    data = image_bytes(block.text) if block and block.language == IMAGE else None
     if data is None:
         raise NotFound(f"Step {location.step} has no image {key}.")
     response = HttpResponse(data[1], content_type=data[0])

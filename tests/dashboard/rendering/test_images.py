@@ -71,7 +71,7 @@ def test_the_images_of_an_input_are_found_without_comparing_its_parts() -> None:
         IncomparablePart(type="text", text="Look."),
         *(IncomparablePart(type="image", url=url) for url in urls),
     ]
-    blocks = step._input_blocks(Folder(), 1, ModelInput(content=parts), is_closed=False)
+    blocks = step.input_blocks(Folder(), 1, ModelInput(content=parts), is_closed=False)
     assert [block.text for block in blocks] == [
         "Look.",
         *(f"Image at {url} (not loaded)" for url in urls[: step.INPUTS]),
