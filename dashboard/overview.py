@@ -19,7 +19,7 @@ from historyapp.services.overview import RunOverview
 SHOWN = 12
 """Rows of a table that are not folded."""
 MAX_ROWS, MAX_SLOWEST = 40, 8
-"""Rows of a table, and steps in the list of slowest steps. The API returns all."""
+"""Rows of a table until all are requested, and steps in the list of slowest steps. The API returns all."""
 LINKS = 60
 """The number of parts of the picture that are links to steps."""
 MAX_MARKS = 40
@@ -149,6 +149,8 @@ class OverviewPage:
 
     overview: RunOverview
     location: Location
+    has_all_rows: bool = False
+    """Whether the tables have all rows."""
 
     @property
     def figures(self) -> RunFigures:
@@ -201,7 +203,7 @@ class OverviewPage:
 
     @property
     def edited_files(self) -> int:
-        return sum(file.edits > 0 for _, file in self.overview.files)
+        return sum(file.is_changed for _, file in self.overview.files)
 
     @property
     def usage_is_incomplete(self) -> bool:
@@ -216,27 +218,34 @@ class OverviewPage:
     def tools(self) -> list[tuple[str, ToolFigures, str]]:
         """Name, figures, and the width of a bar for its tokens."""
         maximum = max((tool.tokens for _, tool in self.overview.tools), default=0) or 1
-        tools = self.overview.tools[:MAX_ROWS]
-        return [(name, tool, percent(tool.tokens, maximum)) for name, tool in tools]
+        return [
+            (name, tool, percent(tool.tokens, maximum))
+            for name, tool in self.overview.tools[: self._max_rows]
+        ]
 
     @cached_property
     def files(self) -> list[tuple[str, str, FileFigures]]:
         """Path, the path below the folder that all files share, and figures."""
-        return [(path, self._short(path), file) for path, file in self.overview.files[:MAX_ROWS]]
+        files = self.overview.files[: self._max_rows]
+        return [(path, self._short(path), file) for path, file in files]
 
     @property
     def commands(self) -> list[tuple[str, CommandFigures]]:
-        return self.overview.commands[:MAX_ROWS]
+        return self.overview.commands[: self._max_rows]
 
     @property
     def unlisted_files(self) -> int:
         """The number of files that the page does not list."""
-        return max(0, len(self.overview.files) - MAX_ROWS)
+        return len(self.overview.files) - len(self.files)
 
     @property
     def unlisted_commands(self) -> int:
         """The number of commands that the page does not list."""
-        return max(0, len(self.overview.commands) - MAX_ROWS)
+        return len(self.overview.commands) - len(self.commands)
+
+    @property
+    def _max_rows(self) -> int | None:
+        return None if self.has_all_rows else MAX_ROWS
 
     @property
     def slowest(self) -> list[tuple[StepFigure, str]]:

@@ -55,7 +55,8 @@ def step_links(location: Location, steps: Sequence[int], limit: int = 3, more: s
 def file_url(location: Location, path: str, file: FileFigures) -> str:
     """The steps that read or changed a file, at the first one that changed it."""
     step = next(iter(file.edit_steps or file.steps), 1)
-    shown = FilterForm(file=path[-MAX_CHARACTERS:])
+    is_named = file.reads or file.edits or file.commands  # the filter does not read printed diffs
+    shown = FilterForm(file=path[-MAX_CHARACTERS:] if is_named else "")
     return f"{location.url}?step={step}{location.as_of_parameter}{shown.query}"
 
 

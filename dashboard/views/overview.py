@@ -22,7 +22,7 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
     if request.htmx and request.GET.get("revision") == str(location.session.revision):
         return HttpResponse(status=204)
-    shown = OverviewPage(overview_of(location.history), location)
+    shown = OverviewPage(overview_of(location.history), location, request.GET.get("rows") == "all")
     context = {
         "shown": shown,
         "session": location.session,

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from historyapp.core.call_subjects import PATCHED_FILE, PATHS
+from historyapp.core.call_subjects import COMMANDS, PATCHED_FILE, PATHS
 from historyapp.core.searchable import lowered
+from historyapp.core.written_files import files_written
 
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
@@ -19,7 +20,7 @@ def is_named(path: str, file: str) -> bool:
 
 
 def names_file(call_text: str, file: str) -> bool:
-    """Whether an argument or a patch in a call's text names the file.
+    """Whether an argument or a patch in a call's text names the file, or a command line writes it.
 
     Args:
         call_text: see :func:`historyapp.core.searchable.passages`.
@@ -29,6 +30,10 @@ def names_file(call_text: str, file: str) -> bool:
 
 
 def _paths(call_text: str) -> Iterator[str]:
+    for name in COMMANDS:
+        _, separator, command = f"\n{call_text}".partition(f"\n{name}: ")
+        if separator:
+            yield from files_written(command)
     for line in call_text.splitlines():
         name, separator, value = line.partition(": ")
         if separator and name in _ARGUMENTS:

@@ -51,8 +51,8 @@ _LAST_ANCHOR = 2**31 - 1
 _SPANS = -1
 _LISTED = 0
 """The stream of cursors for searches among listed numbers, which compare only the number."""
-_FILE_KINDS = ("read", "edit")
-"""Kinds of tool calls that act on a file. Other tool calls only mention a file."""
+_FILE_KINDS = ("read", "edit", "shell")
+"""Kinds of tool calls that act on a file; command lines may write files. Others only mention a file."""
 _MIN_LIVE_SHARE = 0.1
 """If a smaller share of the first candidates is live, a step has many takes. The spans are read then."""
 _COUNTED = 2_000

@@ -30,7 +30,7 @@ def known_files(history: History, text: str) -> list[KnownFile]:
     counts: dict[str, list[int]] = {}
     if checkpoint:
         for path, file in load_figures(checkpoint.state).files.items():
-            counts[path] = [file.reads, file.edits]
+            counts[path] = [file.reads, file.edits + file.commands]
     counted_steps = checkpoint.steps if checkpoint else 0
     for row in history.rows(max(counted_steps, history.steps - NEWEST_STEPS) + 1, history.steps):
         if row.kind in ("read", "edit") and row.target:

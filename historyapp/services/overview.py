@@ -122,8 +122,8 @@ class RunOverview:
 
     @cached_property
     def files(self) -> list[tuple[str, FileFigures]]:
-        """By path, the most edits first, then the most reads."""
-        return sorted(self.figures.files.items(), key=lambda item: (-item[1].edits, -item[1].reads))
+        """By path, those in printed diffs first, then the most edits, writing commands and reads."""
+        return sorted(self.figures.files.items(), key=lambda item: _file_rank(item[1]))
 
     @cached_property
     def commands(self) -> list[tuple[str, CommandFigures]]:
@@ -139,6 +139,10 @@ class RunOverview:
     def rewinds(self) -> list[int]:
         """The steps after which the newest rewinds cut off later steps."""
         return sorted({take.after_step for take in takes(self.history)})
+
+
+def _file_rank(file: FileFigures) -> tuple[bool, int, int]:
+    return not file.diffs, -file.edits - file.commands, -file.reads
 
 
 def overview_of(history: History) -> RunOverview:

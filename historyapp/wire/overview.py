@@ -96,8 +96,19 @@ class TouchedFileOut(ResponseModel):
         description="Added lines, from the arguments of edits. `removed` is counted in the same way."
     )
     removed: int
+    commands: int = Field(
+        description="Commands of a shell that write the file: redirections, `tee`, `sed -i`, `cp` and `mv`."
+    )
+    diffs: int = Field(
+        description="Outputs of commands that print a diff of the agent's changes to the file: `git diff` "
+        "without revisions, or a submission. `diff_added` and `diff_removed` are the lines of the newest one."
+    )
+    diff_added: int
+    diff_removed: int
     steps: Steps = Field(description=_STEPS)
-    edit_steps: Steps
+    edit_steps: Steps = Field(
+        description="Steps that edit the file, write it by a command or print a diff of it."
+    )
     read_again: Steps = Field(description="Steps that read the file again after a compaction.")
 
 

@@ -46,6 +46,7 @@ def call_text(name: str, arguments: object) -> str:
         ({"changes": [{"path": "b.py"}, {"path": "src/app.py"}]}, True),
         ({"paths": ["b.py", "src/app.py"]}, True),
         ({"command": "cat src/app.py"}, False),
+        ({"command": "cd /x\nsed -i s/a/b/ src/app.py"}, True),
         ({"file_path": "b.py", "new_string": "import src/app.py"}, False),
         ({"file_path": "lib/src/app.pyc"}, False),
     ],

@@ -50,7 +50,7 @@ def test_a_file_of_many_edits_leads_to_all_of_them(alice: Client, project: Proje
     calls = [act("read_file", path="b.py"), *edits]
     append(project, session.pk, [each for call in calls for each in (call, ok())])
     page = alice.get(address(session))
-    assert "1 edited · 2 named in tool calls" in text(page)
+    assert "1 edited · 2 named in tool calls or commands" in text(page)
     link = re.search(r'href="([^"]+)" aria-label="all steps">…</a>', html(page))
     assert link
     assert link[1] == f"/sessions/{session.pk}?step=2&amp;file=a.py"
@@ -67,11 +67,28 @@ def test_the_cost_is_split_by_kind_of_token(alice: Client, project: Project) -> 
     assert "read from cache $" not in text(alice.get(address(reported)))
 
 
-def test_the_tables_say_what_they_leave_out(alice: Client, project: Project) -> None:
+def test_all_commands_can_be_listed(alice: Client, project: Project) -> None:
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]
     append(project, session.pk, [each for call in calls for each in (call, ok())])
-    assert "28 more commands; 5 more are listed only by the API" in text(alice.get(address(session)))
+    assert "28 more commands" in text(alice.get(address(session)))
+    assert '<a class="button" href="?rows=all#commands">Load 5 more</a>' in html(alice.get(address(session)))
+    words = text(alice.get(f"{address(session)}?rows=all"))
+    assert "33 more commands" in words
+    assert all(f"make target-{n} " in words for n in range(45))
+
+
+def test_files_written_by_commands_lead_to_their_steps(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    diff = "diff --git a/b.py b/b.py\n--- a/b.py\n+++ b/b.py\n@@ -1,2 +1 @@\n-a\n-b\n+c\n"
+    drafts = [act("bash", command="ls"), ok(), act("bash", command="cat > a.py << X\n1\nX"), ok()]
+    append(project, session.pk, [*drafts, act("bash", command="git diff"), ok(outputs=diff)])
+    page = alice.get(address(session))
+    assert "b.py 0 in a diff +1 −2 3 a.py 0 1 by command – 2" in text(page)
+    filtered = f"/sessions/{session.pk}?step=2&file=a.py"
+    assert f'href="{filtered.replace("&", "&amp;")}"><bdi>a.py' in html(page)
+    assert "cat &gt; a.py" in html(alice.get(filtered))
+    assert "No step matches" not in text(alice.get(filtered))
 
 
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])

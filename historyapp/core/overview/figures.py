@@ -25,7 +25,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, millisecon
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 10
+VERSION = 11
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -70,12 +70,25 @@ class FileFigures:
     added: int = 0
     """Lines according to the arguments of edits, like ``removed``."""
     removed: int = 0
+    commands: int = 0
+    """Commands of a shell that write it, see :mod:`historyapp.core.written_files`."""
+    diffs: int = 0
+    """Diffs of the agent's changes, printed by commands, that contain it."""
+    diff_added: int = 0
+    """Lines of the newest of these diffs, like ``diff_removed``."""
+    diff_removed: int = 0
     steps: list[int] = field(default_factory=list)
     edit_steps: list[int] = field(default_factory=list)
+    """Steps that edit it, write it by a command or print a diff of it."""
     read_before: int = -1
     """The number of compactions before its newest read; -1: it was not read."""
     again: list[int] = field(default_factory=list)
     """Steps that read it again after a compaction."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a call edits it, a command writes it, or a diff of the agent's changes contains it."""
+        return bool(self.edits or self.commands or self.diffs)
 
 
 @dataclass(slots=True)
@@ -248,6 +261,19 @@ class RunFigures:
         if tool_call.subject.kind == "shell":
             self._add_command(number, tool_call)
         self.open_file = tool_call.opened or self.open_file
+        self._add_files(number, tool_call)
+
+    def _add_files(self, number: int, tool_call: CallFacts) -> None:
+        """Adds the files of a call. A failed call has read and changed nothing."""
+        for file in tool_call.written:
+            if figures := self._file(number, file, is_change=True):
+                figures.commands += 1
+        for patch in tool_call.patches:
+            if figures := self._file(number, patch.file, is_change=True):
+                figures.diffs += 1
+                figures.diff_added, figures.diff_removed = patch.lines
+        if tool_call.has_failed:
+            return
         is_of_open_file = tool_call.subject.kind == "edit" and not tool_call.subject.files and self.open_file
         for file in (self.open_file,) if is_of_open_file else tool_call.subject.files:
             self._add_file(number, tool_call, preview(file))
@@ -262,15 +288,24 @@ class RunFigures:
         figures.add(number, tool_call)
         figures.runs += 1
 
-    def _add_file(self, number: int, tool_call: CallFacts, path: str) -> None:
+    def _file(self, number: int, path: str, *, is_change: bool) -> FileFigures | None:
+        """The figures of a file with one more step, or None if there are too many files."""
         if path not in self.files and len(self.files) >= MAX_FILES:
             self.more_files += 1
-            return
+            return None
         file = self.files.setdefault(path, FileFigures())
         _add_step_number(file.steps, number)
-        if tool_call.subject.kind == "edit":
-            file.edits += 1
+        if is_change:
             _add_step_number(file.edit_steps, number)
+        return file
+
+    def _add_file(self, number: int, tool_call: CallFacts, path: str) -> None:
+        is_edit = tool_call.subject.kind == "edit"
+        file = self._file(number, path, is_change=is_edit)
+        if file is None:
+            return
+        if is_edit:
+            file.edits += 1
             # A call that changes several files does not say which lines are in which file.
             if len(tool_call.subject.files) < 2:
                 file.added += tool_call.lines.added

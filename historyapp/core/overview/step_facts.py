@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import CallSubject, call_subject, opened_file
+from historyapp.core.call_subjects import CallSubject, call_subject, command_line, opened_file
 from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.edited_lines import LineCount, edited_lines
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
@@ -15,6 +15,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
+from historyapp.core.written_files import PrintedPatch, files_written, printed_patches, prints_own_changes
 
 _NO_LINES = LineCount()
 
@@ -32,6 +33,8 @@ class CallFacts:
     """Equal for calls of the same tool with the same arguments."""
     check: Check
     """The facts by which its result is checked for a failure that was not reported."""
+    command: str = ""
+    """The command line of a call of a shell."""
     opened: str = ""
     """The file that it opens for later edits, see :func:`historyapp.core.call_subjects.opened_file`."""
     status: str = ""
@@ -41,11 +44,23 @@ class CallFacts:
     error_line: str = ""
     """The line of a reported error or of a likely failure."""
     result_digest: str = ""
+    patches: Sequence[PrintedPatch] = ()
+    """The files of a diff that it printed, if the changes are its own."""
     tokens: float = 0
     """Tokens of its result, by our own count. Results of one entry share its tokens by the length of their
     texts."""
     milliseconds: float = 0
     """From the previous call or result to its result. Results of one entry share the time."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it reported an error, or a person refused it."""
+        return self.status in ("error", "interrupted_by_human")
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The files that its command line writes."""
+        return files_written(self.command, has_failed=self.has_failed) if self.command else ()
 
 
 class StepFacts(NamedTuple):
@@ -119,8 +134,9 @@ def _call(id: str, name: str, arguments: Any) -> CallFacts:
     subject = call_subject(name, arguments)
     lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
     digest = digest_of(f"{name}\n{dump_json(arguments)}")
+    command = command_line(arguments) if subject.kind == "shell" else ""
     check, opened = check_of(name, arguments, subject.kind), opened_file(name, arguments)
-    return CallFacts(id, preview(name, 100), subject, lines, digest, check, opened)
+    return CallFacts(id, preview(name, 100), subject, lines, digest, check, command, opened)
 
 
 def digest_of(text: str) -> str:
@@ -141,6 +157,8 @@ def _add_results(
         reported_line = error_line(result) if result.status == "error" else ""
         tool_call.error_line = finding.line if finding else reported_line
         tool_call.result_digest = digest_of(text)
+        if text.startswith("diff --git ") and prints_own_changes(tool_call.command):
+            tool_call.patches = printed_patches(text)
         tool_call.tokens += tokens * size / characters
         tool_call.milliseconds += elapsed / len(answered_calls)
 

@@ -82,6 +82,24 @@ def test_a_file_has_its_reads_edits_and_lines() -> None:
     assert (file.steps, file.edit_steps) == ([1, 2], [2])
 
 
+def test_a_failed_call_has_read_and_changed_nothing() -> None:
+    run = Run().call("Edit", file_path="a.py", old_string="one", new_string="2").failed()
+    run.call("Read", file_path="b.py").stopped()
+    assert run.figures.files == {}
+
+
+def test_a_file_is_changed_by_commands_and_has_the_lines_of_the_newest_printed_diff() -> None:
+    run = Run().call(command="sed -i s/a/b/ a.py && make").failed().call(command="cat > a.py << X\n1\nX").ok()
+    diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
+    run.call(command="git diff").ok(diff.replace("+c\n", "")).call(command="git diff").ok(diff)
+    run.call(command="git diff main").ok(diff.replace("a.py", "b.py"))
+    files = run.figures.files
+    assert list(files) == ["a.py"]
+    file = files["a.py"]
+    assert (file.edits, file.commands, file.diffs, file.diff_added, file.diff_removed) == (0, 2, 2, 2, 1)
+    assert file.edit_steps == [1, 2, 3, 4]
+
+
 def test_a_file_that_is_read_again_after_a_compaction_is_noted() -> None:
     run = Run().call("Read", file_path="a.py").ok().call("Read", file_path="a.py").ok()
     run.note("compaction").ask(channel="compaction").call("Read", file_path="a.py").ok()

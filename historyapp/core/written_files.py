@@ -1,0 +1,195 @@
+"""The files that a command line writes: targets of redirections, ``tee``, ``sed -i``, ``cp`` and ``mv``.
+Also finds the files of a diff that it prints.
+
+This is not a shell parser. A file is left out rather than guessed: what a program writes without such words,
+names with variables or patterns, folders, and targets after the first :data:`_MAX_COMMAND` characters are
+unknown.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import NamedTuple
+
+from historyapp.core.edited_lines import LineCount
+from historyapp.core.text import MAX_READ, preview
+
+MAX_FILES = 20
+_MAX_COMMAND = 2_000
+"""Characters of a command line that are read, without the texts of here-documents."""
+_MAX_LINES = 2_000
+_WRITERS = (">", "tee", "sed", "cp ", "mv ")
+"""Most command lines contain none of these and end here."""
+_HEREDOC = re.compile(r"<<-?\s{0,5}([\"']?)(\w{1,60})\1")
+_ENDS = {";", "&&", "||", "|", "&", "(", ")", "|&", ";;"}
+_REDIRECTIONS = {">", ">>", ">|"}
+_PREFIX_WORDS = {
+    "sudo",
+    "time",
+    "env",
+    "nice",
+    "command",
+    "exec",
+    "do",
+    "then",
+    "else",
+    "if",
+    "elif",
+    "while",
+    "until",
+    "!",
+    "{",
+}
+_TESTS = {"[", "[[", "test", "let", "expr"}
+"""Programs whose ``>`` compares."""
+_IN_PLACE = re.compile(r"-[Ernsz]{0,5}i|--in-place")
+_DIFF = "diff --git a/"
+_SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""The word by which mini-swe-agent recognises the command that submits."""
+_UNKNOWN = frozenset("$`*?{}<>|&;()\n\\\"'=: ")
+"""Characters that a plain name of a file does not contain."""
+
+
+def files_written(command: str, *, has_failed: bool = False) -> tuple[str, ...]:
+    """The files that a command line writes, as it names them, each once, at most :data:`MAX_FILES`.
+
+    Args:
+        has_failed: whether it ended with an error. The last program may then have written nothing.
+    """
+    if not any(mark in command for mark in _WRITERS):
+        return ()
+    parts = _parts(_without_heredocs(command))
+    files = (_file(name) for part in parts[: len(parts) - has_failed] for name in _targets(part))
+    return tuple(dict.fromkeys(file for file in files if file))[:MAX_FILES]
+
+
+def _without_heredocs(command: str) -> str:
+    """The command line without the texts of here-documents and comments."""
+    if "<<" not in command and "#" not in command:
+        return command[:_MAX_COMMAND]
+    lines: list[str] = []
+    end = ""
+    size = 0
+    for line in command.split("\n", _MAX_LINES)[:_MAX_LINES]:
+        if end:
+            end = "" if line.strip() == end else end
+            continue
+        if line.lstrip().startswith("#"):
+            continue
+        if "<<<" not in line and (match := _HEREDOC.search(line)):
+            end = match[2]
+            line = _HEREDOC.sub("", line, count=1)
+        lines.append(line)
+        size += len(line) + 1
+        if size > _MAX_COMMAND:
+            break
+    return "\n".join(lines)[:_MAX_COMMAND]
+
+
+def _parts(text: str) -> list[list[str]]:
+    """The words of each program of a command line; empty if quotes do not match."""
+    words = shlex.shlex(text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    parts: list[list[str]] = [[]]
+    try:
+        for word in words:
+            if word in _ENDS:
+                parts.append([])
+            else:
+                parts[-1].append(word)
+    except ValueError:
+        return []
+    return [part for part in parts if part]
+
+
+def _targets(words: list[str]) -> Iterator[str]:
+    """The words of one program that name files that it writes."""
+    while words and (words[0] in _PREFIX_WORDS or re.fullmatch(r"\w{1,60}=.*", words[0], re.DOTALL)):
+        words = words[1:]
+    if not words or words[0] in _TESTS:
+        return
+    arguments: list[str] = []
+    previous = ""
+    for word in words:
+        if word.startswith("#"):  # a comment
+            break
+        if previous in _REDIRECTIONS:
+            yield word
+        elif word in _REDIRECTIONS:
+            if previous == "2":  # messages of errors
+                previous = ""
+                continue
+        else:
+            arguments.append(word)
+        previous = word
+    yield from _arguments_written(arguments[0].rpartition("/")[2] if arguments else "", arguments[1:])
+
+
+def _arguments_written(program: str, arguments: list[str]) -> list[str]:
+    options = [word for word in arguments if word.startswith("-") and len(word) > 1]
+    names = [word for word in arguments if word and not word.startswith("-")]
+    if program == "tee":
+        return names
+    if program == "sed" and any(_IN_PLACE.match(option) for option in options):
+        if any(option in ("-e", "-f", "--expression", "--file") for option in options):
+            return names[-1:]
+        return names[1:]
+    if (
+        program in ("cp", "mv")
+        and len(names) == 2
+        and all(option in ("-f", "-p", "-v") for option in options)
+    ):
+        source, target = names
+        if target.endswith("/"):
+            return [target + source.rstrip("/").rpartition("/")[2]]
+        return [target] if "." in target.rpartition("/")[2].strip(".") else []
+    return []
+
+
+def _file(name: str) -> str:
+    """The name as lists show it; empty if it is not a plain name of a file."""
+    name = name.removeprefix("./")
+    is_number_or_folder = name.isdigit() or name.endswith("/") or not name.strip(".")
+    if is_number_or_folder or name.startswith(("/dev/", "-", "~")) or not _UNKNOWN.isdisjoint(name):
+        return ""
+    return preview(name)
+
+
+class PrintedPatch(NamedTuple):
+    """A file of a diff that a command printed."""
+
+    file: str
+    lines: LineCount
+
+
+def prints_own_changes(command: str) -> bool:
+    """Whether a command line prints the changes of the working tree or submits them.
+
+    ``git diff main`` compares with other versions, whose changes may not be the agent's.
+    """
+    if command.strip() == "submit" or _SUBMISSION in command:
+        return True
+    if "git diff" not in command:
+        return False
+    parts = [part for part in _parts(_without_heredocs(command)) if part[:2] == ["git", "diff"]]
+    return bool(parts) and all(
+        word.startswith("-") or word == "HEAD"
+        for part in parts
+        for word in takewhile(lambda word: word != "--", part[2:])
+    )
+
+
+def printed_patches(text: str) -> list[PrintedPatch]:
+    """The files of a diff of git with which an output begins, and the lines that it adds and removes."""
+    patches: list[PrintedPatch] = []
+    if not text.startswith(_DIFF):
+        return patches
+    for part in f"\n{text[:MAX_READ]}".split(f"\n{_DIFF}")[1 : MAX_FILES + 1]:
+        lines = part.split("\n")
+        file = lines[0].partition(" b/")[2]
+        if file:
+            added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
+            removed = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
+            patches.append(PrintedPatch(preview(file), LineCount(added, removed)))
+    return patches

@@ -1,0 +1,72 @@
+"""Files that command lines write, and files of printed diffs."""
+
+import pytest
+
+from historyapp.core.written_files import files_written, printed_patches, prints_own_changes
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("cat > a.py << 'EOF'\nx > y\nEOF\npython a.py >> out.txt 2>&1", ("a.py", "out.txt")),
+        ("cd /x && sed -i 's/a > b/c/' d/e.py", ("d/e.py",)),
+        ("sed -i '' -e 's/a/b/' f.py", ("f.py",)),
+        ("sed -Ei 's/x/y/' a.py b.py", ("a.py", "b.py")),
+        ("echo hi | tee -a ./log.txt", ("log.txt",)),
+        ("cp a.py b.py.orig; mv a.py lib/", ("b.py.orig", "lib/a.py")),
+        ("if true; then echo 1 > z.txt; fi", ("z.txt",)),
+        ("cat <<EOF > t.py\n'\nEOF", ("t.py",)),
+    ],
+)
+def test_a_command_line_names_the_files_that_it_writes(command: str, files: tuple[str, ...]) -> None:
+    assert files_written(command) == files
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls 2>/dev/null > /dev/null 2>&1",
+        "ls 2> errors.txt",
+        "sed -n '1,3p' a.py",
+        "sed -ne 's/i/j/p' a.py",
+        "cp a b",
+        "cp -r a b.d",
+        "echo $x > $y",
+        "cat > *.py",
+        "[ 3 > 4 ]",
+        "python -c 'a > b'",
+        "find . | xargs sed -i s/a/b/",
+        "# cat > x\necho 1 # > y.txt",
+        "echo 'unmatched > x.txt",
+        "echo a >&2",
+        "cat > ..",
+    ],
+)
+def test_a_file_is_left_out_rather_than_guessed(command: str) -> None:
+    assert files_written(command) == ()
+
+
+def test_the_last_program_of_a_failed_command_may_have_written_nothing() -> None:
+    assert files_written("cat > a.py; sed -i s/a/b/ c.py", has_failed=True) == ("a.py",)
+
+
+@pytest.mark.parametrize(
+    ("command", "is_own"),
+    [
+        ("git diff", True),
+        ("cd /x && git diff --cached HEAD -- a.py", True),
+        ("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat patch.txt", True),
+        ("submit", True),
+        ("git diff main", False),
+        ("git show", False),
+        ("cat a.diff", False),
+    ],
+)
+def test_a_diff_with_another_version_may_have_changes_of_others(command: str, *, is_own: bool) -> None:
+    assert prints_own_changes(command) is is_own
+
+
+def test_a_printed_diff_has_files_and_lines() -> None:
+    text = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1 @@\n-a\n-b\n+c\n"
+    assert printed_patches(text + text.replace("x.py", "y.py")) == [("x.py", (1, 2)), ("y.py", (1, 2))]
+    assert printed_patches(f"On branch main\n{text}") == []
