@@ -36,7 +36,7 @@ class Location:
     filter: FilterForm = NO_FILTER
     """The filter of the step list."""
     timeline: TimelineForm = WHOLE_RUN
-    """How the timeline is drawn."""
+    """How the timeline is drawn. A part of the run always contains the step."""
     find: str = ""
     """The text to find in the session; empty: none."""
     session: Session = field(init=False)
@@ -65,6 +65,7 @@ class Location:
         self.session, self.as_of, self.steps = history.session, history.as_of, history.steps
         self.url = reverse("session", args=[self.session.pk])
         self.as_of_parameter = "" if self.as_of is None else f"&as_of={self.as_of}"
+        self.timeline = self.timeline.window(step, self.steps)
         self.find_parameter = f"&find={quote(self.find)}" if self.find else ""
         self.kept = f"{self.as_of_parameter}{self.filter.query}{self.timeline.query}{self.find_parameter}"
         self.as_of_query = self.as_of_parameter.replace("&", "?")

@@ -155,7 +155,7 @@ def draw_timeline(
         hits: steps that contain the search text. Scripts draw them again when the search changes.
         searched: the first and the last step that the search has covered; None: all.
     """
-    form = location.timeline.window(location.step, location.steps)
+    form = location.timeline
     end = max(location.steps, *(take.last_step for take in takes), 1)
     first, last = (form.first, form.last) if form.last else (1, end)
     slots = last - first + 1

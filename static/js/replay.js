@@ -285,7 +285,7 @@ if (panel) {
     text = null;
     elapsed = 0;
     if (run) appear(pace());
-    else showStepTime();
+    if (!run || part("pace-choice").value === "step") showStepTime();
   });
 
   // The replay stops when the reader interacts with the step, and while the page is hidden.

@@ -36,10 +36,10 @@ if (frame && panel) {
     if (requested === query) requested = null;
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
-    const address = query.replace(/\bstep=\d+/, `step=${at()}`); // the playhead may have moved meanwhile
-    history.replaceState(history.state, "", `${root.dataset.page}${address}`);
-    send("position", { step: at() });
     const zoom = new URLSearchParams(view).get("zoom");
+    const address = query.replace(/\bstep=\d+/, `step=${at()}`).replace(/\bzoom=[\d-]+/, `zoom=${zoom}`);
+    history.replaceState(history.state, "", `${root.dataset.page}${address}`); // the playhead may have moved
+    send("position", { step: at(), isDrawn: true });
     for (const link of root.querySelectorAll("a[data-keeps-step]:not(#timeline-form a)")) setZoom(link, zoom);
     prepareMap();
     if (focused) map()?.querySelector(`[data-map-edge="${focused}"]`).focus();
@@ -63,8 +63,18 @@ if (frame && panel) {
     if (isMoved) send("go", { step });
   }
 
-  document.addEventListener("playhead:do", (event) => {
-    if (event.detail.action === "zoom") event.detail.done = zoom(event.detail.first, event.detail.last);
+  /** Shows another part when the playhead has left the shown one. The server chooses a part around the step. */
+  async function follow(step) {
+    const { asOf, filter, view, find } = root.dataset;
+    const [first, last] = new URLSearchParams(view).get("zoom")?.split("-").map(Number) ?? [1, Infinity];
+    if (requested || (first <= step && step <= last)) return;
+    await draw(`?step=${step}${asOf}${filter}${view}${find}`);
+    if (at() !== step) follow(at());
+  }
+
+  document.addEventListener("playhead:do", ({ detail }) => {
+    if (detail.action === "zoom") detail.done = zoom(detail.first, detail.last);
+    if (detail.action === "position" && !detail.isDrawn) follow(detail.step);
   });
   root.addEventListener("click", (event) => {
     const link = event.target.closest("#timeline-form a");

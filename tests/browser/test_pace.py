@@ -95,6 +95,21 @@ def test_steps_stay_for_their_duration_long_pauses_are_shortened_and_a_clock_sho
     expect(clock).to_have_text(page.evaluate("new Date('2026-03-01T14:15:36Z').toLocaleTimeString('en-GB')"))
 
 
+def test_one_step_a_second_shows_the_time_of_each_step(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 1, 2), step_at(2, 5, 10), step_at(10, 11, 12))
+    page.goto(page_of(session))
+    times = page.evaluate_handle("""() => {
+        const times = [];
+        const note = () => times.push(document.querySelector("[data-clock] time").dateTime.slice(11));
+        new MutationObserver(note).observe(document.querySelector("[data-clock]"), { childList: true });
+        return times;
+    }""")
+    choose_pace(page, speed="16", pace="step")
+    page.keyboard.press("Space")
+    expect_stopped_at(page, 3)
+    assert times.json_value()[-2:] == ["14:03:27Z", "14:03:33Z"]
+
+
 def test_turn_by_turn_shows_the_first_step_of_each_turn(page: Page, project: Project) -> None:
     turns = [step_at(n, n + 0.1, n + 0.2, has_question=n % 3 == 0) for n in range(8)]
     session = record(project, *turns)

@@ -26,7 +26,7 @@ def drag(page: Page, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def test_a_click_jumps_dragging_zooms_in_and_the_playhead_is_over_its_bar_or_hidden(
+def test_a_click_jumps_dragging_zooms_in_and_the_zoomed_part_follows_the_playhead(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session))
@@ -38,11 +38,13 @@ def test_a_click_jumps_dragging_zooms_in_and_the_playhead_is_over_its_bar_or_hid
     drag(page, 0.252, 0.748)
     expect(page).to_have_url(re.compile(r"step=31&zoom=16-45$"))
     expect(page.locator("[data-bars] > a")).to_have_count(30)
+    expect(page.locator(".timeline-part")).to_have_text("steps 16–45")
     expect(page.locator("[data-cursor]")).not_to_have_attribute("display", "none")
     page.keyboard.press("G")
     expect(page.locator("#step h2").first).to_have_text("Step 60")
-    expect(page).to_have_url(re.compile(r"step=60&zoom=16-45$"))
-    expect(page.locator("[data-cursor]")).to_have_attribute("display", "none")
+    expect(page).to_have_url(re.compile(r"step=60&zoom=31-60$"))
+    expect(page.locator(".timeline-part")).to_have_text("steps 31–60")
+    expect(page.locator("[data-cursor]")).not_to_have_attribute("display", "none")
     page.get_by_role("group", name="Zoom").get_by_role("link", name="all").click()
     expect(page.locator("[data-bars] > a")).to_have_count(60)
     assert step_in_view(page) == 60
