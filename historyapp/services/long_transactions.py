@@ -13,12 +13,14 @@ from types import FrameType
 
 from django.conf import settings
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.http import HttpRequest
 
 from historyapp.log import request_id
 from historyapp.meters import count_write, known_method, route_of
 from historyapp.models.fields import on_sqlite
 from historyapp.models.transaction_limits import TransactionLimit
+from historyapp.services.statement_limits import limit_idle_time
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class _Process:
 def limit_transactions() -> None:
     """Turns the limit on in this process, which serves requests or works for them."""
     _Process.seconds = settings.PLAYHEAD_TRANSACTION_SECONDS
+    connection_created.connect(limit_idle_time)
 
 
 def begin_limit(database: BaseDatabaseWrapper) -> TransactionLimit | None:

@@ -12,7 +12,10 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 IDLE_SECONDS = 120
-"""A transaction without a statement for this long belongs to a process that was stopped or cut off."""
+"""A transaction without a statement for this long belongs to a process that was suspended or cut off."""
+AFTER_LIMIT_SECONDS = 10
+"""The same in processes that limit their transactions, in addition to that limit. The feed of changes of all
+projects stands still meanwhile."""
 _SET_WAITS = """
 SELECT set_config('lock_timeout', %s, false),
     set_config('idle_in_transaction_session_timeout', %s, false)
@@ -22,6 +25,16 @@ SELECT set_config('lock_timeout', %s, false),
 def limit_waits(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Sets the limits of a new connection (a receiver of ``connection_created``)."""
     _set_limits(connection, settings.PLAYHEAD_WRITE_SECONDS, IDLE_SECONDS)
+
+
+def limit_idle_time(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Sets a shorter limit for a new connection of a process that limits its transactions."""
+    if connection.vendor == "postgresql":
+        seconds = min(IDLE_SECONDS, settings.PLAYHEAD_TRANSACTION_SECONDS + AFTER_LIMIT_SECONDS)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{seconds}s"]
+            )
 
 
 def limit_run_time(connection: BaseDatabaseWrapper, **_: Any) -> None:

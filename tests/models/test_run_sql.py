@@ -7,6 +7,7 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.models.run_sql import run_sql, run_sql_for_each
+from historyapp.postgresql import base
 
 pytestmark = pytest.mark.django_db
 
@@ -29,6 +30,13 @@ def test_rows_are_written_and_read() -> None:
     run_sql_for_each(_PUT, [(2, "two"), (3, "100 % three")])
     assert run_sql(_PUT, (4, "four")) == []
     assert names() == ["one", "two", "100 % three", "four"]
+
+
+@pytest.mark.parametrize("limit", [("MAX_ROWS", 2), ("MAX_CHARACTERS", 6)])
+def test_many_rows_are_written_in_parts(monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]) -> None:
+    monkeypatch.setattr(base, *limit)
+    run_sql_for_each(_PUT, [(number, f"{number};") for number in range(5)])
+    assert names() == ["0;", "1;", "2;", "3;", "4;"]
 
 
 @pytest.mark.parametrize("rows", [[(1, "again")], [(2, "two"), (1, "again")]])

@@ -25,7 +25,8 @@ from historyapp.models import ApiKey, Entry
 from historyapp.services import model_calls, statement_limits
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
-from historyapp.services.statement_limits import limit_run_time
+from historyapp.services.long_transactions import limit_transactions
+from historyapp.services.statement_limits import limit_idle_time, limit_run_time
 from historyapp.services.transactions import queued_seconds
 from historyapp.supervisor import ServerPlan
 from historyapp.wire.problems import DatabaseUnreachable
@@ -165,12 +166,29 @@ def test_a_process_that_stops_within_a_transaction_loses_its_locks(
     stopped = connection.copy()
     with stopped.cursor() as cursor:
         cursor.execute("BEGIN")
-        cursor.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
+        # With psycopg's own executemany, the limit would not apply until the next statement.
+        cursor.executemany("UPDATE historyapp_session SET title = %s", [("one",), ("two",)])
         assert run.post("/entries", {"entries": [ask()]}).status == 201
         with pytest.raises(DatabaseError) as raised:
             cursor.execute("SELECT 1")
     assert isinstance(fault_of(raised.value), DatabaseUnreachable)
     stopped.close()
+
+
+@pytest.mark.parametrize(("seconds", "idle"), [(5, "15s"), (3600, "2min")])
+def test_transactions_of_a_server_may_be_idle_for_less_time(
+    settings: Settings, seconds: int, idle: str
+) -> None:
+    settings.PLAYHEAD_TRANSACTION_SECONDS = seconds
+    limit_transactions()
+    connection.close()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW idle_in_transaction_session_timeout")
+            assert cursor.fetchone() == (idle,)
+    finally:
+        connection_created.disconnect(limit_idle_time)
+        connection.close()
 
 
 @pytest.mark.usefixtures("failing")
@@ -185,6 +203,7 @@ def test_a_statement_of_a_request_has_a_time_limit(run: Agent, client: Client, s
         assert time.monotonic() - started < 15
     finally:
         connection_created.disconnect(limit_run_time)
+        connection_created.disconnect(limit_idle_time)
         connection.close()
     assert_problem(refused, 503, "too long for one statement")
     assert refused.headers["Retry-After"] == "10"
