@@ -1,5 +1,7 @@
 """A child process can be limited by its parent."""
 
+import os
+from pathlib import Path
 from threading import Event
 from unittest.mock import Mock
 
@@ -18,3 +20,11 @@ def test_a_process_is_killed_for_its_memory_whatever_its_user_does(monkeypatch: 
         assert killed.wait(60)
         assert is_too_large()
     process.kill.assert_called_once_with()
+
+
+def test_pages_of_files_are_no_memory_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite maps the database, and a process with much memory is ended."""
+    process = Child.__new__(Child)
+    process._process = Mock(pid=1)
+    monkeypatch.setattr(Path, "read_text", lambda path: "9000 500 200 1 0 300 0")
+    assert process.memory() == 300 * os.sysconf("SC_PAGE_SIZE")
