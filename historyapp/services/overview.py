@@ -28,7 +28,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class ExpensiveStep:
-    """The cost of one step's model call by the price list."""
+    """The cost of one step's model call, as the source reported it, otherwise by the price list."""
 
     figure: StepFigure
     micros: int
@@ -108,10 +108,12 @@ class RunOverview:
 
     @cached_property
     def most_expensive(self) -> list[ExpensiveStep]:
-        """The most expensive steps among those whose model has a known price."""
+        """The most expensive steps among those with a reported cost or a known price."""
         prices, expensive = price_list(), list[ExpensiveStep]()
         for figure in self.figures.dearest:
-            if price := prices.of(figure.model or self.history.session.model):
+            if figure.cost:
+                expensive.append(ExpensiveStep(figure, figure.cost))
+            elif price := prices.of(figure.model or self.history.session.model):
                 expensive.append(ExpensiveStep(figure, price.cost(figure.usage)))
         return sorted(expensive, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
 

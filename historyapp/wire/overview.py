@@ -150,7 +150,7 @@ class ExpensiveStepOut(UsageOut):
     step: int
     tool: str
     target: str
-    money: float
+    money: float = Field(description="As the source reported it, otherwise by the price list.")
 
 
 class RepeatOut(ResponseModel):

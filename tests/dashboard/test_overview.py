@@ -67,6 +67,16 @@ def test_the_cost_is_split_by_kind_of_token(alice: Client, project: Project) -> 
     assert "read from cache $" not in text(alice.get(address(reported)))
 
 
+def test_reported_costs_show_the_most_expensive_steps(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "model-without-a-price"})
+    usage = {"input_tokens": 1_000_000, "output_tokens": 10}
+    cheap = draft(ModelOutput(text="One."), usage=usage, cost=0.25)
+    append(project, session.pk, [ask("go"), cheap, ask("on"), draft(ModelOutput(text="Two."), cost=4)])
+    words = text(alice.get(address(session)))
+    assert "most expensive steps: 2 answer $4.00 1 answer $0.25" in words
+    assert "by the price list" not in text(alice.get(f"/sessions/{session.pk}/ledger"))
+
+
 def test_all_commands_can_be_listed(alice: Client, project: Project) -> None:
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]

@@ -25,7 +25,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, millisecon
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 11
+VERSION = 12
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -102,11 +102,14 @@ class StepFigure:
 
     step: int
     score: float
-    """The score by which it is ranked: milliseconds, or tokens weighted as most providers price them."""
+    """The score by which it is ranked: milliseconds, the reported cost in millionths of a dollar, or tokens
+    weighted as most providers price them."""
     tool: str
     target: str
     model: str
     usage: Usage
+    cost: int = 0
+    """Reported by the source, in millionths of a US dollar."""
 
 
 @dataclass(slots=True)
@@ -244,7 +247,7 @@ class RunFigures:
         self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST)
         usage = step.usage
         weight = usage.uncached + usage.cache_read / 10 + usage.cache_write * 1.25 + usage.output * 5
-        self.dearest = _ranked(self.dearest, step, weight, MAX_DEAREST)
+        self.dearest = _ranked(self.dearest, step, step.cost or weight, MAX_DEAREST)
 
     def _add_call(self, number: int, tool_call: CallFacts) -> None:
         name = tool_call.name if tool_call.name in self.tools or len(self.tools) < MAX_TOOLS else ""
@@ -335,7 +338,13 @@ def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, limit: int)
     tool_call = step.calls[0] if step.calls else None
     target = tool_call.subject.target if tool_call else ""
     figure = StepFigure(
-        step.number, score, tool_call.name if tool_call else "", target, preview(step.model, 100), step.usage
+        step=step.number,
+        score=score,
+        tool=tool_call.name if tool_call else "",
+        target=target,
+        model=preview(step.model, 100),
+        usage=step.usage,
+        cost=step.cost,
     )
     return sorted([*ranked, figure], key=lambda figure: (-figure.score, figure.step))[:limit]
 
