@@ -12,10 +12,10 @@ MIN_SHARE = 0.1
 
 
 def check_disk_space(advice: str = "") -> None:
-    """Checks the free space of the disk of the data folder, before derived data is stored.
+    """Checks the free space of the disk of the data folder, before derived data or an import is stored.
 
-    Most entries are not checked, whether they are appended or imported: they take about what the client
-    sends. With a full disk, nothing could be appended at all.
+    Most appends are not checked: they take about what the client sends. With a full disk, nothing could be
+    appended at all. An import can store a multiple of its file, and can be repeated later.
 
     Args:
         advice: what else the client can do.

@@ -356,8 +356,8 @@ PROBLEM_TYPES = (
     ProblemType(
         DiskLow, 507, "Disk nearly full",
         "The server's disk has less free space than `PLAYHEAD_DISK_ALARM`, and less than 10 % of its size.",
-        "Forks, rewinds, recorded contexts, compressions and appends of many entries with totals of many "
-        "models are refused. The operator must free space. `record: false` stores nothing: it is allowed.",
+        "Imports, forks, rewinds, recorded contexts, compressions and appends of many entries with totals of "
+        "many models are refused. The operator must free space. `record: false` is allowed.",
     ),
     ProblemType(
         DatabaseCorrupt, 503, "Database damaged", "The database file is damaged.",

@@ -233,11 +233,11 @@ class ImportJob:
         return source
 
     def _create(self, start: SessionStart, variant: int, position: int | None) -> ImportSource:
+        check_disk_space()
         session, shifts = self._new_session(start), list[list[int]]()
         if start.forked_from is not None and start.forked_from[0] in self.starts:
             if position is None:  # a purge has deleted the fork's source meanwhile
                 raise Conflict(f"{start.session} was deleted during the import. Import the file again.")
-            check_disk_space()  # a fork copies the step that it cuts
             parent = self._writer(start.forked_from[0])
             session.forked_from = lock_session(self.project, parent.source.session_id)
             shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]

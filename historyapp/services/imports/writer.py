@@ -221,6 +221,7 @@ class SessionWriter:
         if not self._summaries:
             return
         self.flush_waiting()
+        check_disk_space()
         waiting, self._summaries, self._summaries_size = self._summaries, [], 0
         for start in range(0, len(waiting), AT_ONCE):
             batch = [self._with_session_positions(row) for row in waiting[start : start + AT_ONCE]]
@@ -241,6 +242,7 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and the progress of the import, in one transaction."""
+        check_disk_space()
         self._waiting = self._with_times()
         entries = [
             with_facts(
@@ -377,7 +379,6 @@ def _cut_off_changed_end(
 
 
 def _rewind_to(session: Session, position: int, draft: EntryDraft, tails: Tails) -> None:
-    check_disk_space()  # a rewind copies the step that it cuts
     remaining = session.lineage(position).cut(position)
     rewind_locked(session, draft, "import", remaining, tails.of(remaining))
     tails.count_copy(session)

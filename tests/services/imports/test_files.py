@@ -201,23 +201,6 @@ def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script
     assert child.forked_from == Session.objects.get(title="a run")
 
 
-@pytest.mark.parametrize("change", [SessionStart("f", forked_from=("s", 1)), RewindTo("s", 1)])
-def test_forks_and_rewinds_of_a_file_are_not_stored_while_the_disk_is_nearly_full(
-    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch, change: SessionStart | RewindTo
-) -> None:
-    """A header of a few bytes could store a step of hundreds of KB again."""
-    disk = SimpleNamespace(free=0, total=1 << 40)
-    with monkeypatch.context() as full:
-        full.setattr("historyapp.services.disk_space.shutil.disk_usage", lambda _: disk)
-        assert read(project, script, *texts("a", "b")).error == ""
-        report = read(project, script, *texts("a", "b"), change)
-    assert "PLAYHEAD_DISK_ALARM" in report.error
-    assert report.retryable
-    assert (Session.objects.count(), Session.objects.get().head) == (1, 2)
-    assert read(project, script, *texts("a", "b"), change).error == ""
-    assert (Session.objects.count(), Session.objects.get(title="a run").head) != (1, 2)
-
-
 @pytest.mark.parametrize("number", [3, 4])
 def test_forks_and_rewinds_of_a_file_store_a_limited_part_of_steps_again(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch, number: int
