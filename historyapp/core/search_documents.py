@@ -30,6 +30,9 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000
 """If a text is longer than both together, only its beginning and its end are searched."""
 MAX_TOKENS = 15_000
 """The maximum number of tokens of a step. PostgreSQL stores positions of tokens up to 16,383."""
+MAX_TOKEN_BYTES = 900_000
+"""The maximum number of bytes of a step's tokens. PostgreSQL stores 1,048,575, and takes up to four more for
+each token."""
 MAX_NAMES = 400
 """The maximum number of names of a step that can be found as a whole."""
 MAX_READ = 1 << 24
@@ -171,6 +174,7 @@ class _StepReader:
         texts = self._texts.tokens()
         tokens = [project_token(project), session_token(session), *(day_tokens(at) if at != UNDATED else ())]
         tokens += [*self._step_facets(), *texts]
+        document_tokens, is_cut = _cut(" ".join(tokens[:MAX_TOKENS]))
         tools: tuple[str, ...] = ()
         status = ""
         if step:
@@ -182,10 +186,10 @@ class _StepReader:
             anchor=anchor.position,
             step=anchor.step if self._output else anchor.step + 1,
             at=at,
-            tokens=" ".join(tokens[:MAX_TOKENS]),
+            tokens=document_tokens,
             tools=tools,
             status=status,
-            is_capped=self._texts.is_capped or len(tokens) > MAX_TOKENS,
+            is_capped=self._texts.is_capped or is_cut or len(tokens) > MAX_TOKENS,
         )
 
     def _step_facets(self) -> Iterator[str]:
@@ -200,6 +204,14 @@ class _StepReader:
                 names |= {"error", "failure"}
         for name in sorted(names):
             yield MARKS["has"] + name
+
+
+def _cut(tokens: str) -> tuple[str, bool]:
+    """Leaves out tokens beyond ``MAX_TOKEN_BYTES``. Returns also whether there were any."""
+    data = tokens.encode()
+    if len(data) <= MAX_TOKEN_BYTES:
+        return tokens, False
+    return data[:MAX_TOKEN_BYTES].rpartition(b" ")[0].decode(), True
 
 
 def facet_tokens(facet: str, text: str) -> list[str]:

@@ -79,8 +79,9 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
 """PostgreSQL's error codes."""
 _VALUE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_CHECK)
 """SQLite's codes of errors that values cause. The first one is also that of a sum beyond 64 bits."""
-_VALUE_STATES = ("23514",)
-"""PostgreSQL's code of a violated check. Its other errors that values cause are a ``DataError``."""
+_VALUE_STATES = ("23514", "54000", "54001")
+"""PostgreSQL's codes of a violated check, of a value that is too long for an index or a text vector, and of
+one that is nested too deeply. Its other errors that values cause are a ``DataError``."""
 _CANCELLED = "57014"
 """PostgreSQL's code of a statement that ran too long, see :mod:`historyapp.services.statement_limits`."""
 _DAMAGE_STATES = ("XX001", "XX002")

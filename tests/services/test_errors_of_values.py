@@ -35,6 +35,7 @@ def test_sqlite_tells_values_from_missing_tables(db: None, statement: str, expec
         (OverflowError("Python int too large to convert to SQLite INTEGER"), True),
         (caused_by(DataError("out of range"), psycopg.errors.NumericValueOutOfRange("out of range")), True),
         (caused_by(DatabaseError("violates check"), psycopg.errors.CheckViolation("violates check")), True),
+        (caused_by(OperationalError("too long"), psycopg.errors.ProgramLimitExceeded("too long")), True),
         (caused_by(OperationalError("deadlock"), psycopg.errors.DeadlockDetected("deadlock")), False),
         (OperationalError("database is locked"), False),
         (InterfaceError("connection already closed"), False),

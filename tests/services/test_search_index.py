@@ -1,9 +1,11 @@
 """The index of searches reads few bodies at a time, whatever a step contains."""
 
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
+from django.db import DataError, OperationalError
 
 from historyapp.core import search_documents
 from historyapp.core.entries import EntryDraft
@@ -92,6 +94,44 @@ def test_results_after_many_characters_of_a_step_are_not_searched(
     assert ("wombat" in texts(first), "quokka" in texts(first), first.last) == (True, False, 3)
     assert "numbat" in texts(second), "each step has its own limit"
     assert (first.is_capped, second.is_capped) == (True, False)
+
+
+def test_a_step_with_many_long_words_is_indexed_in_part(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL stores words of at most a megabyte for each step."""
+    words = [f"{number:05}" + "я" * 35 for number in range(14_000)]
+    monkeypatch.setattr(search_documents._Texts, "tokens", lambda _: words)
+    record(session, act("ls"), ok())
+    assert index_session(session.pk)
+    (document,) = made(session)
+    assert document.is_capped
+    assert 899_900 < len(document.tokens.encode()) <= 900_000
+    assert set(document.tokens.split()) > set(words[:11_000])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_cannot_be_indexed_does_not_keep_others_from_it(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catch_up(session.project_id, lambda: False)
+    other = create_session(session.project)
+    for one in (session, other):
+        record(one, act("ls"), ok())
+    error: Exception = DataError("string is too long for tsvector")
+    with monkeypatch.context() as patch:
+        usual = search_index.index_session
+        patch.setattr(
+            search_index,
+            "index_session",
+            lambda id, *rest: Mock(side_effect=error)() if id == session.pk else usual(id, *rest),
+        )
+        assert catch_up(session.project_id, lambda: False)
+        assert [row.session_id for row in SearchStep.objects.all()] == [other.pk]
+        error = OperationalError("the connection is lost")
+        record(session, act("ls"), ok())
+        with pytest.raises(OperationalError):
+            catch_up(session.project_id, lambda: False)
 
 
 @pytest.mark.django_db(transaction=True)

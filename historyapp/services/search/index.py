@@ -17,6 +17,7 @@ from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.fields import on_sqlite
 from historyapp.models.search_steps import ReadCount, ReadingStopped, documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
+from historyapp.services.faults import concerns_data
 from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import CursorExpired, ServerUnavailable
 
@@ -61,7 +62,7 @@ def catch_up(project: UUID, should_stop: Callable[[], bool], count: ReadCount | 
             progress.save()
             continue
         for session in dict.fromkeys([change.session for change in page.changes]):
-            if not index_session(session, should_stop, count):
+            if not _index_safely(session, should_stop, count):
                 return False
         if str(page.cursor) != progress.cursor:
             progress.cursor = str(page.cursor)
@@ -131,7 +132,7 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool], coun
         missing = sessions if progress.done_to is None else sessions.filter(pk__gt=progress.done_to)
         batch = list(missing.values_list("pk", flat=True)[:_SESSIONS_AT_ONCE])
         for session in batch:
-            if not index_session(session, should_stop, count):
+            if not _index_safely(session, should_stop, count):
                 progress.save(update_fields=["done_to"])
                 return False
             progress.done_to = session
@@ -143,6 +144,20 @@ def _index_older(progress: SearchProgress, should_stop: Callable[[], bool], coun
     progress.is_behind = False
     progress.save(update_fields=["done_to", "is_behind"])
     return True
+
+
+def _index_safely(session: UUID, should_stop: Callable[[], bool], count: ReadCount | None) -> bool:
+    """As :func:`index_session`, but leaves out the rest of a session that the database cannot store.
+
+    Otherwise no session of the project that changes later would be indexed.
+    """
+    try:
+        return index_session(session, should_stop, count)
+    except DatabaseError as error:
+        if not concerns_data(error):
+            raise
+        log.exception("Session %s cannot be indexed for searches.", session)
+        return True
 
 
 def index_session(
