@@ -5,6 +5,7 @@ Reads unified diffs, also those of git, and the patches of ``apply_patch``. Othe
 
 from dataclasses import dataclass, field
 
+from historyapp.core.call_subjects import patch_text
 from historyapp.core.line_diff import lines_in_common, marked_lines
 from historyapp.core.text import MAX_READ
 
@@ -49,6 +50,7 @@ def parse_patch(text: str) -> Patch | None:
     """The patch in a text. None if there is none, or the text has more than ``MAX_READ`` characters."""
     if len(text) > MAX_READ:
         return None
+    text = patch_text(text)
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     patch = _apply_patch(lines) if _BEGIN in text else _unified(lines)
     return patch if any(file.lines or file.note for file in patch.files) else None

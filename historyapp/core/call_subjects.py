@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from historyapp.core.text import preview
+from historyapp.core.json import parse_lenient
+from historyapp.core.text import clean, preview
 
 Kind = Literal["shell", "read", "edit", "search", "web", "plan", "agent", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -90,7 +91,10 @@ _OPENERS = {"create", "open"}
 _MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
+_TOOLS = "tools."
 _MAX_SCRIPT = 4000
+_ESCAPED_PATCH = "*** Begin Patch\\n"
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 class CallSubject(NamedTuple):
@@ -114,7 +118,8 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
     text = arguments if isinstance(arguments, str) else ""
     if files := _patched_files(text):
         return CallSubject("edit", preview(files[0]), files)
-    return CallSubject(_subject_by_name(name.lower()), preview(text))
+    kind = _subject_by_name(name.lower())
+    return CallSubject(kind, preview(command_line(text) if kind == "shell" else text))
 
 
 def command_line(arguments: Any) -> str:
@@ -122,7 +127,8 @@ def command_line(arguments: Any) -> str:
     text = _command(arguments) if isinstance(arguments, Mapping) else arguments
     if not isinstance(text, str):
         return ""
-    commands = [match[1] for match in _SCRIPTED.finditer(text[:_MAX_SCRIPT])]
+    script = text[:_MAX_SCRIPT]
+    commands = [match[1] for match in _SCRIPTED.finditer(script)] if _TOOLS in script else []
     return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
 
 
@@ -178,13 +184,15 @@ def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if command := _command(arguments):
         if files := _patched_files(command):
             return CallSubject("edit", preview(files[0]), files)
-        return _editor_subject(command) or CallSubject("shell", preview(command))
+        return _editor_subject(command) or CallSubject("shell", preview(command_line(command)))
     if url := _text(arguments, ("url", "uri", "href")):
         return CallSubject("web", preview(url))
     if pattern:
         return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
     if path:
         return _file_subject("read", path)
+    if cell := _text(arguments, ("cell_id",)):  # Codex waits for a script that still runs
+        return CallSubject("other", preview(f"cell {cell}"))
     return CallSubject(
         _subject_by_name(name), preview(next(_texts(arguments.values()), "") or _first_question(arguments))
     )
@@ -277,8 +285,22 @@ def patch_lines(text: str) -> list[str]:
 
 
 def patch_text(text: str) -> str:
-    """The patch with line feeds at the ends of its lines."""
-    return text.replace("\\n", "\n") if "*** Begin Patch\\n" in text else text
+    """The patch with line feeds at the ends of its lines. Of a script, only the patch in its strings."""
+    if _ESCAPED_PATCH not in text:
+        return text
+    try:
+        strings = [clean(parse_lenient(string)) for string in _patch_strings(text)]
+    except ValueError:
+        strings = []
+    return "\n".join(strings) or text.replace("\\n", "\n")
+
+
+def _patch_strings(script: str) -> Iterator[str]:
+    """The strings of a script that begin with a patch, in quotes."""
+    start = script.find(f'"{_ESCAPED_PATCH}')
+    while start >= 0 and (string := _STRING.match(script, start)):
+        yield string[0]
+        start = script.find(f'"{_ESCAPED_PATCH}', string.end())
 
 
 def _patched_files(text: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from historyapp.core.failure_rules import (
     refused,
 )
 from historyapp.core.results import returned_text
+from historyapp.core.shell_output import shell_output
 from historyapp.core.text import preview, without_colours
 
 _HEAD_LENGTH, _TAIL_LENGTH = 3000, 9000
@@ -115,8 +116,18 @@ def likely_failure(result: ToolResult, check: Check, text: str | None = None) ->
     for rule in rules:
         line = rule(lines if rule is exit_code else after_tests, check.programs)
         if line:
-            return LikelyFailure(rule.__name__, preview(line.strip()))
+            return LikelyFailure(rule.__name__, preview(_line_in_report(line.strip(), text)))
     return None
+
+
+def _line_in_report(line: str, text: str) -> str:
+    """The line of a program that reports its failure, if a runner's report in JSON has the program's output.
+    Any other line is returned unchanged.
+    """
+    if not line.startswith('{"'):
+        return line
+    report = shell_output(text[text.find(line) :].partition("\n")[0])
+    return line if report.exit_code is None else _failure_line(list(_lines_of(report.text)), line)
 
 
 def _head_and_tail(text: str) -> str:
@@ -158,5 +169,11 @@ def error_line(result: ToolResult, text: str | None = None) -> str:
         return preview(first)
     lines = [line for line in _lines_of(_head_and_tail(text)) if line != "Output:"]
     program_lines = [line for line in lines if runner_exit_code(line) is None]
-    failure_lines = filter(None, (rule(program_lines, ()) for rule in PROGRAM_RULES if rule is not exit_code))
-    return preview(next(failure_lines, (program_lines or lines or [first])[0]).strip())
+    line = _failure_line(program_lines, (lines or [first])[0]).strip()
+    return preview(_line_in_report(line, text))
+
+
+def _failure_line(lines: list[str], default: str) -> str:
+    """The line of a program's output in which a rule finds the failure, otherwise the first one."""
+    found = filter(None, (rule(lines, ()) for rule in PROGRAM_RULES if rule is not exit_code))
+    return next(found, (lines or [default])[0])

@@ -30,6 +30,8 @@ _DONE = (
 )  # fmt: skip
 """Words in the first line of the result of a successful edit."""
 _DIFF = ("--- ", "diff --git ", "@@ ")
+_PATCHED = "{}"
+"""What a script of Codex prints after it has applied a patch."""
 _NEW_FILE = ("created successfully", "successfully created", "new file", "\nA ", "@@ -0,0 +1")
 _SHOWN = re.compile(r"Showing lines (\d{1,9})-(\d{1,9}) of ")
 _NOTHING = re.compile(r"No (match|file)(?:es|s)? found|Found 0 (match|file)")
@@ -156,7 +158,8 @@ def _lines_changed(figures: tuple[int, ...], text: str) -> str:
     first = head.partition("\n")[0]
     if not any(figures):
         return _single_line(text)
-    if not (first.startswith(_DIFF) or any(mark in first for mark in _DONE)):
+    is_done = first == _PATCHED or first.startswith(_DIFF) or any(mark in first for mark in _DONE)
+    if not is_done:
         return ""
     if len(figures) == 1:
         lines = _count(figures[0], "line")

@@ -1,5 +1,6 @@
 """Lines that an edit adds and removes."""
 
+import json
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-old\n+new\n+more\n*** End 
         ({"patch": PATCH}, (2, 1)),
         ({"diff": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b"}, (1, 1)),
         (PATCH, (2, 1)),
+        (f"const patch = {json.dumps(PATCH)};\nconst more = '-x';", (2, 1)),
         ({"old_string": 3, "edits": "x"}, (0, 0)),
         (None, (0, 0)),
         ({"edits": [None, 4]}, (0, 0)),

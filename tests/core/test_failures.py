@@ -1,5 +1,6 @@
 """Failures in results that were reported as successes."""
 
+import json
 import time
 from typing import Any
 
@@ -180,6 +181,15 @@ def test_the_line_of_a_reported_error_comes_from_the_program_if_it_wrote_one(
     returned: str, line: str
 ) -> None:
     assert error_line(ToolResult(status="error", reason=returned)) == line
+
+
+def test_the_line_of_a_report_in_json_comes_from_the_program() -> None:
+    report = json.dumps({"exit_code": 101, "output": "\nnote: x\nerror: no such binary\nsee --bin"})
+    text = f"Script completed\nWall time 0.1 seconds\nOutput:\n{report}"
+    failure = likely_failure(ToolResult(status="success", outputs=text), check_of("exec", "cargo run"))
+    assert failure == ("exit_code", "error: no such binary")
+    assert error_line(ToolResult(status="error", reason=text)) == "error: no such binary"
+    assert error_line(ToolResult(status="error", reason='{"exit_code":1')) == '{"exit_code":1'
 
 
 def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:

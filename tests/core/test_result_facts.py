@@ -1,5 +1,6 @@
 """The facts of a result that the row of its step shows."""
 
+import json
 import time
 from typing import Any
 
@@ -13,6 +14,7 @@ NUMBERED = "".join(f"{number:6}→line\n" for number in range(1, 215))
 PLAIN = "def a():\n    pass\n"
 UPDATED = "The file /a/b.py has been updated."
 ADDED = "*** Begin Patch\n*** Add File: a.py\n+one\n+two\n*** End Patch"
+CHANGED = "*** Begin Patch\n*** Update File: a.py\n@@\n-one\n+two\n*** End Patch"
 TODOS = [{"content": "a", "status": "pending"}, {"content": "b", "status": "pending"}]
 
 
@@ -49,6 +51,7 @@ def test_a_read_shows_its_lines(arguments: dict[str, Any], text: str, shown: str
         ({"file_path": "a", "old_string": "", "new_string": "z"}, UPDATED, "+1"),
         ({"file_path": "a", "content": "x\n" * 80}, "File created successfully at: a", "new file, 80 lines"),
         ({"file_path": "a", "content": "x"}, UPDATED, "1 line written"),
+        (f"tools.apply_patch({json.dumps(CHANGED)})", "{}", "+1 −1"),
         (ADDED, "Success. Updated the following files:\nA a.py\n", "new file, 2 lines"),
         ({"file_path": "a", "old_string": "x", "new_string": "z"}, "String to replace was not found.", ""),
         ({"file_path": "a", "old_string": "x", "new_string": "x"}, UPDATED, ""),

@@ -1,5 +1,7 @@
 """Patches and edits as diffs of files."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,14 @@ def test_a_patch_of_codex_is_divided_into_its_files() -> None:
         ("a.py", "", "@@ def f():\n-    return 1\n+    return 2"),
         ("b.py", "new file", "+x = 1"),
     ]
+
+
+def test_a_patch_in_a_string_of_a_script_is_divided_likewise() -> None:
+    script = f"const patch = {json.dumps(PATCH + chr(10))};\ntext(await tools.apply_patch(patch));\n"
+    assert files(script) == files(PATCH)
+    quoted = PATCH.replace("return 2", 'return "2\\n"')
+    assert files(f"tools.apply_patch({json.dumps(quoted)})") == files(quoted)
+    assert files("*** Begin Patch\\n*** Add File: b\\n+y") == [("b", "new file", "+y")], "not terminated"
 
 
 def test_a_moved_or_deleted_file_is_marked() -> None:
