@@ -21,8 +21,7 @@ from zstandard import (
 from historyapp.core.json import dump_json, load_dumped, load_fields
 from historyapp.core.json_memory import memory_of
 from historyapp.core.text import fold
-from historyapp.models.large_reads import request_read
-from historyapp.models.long_rows import count_read
+from historyapp.models.long_rows import count_read, limited_read
 
 if TYPE_CHECKING:
 
@@ -161,7 +160,7 @@ def unpack(stored: str | bytes) -> str:
     """
     if isinstance(stored, str):
         return stored
-    if read := request_read.get():
+    if read := limited_read():
         read.expect(unpacked_size(stored))
     if not hasattr(_codecs, "plain"):
         _codecs.plain, _codecs.with_dictionary = ZstdDecompressor(), ZstdDecompressor(dict_data=_dictionary())

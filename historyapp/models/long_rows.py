@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 
 from historyapp.core.errors import Invalid
-from historyapp.models.large_reads import request_read
+from historyapp.models.large_reads import RequestRead, request_read
 from historyapp.models.open_queries import count_for_queries, kept_open
 
 MAX_READ = 1 << 27
@@ -45,6 +45,12 @@ def count_read(size: int, large: int | None = None) -> None:
         )
     if read := request_read.get():
         read.add(size if large is None else large)
+
+
+def limited_read() -> RequestRead | None:
+    """What this request reads, if that is limited. None in exports and imports: they hold one long entry
+    after another, and may wait for a slow reader in between. Also None in workers and commands."""
+    return None if bytes_left.get() is None else request_read.get()
 
 
 def bytes_read() -> int:

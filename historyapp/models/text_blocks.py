@@ -16,8 +16,7 @@ from historyapp.core.json import load_dumped
 from historyapp.core.searchable import Passage, dump_passages, passages, signature
 from historyapp.core.text import decode_surrogates
 from historyapp.models.fields import unpack, unpacked_size, uuid_value
-from historyapp.models.large_reads import request_read
-from historyapp.models.long_rows import long_rows
+from historyapp.models.long_rows import limited_read, long_rows
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
@@ -76,7 +75,7 @@ class TextBlock(models.Model):
 
 def unpack_text(stored: Any) -> str:
     """The text of a block, which may contain one entry of any length. Another process reads a long one."""
-    packed, read = bytes(stored), request_read.get()
+    packed, read = bytes(stored), limited_read()
     if read:
         read.expect(unpacked_size(packed))
     raw: bytes = ZstdDecompressor().decompress(packed)

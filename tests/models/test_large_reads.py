@@ -52,9 +52,9 @@ def session(transactional_db: None) -> Session:
 
 
 @contextmanager
-def request(owner: bytes) -> Iterator[RequestRead]:
+def request(owner: bytes, *, may_move: bool = False) -> Iterator[RequestRead]:
     """A request of the web server."""
-    read = RequestRead()
+    read = RequestRead(may_move=may_move)
     tokens = request_read.set(read), long_rows.bytes_left.set(long_rows.MAX_READ)
     try:
         read_for(owner)
@@ -165,13 +165,10 @@ class Stream:
 def test_a_request_moves_before_a_long_text_is_unpacked(settings: Any) -> None:
     """Four requests that first unpacked 90 MB of JSON each took 0.6 GB in the web process."""
     settings.PLAYHEAD_LARGE_REQUEST = 10_000
-    token = request_read.set(RequestRead(may_move=True))
-    try:
+    with request(ALICE, may_move=True):
         assert unpack(ZstdCompressor().compress(b"x" * 10_000)) == "x" * 10_000
         with pytest.raises(LargeRead):
             unpack(ZstdCompressor().compress(b"x" * 10_001))
-    finally:
-        request_read.reset(token)
 
 
 @pytest.mark.parametrize(("text", "blocks"), [("x" * 10_000, 0), ("\udcff" * 2000, 1), ("é" * 2000, 9)])
@@ -181,15 +178,12 @@ def test_a_search_moves_when_it_reads_a_long_block_or_lone_surrogates(
     """One of 28 million lone surrogates stopped the web process for 3.3 s."""
     settings.PLAYHEAD_LARGE_REQUEST = 10_000
     block = TextBlock.of(UUID(int=1), 1, 1, [Passage(1, 1, "input", text)])
-    token = request_read.set(RequestRead(may_move=True))
-    try:
+    with request(ALICE, may_move=True):
         for _ in range(blocks):
             assert unpack_text(block.text).endswith(text)
         if blocks < 9:
             with pytest.raises(LargeRead):
                 unpack_text(block.text)
-    finally:
-        request_read.reset(token)
 
 
 def test_a_request_takes_its_slot_before_a_long_text_is_unpacked() -> None:
@@ -204,3 +198,12 @@ def test_a_request_takes_its_slot_before_a_long_text_is_unpacked() -> None:
 def test_a_read_counts_as_much_as_its_json_has() -> None:
     """In memory, a letter of most languages takes one or two bytes, and in JSON six."""
     assert sized_json(dump_json("é" * 1000)) == ("é" * 1000, 6002)
+
+
+def test_an_export_takes_no_slot() -> None:
+    """It would keep the slot while it waits for its reader."""
+    packed = ZstdCompressor().compress(b"x" * 8001)
+    with request(ALICE):
+        long_rows.bytes_left.set(None)  # as in each export
+        assert len(unpack(packed)) == len(unpack_text(packed)) == 8001
+        assert large_reads.LARGE_READS.take_at_once(ALICE)
