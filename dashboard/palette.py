@@ -16,6 +16,7 @@ from dashboard.location import Location
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import fold
 from historyapp.models import Project, Session
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.services.known_files import known_files
 from historyapp.services.search.files import project_files
 
@@ -147,7 +148,8 @@ def _sessions(project: Project, text: str, location: Location | None) -> Iterato
     listed = project_sessions.search(text).exclude(status=Session.Status.ARCHIVED)
     if location is not None and not text:  # it is open already
         listed = listed.exclude(pk=location.session.pk)
-    sessions = list(listed.newest_first()[:MAX_SESSIONS])
+    with limit_statements(LIST_SECONDS):
+        sessions = list(listed.newest_first()[:MAX_SESSIONS])
     digits = text.lower().replace("-", "")
     if _ID.fullmatch(text.lower()) and MIN_ID <= len(digits) <= 32:
         between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))

@@ -14,6 +14,7 @@ from dashboard.location import Location
 from dashboard.rendering.context import Changes, changes
 from historyapp.models import Project, Session
 from historyapp.models.history import History
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.models.takes import takes
 from historyapp.services.contexts import BuiltContext, RequestedContext, resolve_options
@@ -105,10 +106,8 @@ def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
 def first_candidates(project: Project, words: str) -> list[Candidate]:
     """The newest sessions of a project with these words, as run A. The second run is chosen next."""
     page = reverse("compare-runs")
-    return [
-        _session("Session", one, f"{page}?a={one.pk}")
-        for one in _newest(project.pk).search(words).only(*_SHOWN)[:CANDIDATES]
-    ]
+    found = _with_words(_newest(project.pk), words)
+    return [_session("Session", one, f"{page}?a={one.pk}") for one in found]
 
 
 def candidates(session: Session, words: str = "") -> list[Candidate]:
@@ -121,7 +120,7 @@ def candidates(session: Session, words: str = "") -> list[Candidate]:
     """
     session_id = session.pk
     if words:
-        found = _newest(session.project_id).search(words).exclude(pk=session_id).only(*_SHOWN)[:CANDIDATES]
+        found = _with_words(_newest(session.project_id).exclude(pk=session_id), words)
         return [_session("Session", other, comparison_address(session_id, other.pk)) for other in found]
     runs: list[Candidate] = []
     if session.forked_from is not None:
@@ -142,6 +141,11 @@ def candidates(session: Session, words: str = "") -> list[Candidate]:
 def _newest(project_id: UUID) -> SessionQuerySet:
     listed = Session.objects.filter(project_id=project_id).exclude(status=Session.Status.ARCHIVED)
     return listed.newest_first()
+
+
+@limit_statements(LIST_SECONDS)
+def _with_words(sessions: SessionQuerySet, words: str) -> list[Session]:
+    return list(sessions.search(words).only(*_SHOWN)[:CANDIDATES])
 
 
 def _session(kind: str, other: Session, address: str) -> Candidate:

@@ -49,7 +49,7 @@ from historyapp.services.retention import erase
 from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from historyapp.services.spending import Spender
 from historyapp.wire.base import with_example
-from historyapp.wire.problems import SpendForbidden
+from historyapp.wire.problems import SearchTooSlow, SpendForbidden
 from historyapp.wire.sessions import (
     ErasedOut,
     SessionFacets,
@@ -194,7 +194,7 @@ def _starter(request: ApiRequest, session: SessionIn) -> StartingToolCall | None
 
 
 @router.get("/sessions", response=SessionPage, summary="List sessions")
-@raises(Invalid)
+@raises(Invalid, SearchTooSlow)
 def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpResponse:
     project, criteria = request.auth.project, filter.criteria()
     sessions = criteria.apply(filter.sessions(project)).select_related("annotation").defer(*_UNLISTED)
@@ -210,7 +210,7 @@ def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpR
 
 
 @router.get("/facets", response=SessionFacets, summary="Count sessions by facet")
-@raises(Invalid)
+@raises(Invalid, SearchTooSlow)
 def count_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResponse:
     """How many sessions match, and how many would match with another value of each facet.
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from historyapp.models.compressions import CompressionRun
 from historyapp.models.fields import as_uuid, uuid_value
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import Session, large_columns
 from historyapp.models.sql import as_aware, fetch_all
 
@@ -38,6 +39,7 @@ class RecentFailure(NamedTuple):
     at: datetime
 
 
+@limit_statements(LIST_SECONDS)
 def active_sessions(project: UUID) -> list[Session]:
     """Live sessions with an entry of the last minutes or an open call of the last day, newest first."""
     now = timezone.now()

@@ -14,6 +14,8 @@ from historyapp.wire.problems import SearchTooSlow
 LOG_SECONDS = 1.0
 """The limit of a statement while SQLite's log of changes is too long: the log cannot be emptied while a
 statement uses it, and writers wait for that."""
+LIST_SECONDS = 20.0
+"""The limit of a list of sessions, its facets or its groups."""
 OPERATIONS = 10_000
 """SQLite checks the time after so many operations, about a millisecond."""
 

@@ -10,6 +10,7 @@ from django.db.models import BooleanField, Case, Count, ExpressionWrapper, Integ
 from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import SessionQuerySet
 
 NAMED_FACETS = ("agent", "model", "repository", "folder")
@@ -90,8 +91,13 @@ class FacetCounts(NamedTuple):
     """
 
 
+@limit_statements(LIST_SECONDS)
 def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCounts:
-    """The counts of all facets. Takes two queries of the project's sessions."""
+    """The counts of all facets. Takes two queries of the project's sessions.
+
+    Raises:
+        SearchTooSlow: if they take longer than :data:`LIST_SECONDS`.
+    """
     groups = (
         sessions.search(chosen.q)
         .tagged(chosen.tag)

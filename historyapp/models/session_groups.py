@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from django.db.models import Aggregate, Count, Max
 
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.models.sums import LargeSum
@@ -30,6 +31,7 @@ class SessionGroup(NamedTuple):
     last_entry_at: datetime
 
 
+@limit_statements(LIST_SECONDS)
 def session_groups(sessions: SessionQuerySet, column: str, order: Order) -> list[SessionGroup]:
     """The groups, at most :data:`MAX_GROUPS` + 1 of them.
 
@@ -37,6 +39,9 @@ def session_groups(sessions: SessionQuerySet, column: str, order: Order) -> list
         sessions: all sessions of the list.
         column: one of :data:`GROUPINGS`.
         order: the order of the list. If groups have no total of its column, the newest entries come first.
+
+    Raises:
+        SearchTooSlow: if it takes longer than :data:`LIST_SECONDS`.
     """
     totals: dict[str, Aggregate] = {f"total_{name}": LargeSum(name) for name in _SUMMED}
     totals["total_last_entry_at"] = Max("last_entry_at")

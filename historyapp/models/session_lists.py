@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from historyapp.core.errors import Invalid
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import Session, SessionQuerySet
 
 ORDERS = {
@@ -72,6 +73,7 @@ class SessionListPage(NamedTuple):
     """The cursor of the next page. Empty: there is no next page."""
 
 
+@limit_statements(LIST_SECONDS)
 def page_of(
     sessions: SessionQuerySet, order: Order, query: str, *, cursor: str = "", limit: int = 50
 ) -> SessionListPage:
@@ -83,6 +85,7 @@ def page_of(
 
     Raises:
         Invalid: if the cursor belongs to another list.
+        SearchTooSlow: if it takes longer than :data:`LIST_SECONDS`.
     """
     key = sha256(f"{order} {query}".encode()).hexdigest()[:16]
     if cursor:

@@ -1,11 +1,20 @@
 """Searches end in time, whatever their statements do."""
 
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
 import pytest
 from django.db import OperationalError, connection
 
-from historyapp.models import search_limits
+from dashboard import palette, run_comparison
+from historyapp.models import Project, Session, search_limits
 from historyapp.models.fields import on_sqlite
+from historyapp.models.recent import active_sessions
 from historyapp.models.search_limits import limit_statements
+from historyapp.models.session_filters import SessionCriteria, facet_counts
+from historyapp.models.session_groups import session_groups
+from historyapp.models.session_lists import Order, page_of
 from historyapp.wire.problems import SearchTooSlow
 
 pytestmark = pytest.mark.django_db
@@ -39,3 +48,28 @@ def test_a_statement_ends_earlier_while_the_log_of_changes_is_too_long(
 def test_another_error_of_a_statement_stays_as_it_is() -> None:
     with pytest.raises(OperationalError, match="oops"), limit_statements(60):
         raise OperationalError("oops")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: page_of(Session.objects.search("a"), Order(), ""),
+        lambda: facet_counts(Session.objects.all(), SessionCriteria(q="a")),
+        lambda: session_groups(Session.objects.all(), "agent", Order()),
+        lambda: active_sessions(UUID(int=1)),
+        lambda: palette.search(Project(name="Alice's"), "a", None, is_staff=False),
+        lambda: run_comparison.first_candidates(Project(name="Alice's"), "a"),
+    ],
+    ids=["page", "facets", "groups", "active", "palette", "candidates"],
+)
+def test_what_searches_all_sessions_of_a_project_is_a_search(
+    read: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word is searched in up to 5,000 characters of each session."""
+    if not on_sqlite():
+        pytest.skip("PostgreSQL limits each statement")
+    monkeypatch.setattr(search_limits, "OPERATIONS", 1)
+    monkeypatch.setattr(search_limits, "LOG_SECONDS", -1.0)
+    monkeypatch.setattr(search_limits, "excessive_wal", lambda path: 1)
+    with pytest.raises(SearchTooSlow):
+        read()
