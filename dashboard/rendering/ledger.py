@@ -38,6 +38,8 @@ class Chart:
     earlier: int | None
     """A step of the chart before this one."""
     later: int | None
+    maximum: int
+    """The tokens of the tallest bar."""
     height: int = HEIGHT
 
 
@@ -73,4 +75,5 @@ def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
         last=last,
         earlier=first - 1 if first > 1 else None,
         later=last + 1 if last < location.steps else None,
+        maximum=max(map(sum, tokens), default=0),
     )

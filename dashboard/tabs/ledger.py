@@ -8,6 +8,7 @@ from dashboard.tabs.base import Tab
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
+from historyapp.services.overview import ExpensiveStep, most_expensive_steps
 
 
 def content(location: Location) -> dict[str, Any]:
@@ -15,11 +16,15 @@ def content(location: Location) -> dict[str, Any]:
     accounts = step_accounts(location.history, steps.start, steps.stop - 1)
     ledger = ledger_of(location.history)
     too_few_of, tokens = 0, ledger.tokens
-    if tokens.usage_is_incomplete(tokens.estimated):  # counting the run costs time
-        written = count_run(location.history, SECONDS).figures.written
-        too_few_of = written if tokens.usage_is_incomplete(written) else 0
+    is_incomplete = tokens.usage_is_incomplete(tokens.estimated)
+    expensive: list[ExpensiveStep] = []
+    if is_incomplete or ledger.money.micros:  # counting the run costs time
+        figures = count_run(location.history, SECONDS).figures
+        expensive = most_expensive_steps(figures, location.session.model)
+        too_few_of = figures.written if tokens.usage_is_incomplete(figures.written) else 0
     return {
         "ledger": ledger,
+        "expensive": expensive,
         "kinds": _kinds(ledger),
         "too_few_of": too_few_of,
         "chart": draw_chart(accounts, location),
@@ -38,4 +43,6 @@ def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:
     ]
 
 
-LEDGER = Tab(name="ledger", title="Usage and cost", content=content, template="session/_ledger.html")
+LEDGER = Tab(
+    name="ledger", title="Usage and cost of the run", content=content, template="session/_ledger.html"
+)

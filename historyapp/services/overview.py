@@ -108,14 +108,7 @@ class RunOverview:
 
     @cached_property
     def most_expensive(self) -> list[ExpensiveStep]:
-        """The most expensive steps among those with a reported cost or a known price."""
-        prices, expensive = price_list(), list[ExpensiveStep]()
-        for figure in self.figures.dearest:
-            if figure.cost:
-                expensive.append(ExpensiveStep(figure, figure.cost))
-            elif price := prices.of(figure.model or self.history.session.model):
-                expensive.append(ExpensiveStep(figure, price.cost(figure.usage)))
-        return sorted(expensive, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
+        return most_expensive_steps(self.figures, self.history.session.model)
 
     @cached_property
     def tools(self) -> list[tuple[str, ToolFigures]]:
@@ -145,6 +138,21 @@ class RunOverview:
 
 def _file_rank(file: FileFigures) -> tuple[bool, int, int]:
     return not file.diffs, -file.edits - file.commands, -file.reads
+
+
+def most_expensive_steps(figures: RunFigures, model: str) -> list[ExpensiveStep]:
+    """The most expensive steps among those with a reported cost or a known price.
+
+    Args:
+        model: of steps that name none.
+    """
+    prices, expensive = price_list(), list[ExpensiveStep]()
+    for figure in figures.dearest:
+        if figure.cost:
+            expensive.append(ExpensiveStep(figure, figure.cost))
+        elif price := prices.of(figure.model or model):
+            expensive.append(ExpensiveStep(figure, price.cost(figure.usage)))
+    return sorted(expensive, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
 
 
 def overview_of(history: History) -> RunOverview:

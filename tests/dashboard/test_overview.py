@@ -112,6 +112,16 @@ def test_a_reported_output_below_our_count_gets_a_note(
         assert ("the source reports too few" in text(alice.get(page))) is is_noted
 
 
+def test_the_cost_tab_names_the_most_expensive_steps(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    usage = {"input_tokens": 90_000, "output_tokens": 10}
+    call = draft(act("shell", command="make").body, model="claude-opus-4-5", usage=usage)
+    append(project, session.pk, [ask("go"), call, ok(), act("shell", command="ls"), ok()])
+    words = text(alice.get(f"/sessions/{session.pk}/ledger?step=1"))
+    assert re.search(r"Most expensive steps .* step 1 shell make 90,000 0 \$0\.45", words)
+    assert "Model Input Output Cost" not in words, "a single model has no table of its own"
+
+
 def test_a_run_that_was_rewound_did_not_end_as_its_transcript_says(alice: Client, project: Project) -> None:
     session = create_session(project, metadata={"exit_status": "Submitted"})
     append(project, session.pk, [ask("go"), act("shell", command="ls"), ok(), act("submit"), ok()])
