@@ -202,6 +202,11 @@ class OverviewPage:
         return shares(parts)
 
     @property
+    def cache_minutes(self) -> int:
+        """How long the provider keeps a cache, as the usage states it."""
+        return self.figures.cache_misses.lifetime // 60
+
+    @property
     def edited_files(self) -> int:
         return sum(file.is_changed for _, file in self.overview.files)
 

@@ -18,6 +18,7 @@ from historyapp.wire.overview import (
     ContextSizeOut,
     EndingOut,
     ExpensiveStepOut,
+    ExpiredCacheOut,
     FindingOut,
     MoneyFigureOut,
     OverviewOut,
@@ -63,6 +64,7 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
             prices_as_of=money.prices_as_of,
             unknown_models=list(money.unknown),
         ),
+        expired_cache=_expired_cache_out(overview),
         worth_a_look=[
             FindingOut(
                 kind=finding.kind,
@@ -105,6 +107,17 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
             for step in overview.most_expensive
         ],
         repeated=[fill(RepeatOut, repeat, last_step=repeat.last) for repeat in figures.repeated.findings()],
+    )
+
+
+def _expired_cache_out(overview: RunOverview) -> ExpiredCacheOut:
+    misses, micros = overview.figures.cache_misses, overview.expired_micros
+    return ExpiredCacheOut(
+        count=misses.count,
+        steps=misses.expired,
+        tokens=misses.tokens,
+        seconds=misses.lifetime,
+        money=None if micros is None else micros / MICRO,
     )
 
 

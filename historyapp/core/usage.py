@@ -113,6 +113,17 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
 
 
+def cache_lifetime_of(metadata: Mapping[str, Any]) -> int:
+    """How many seconds the caches live that a model call wrote: 300 or 3,600. 0 if the usage states neither,
+    or both. Source: Claude documentation, "Prompt caching"."""
+    usage = metadata.get("usage")
+    written = _details(usage, "cache_creation") if isinstance(usage, dict) else _NO_DETAILS
+    for_minutes, for_hour = (_first(written, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
+    if bool(for_minutes) == bool(for_hour):
+        return 0
+    return 300 if for_minutes else 3_600
+
+
 def cost_of(metadata: Mapping[str, Any]) -> int:
     """``metadata["cost"]`` (USD) in millionths of a dollar; 0 if there is none or it is not plausible."""
     cost = metadata.get("cost")

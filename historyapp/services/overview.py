@@ -8,6 +8,7 @@ from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFig
 from historyapp.core.overview.findings import Ending, Finding, choose_findings, ending_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
+from historyapp.core.usage import Usage
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
@@ -124,6 +125,16 @@ class RunOverview:
     def commands(self) -> list[tuple[str, CommandFigures]]:
         """The most runs first."""
         return sorted(self.figures.commands.items(), key=lambda item: -item[1].runs)
+
+    @cached_property
+    def expired_micros(self) -> int | None:
+        """What writing expired caches again cost more than reading them, in millionths of a dollar; None
+        without a price."""
+        price, tokens = price_list().of(self.model), self.figures.cache_misses.tokens
+        if price is None:
+            return None
+        written, read = Usage(tokens, cache_write=tokens), Usage(tokens, cache_read=tokens)
+        return price.cost(written) - price.cost(read)
 
     @property
     def subagents_money(self) -> int:

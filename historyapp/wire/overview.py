@@ -53,6 +53,19 @@ class MoneyFigureOut(ResponseModel):
     unknown_models: list[str] = Field(description="The models that the amount leaves out.")
 
 
+class ExpiredCacheOut(ResponseModel):
+    """Requests that were not read from the provider's cache, because it had expired. They are counted only if
+    the usage states how long the cache lives."""
+
+    count: int
+    steps: Steps = Field(description=_STEPS)
+    tokens: int = Field(description="Tokens that were written to the cache again.")
+    seconds: int = Field(description="How long the newest of these caches lives; 0 without any.")
+    money: float | None = Field(
+        description="What writing these tokens again cost more than reading them; null without a known price."
+    )
+
+
 class CompactionOut(ResponseModel):
     step: int = Field(description="The first step after the compaction.")
     before: int = Field(description="Tokens of the request before the compaction; 0: unknown.")
@@ -197,6 +210,7 @@ class OverviewOut(ResponseModel):
     time: TimeOut
     tokens: TokenFigureOut
     money: MoneyFigureOut
+    expired_cache: ExpiredCacheOut
     worth_a_look: list[FindingOut] = Field(description="At most five findings, the most urgent first.")
     names: RunNamesOut
     context: ContextSizeOut

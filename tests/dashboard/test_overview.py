@@ -1,7 +1,7 @@
 """The overview page of a session."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.entries import ModelOutput
+from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -75,6 +75,21 @@ def test_reported_costs_show_the_most_expensive_steps(alice: Client, project: Pr
     words = text(alice.get(address(session)))
     assert "most expensive steps: 2 answer $4.00 1 answer $0.25" in words
     assert "by the price list" not in text(alice.get(f"/sessions/{session.pk}/ledger"))
+
+
+def test_expired_caches_have_their_steps_and_cost(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    creation = {"ephemeral_5m_input_tokens": 1_000_000}
+    usage = {"input_tokens": 0, "cache_creation_input_tokens": 1_000_000, "cache_creation": creation}
+    facts = {"usage": usage, "usage_convention": "anthropic"}
+    moments = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes) for minutes in (0, 8)]
+    drafts = [EntryDraft(ModelOutput(text="Done."), moment, facts) for moment in moments]
+    append(project, session.pk, [ask("go"), drafts[0], ask("on"), drafts[1]])
+    words = text(alice.get(address(session)))
+    assert (
+        "the cache lives 5 minutes and had expired before step 2 : 1.0M tokens written again $5.75 more"
+        in words
+    )
 
 
 def test_all_commands_can_be_listed(alice: Client, project: Project) -> None:

@@ -19,13 +19,14 @@ from historyapp.core.entries import (
     ToolResults,
     marks_compaction,
 )
+from historyapp.core.overview.cache_misses import CacheMisses
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, milliseconds_of, step_facts_of
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 12
+VERSION = 13
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -156,6 +157,7 @@ class RunFigures:
     """Tokens of all outputs by our own count, to compare with the reported tokens."""
     compactions: int = 0
     sizes: ContextSizes = field(default_factory=ContextSizes)
+    cache_misses: CacheMisses = field(default_factory=CacheMisses)
     repeated: RepeatedWork = field(default_factory=RepeatedWork)
     slowest: list[StepFigure] = field(default_factory=list)
     dearest: list[StepFigure] = field(default_factory=list)
@@ -185,6 +187,7 @@ class RunFigures:
         self.steps += 1
         self.written += first.tokens
         step = step_facts_of(self.steps, group)
+        self.cache_misses.add(step, is_compacted=self.sizes.is_compacted)
         self.sizes.add(step.number, step.usage.input)
         if self.is_new_turn:
             self.is_new_turn = False

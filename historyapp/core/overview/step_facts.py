@@ -14,7 +14,7 @@ from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.json import dump_json
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
-from historyapp.core.usage import Usage, cost_of, usage_of
+from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
 from historyapp.core.written_files import PrintedPatch, files_written, printed_patches, prints_own_changes
 
 _NO_LINES = LineCount()
@@ -67,12 +67,16 @@ class StepFacts(NamedTuple):
     """One step."""
 
     number: int
+    at: int
+    """When the output was recorded, in milliseconds since 1970."""
     status: Status
     model: str
     """Empty if the entry does not name a model."""
     usage: Usage
     cost: int
     """Reported by the source, in millionths of a US dollar."""
+    cache_lifetime: int
+    """See :func:`historyapp.core.usage.cache_lifetime_of`."""
     tokens: int
     """Tokens of its entries, by our own count."""
     milliseconds: int
@@ -113,10 +117,12 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
     model = first.metadata.get("model")
     return StepFacts(
         number=number,
+        at=start,
         status=progress.status,
         model=model if isinstance(model, str) else "",
         usage=usage_of(first.metadata),
         cost=cost_of(first.metadata),
+        cache_lifetime=cache_lifetime_of(first.metadata),
         tokens=sum(entry.tokens for entry in entries if entry.body.in_step),
         milliseconds=end - start,
         calls=list(calls.values()),

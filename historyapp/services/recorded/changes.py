@@ -10,7 +10,7 @@ from historyapp.core.formats import prefix_bytes
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest
 from historyapp.core.request_tokens import Part, count_request, factor_for, part_of
-from historyapp.core.usage import Usage, usage_of
+from historyapp.core.usage import Usage, cache_lifetime_of, usage_of
 from historyapp.core.windows import LogRow
 from historyapp.models import Session, Snapshot
 from historyapp.services.prices import price_list
@@ -64,6 +64,8 @@ class RequestChanges:
     no usage."""
     pause: timedelta
     """The time since the step before."""
+    cache_lifetime: timedelta | None
+    """How long the provider keeps its cache; None if the usage of both model calls does not state it."""
 
     @property
     def is_missed(self) -> bool:
@@ -221,6 +223,7 @@ def _changes(
     cost = None
     if price and reported and effect.saved is not None:
         cost = price.cost(Usage(input=total, output=reported.output)) - effect.saved
+    seconds = cache_lifetime_of(previous_output.metadata) or cache_lifetime_of(request.output.metadata)
     return RequestChanges(
         *difference,
         new=new,
@@ -229,4 +232,5 @@ def _changes(
         cached_cost=cost,
         missed=None if reported is None else max(0, effect.reusable - reported.cache_read),
         pause=request.output.created_at - previous_output.created_at,
+        cache_lifetime=timedelta(seconds=seconds) if seconds else None,
     )

@@ -193,8 +193,11 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     note += f"{changes.missed:,} tokens from its cache. "
     if request.beginning in _MISSES:
         return note + _MISSES[request.beginning]
-    if changes.pause > EXPIRES:
-        pause = duration_text(changes.pause)
+    pause, lifetime = duration_text(changes.pause), changes.cache_lifetime
+    if lifetime and changes.pause > lifetime:
+        lives = f"The cache lives {lifetime.seconds // 60} minutes"
+        return f"{note}{lives}; {pause} had passed since the previous step."
+    if not lifetime and changes.pause > EXPIRES:
         return f"{note}The reason is unknown; {pause} had passed since the previous step."
     return f"{note}The reason is unknown."
 

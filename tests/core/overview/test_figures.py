@@ -1,6 +1,7 @@
 """Figures of whole runs."""
 
 import json
+from typing import Any
 
 from hypothesis import given
 
@@ -114,6 +115,21 @@ def test_the_size_of_the_context_is_reported_or_estimated() -> None:
     estimated = Run().ask().call().ok().answer()
     assert estimated.figures.sizes.points == [(1, 10), (2, 30)]
     assert not estimated.figures.sizes.reported
+
+
+def test_requests_after_the_lifetime_of_the_cache_are_counted() -> None:
+    def usage(size: int, read: int) -> dict[str, Any]:
+        written = {"ephemeral_5m_input_tokens": size - read}
+        cached = {"cache_read_input_tokens": read, "cache_creation_input_tokens": size - read}
+        return {"input_tokens": 0, **cached, "cache_creation": written}
+
+    run = Run().call(usage=usage(90_000, 0)).ok().call(after=200, usage=usage(90_500, 0)).ok()
+    run.ask(after=400).call(usage=usage(91_000, 20_000)).ok().call(
+        after=400, usage=usage(92_000, 91_000)
+    ).ok()
+    run.note("compaction").call(after=400, usage=usage(30_000, 0)).ok()
+    misses = run.figures.cache_misses
+    assert (misses.expired, misses.count, misses.tokens, misses.lifetime) == ([3], 1, 70_500, 300)
 
 
 def test_a_compaction_has_the_sizes_before_and_after_it() -> None:

@@ -301,6 +301,15 @@ def test_a_cache_miss_without_a_known_reason_is_reported_as_unknown(session: Ses
     assert "The reason is unknown; 12 min 0 s had passed" in " ".join(notes(request, changes))
 
 
+@pytest.mark.parametrize(("minutes", "is_expired"), [(12, True), (4, False)])
+def test_an_expired_cache_is_the_reason_of_a_miss(session: Session, minutes: int, is_expired: bool) -> None:
+    first = step(1, 50_000)
+    first.metadata["usage"]["cache_creation"] = {"ephemeral_5m_input_tokens": 49_000}
+    record(session, ask("go"), first, ok("call_1"), step(2, 50_010, at=AT + timedelta(minutes=minutes)))
+    words = " ".join(notes(request := seen(session, 2), compared(request)))
+    assert ("The cache lives 5 minutes; 12 min 0 s had passed" in words) is is_expired
+
+
 def test_a_cache_hit_gets_no_note(session: Session) -> None:
     record(session, ask("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=49_920))
     request = seen(session, 2)

@@ -1,0 +1,47 @@
+"""The requests that a provider did not read from its cache because the cache had expired."""
+
+from dataclasses import dataclass, field
+
+from historyapp.core.context_diff import is_missed
+from historyapp.core.overview.step_facts import StepFacts
+
+MAX_EXPIRED = 8
+"""The number of first steps that are kept."""
+
+
+@dataclass(slots=True)
+class CacheMisses:
+    """Expired caches. Only those whose lifetime the usage states are counted."""
+
+    expired: list[int] = field(default_factory=list)
+    """The first steps whose request did not find the cache of the step before."""
+    count: int = 0
+    tokens: int = 0
+    """The tokens that had to be written to a cache again."""
+    lifetime: int = 0
+    """Of the newest expired cache, in seconds."""
+    previous_input: int = 0
+    """The input of the newest model call; 0 if it reported none, or if its cache is of no use any more."""
+    previous_model: str = ""
+    previous_at: int = 0
+    previous_lifetime: int = 0
+
+    def add(self, step: StepFacts, *, is_compacted: bool) -> None:
+        """Adds the model call of a step.
+
+        Args:
+            is_compacted: whether the agent compacted its context before it.
+        """
+        shared = 0 if is_compacted or step.model != self.previous_model else self.previous_input
+        missed = shared - step.usage.cache_read
+        passed = step.at - self.previous_at
+        lifetime = self.previous_lifetime or step.cache_lifetime
+        has_only_grown = shared <= step.usage.input
+        if shared and has_only_grown and is_missed(missed, shared) and 0 < lifetime * 1000 < passed:
+            self.count += 1
+            self.tokens += missed
+            self.lifetime = lifetime
+            if len(self.expired) < MAX_EXPIRED:
+                self.expired.append(step.number)
+        self.previous_input, self.previous_model, self.previous_at = step.usage.input, step.model, step.at
+        self.previous_lifetime = step.cache_lifetime or (self.previous_lifetime if shared else 0)
