@@ -31,6 +31,14 @@ class Project(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def locked(self) -> "Project":
+        """The row, locked until the end of the transaction.
+
+        Without its key: appends and runs check the foreign keys of new rows at their commit, when they have
+        other locks.
+        """
+        return Project.objects.select_for_update(no_key=True).get(pk=self.pk)
+
 
 class Membership(models.Model):
     """A person in a project. Owners may also manage keys and members."""

@@ -52,7 +52,7 @@ def change_project(project: Project, changes: Mapping[str, Any], *, actor: str =
         changes: the columns to change, by name.
     """
     with writing():
-        locked = Project.objects.select_for_update().get(pk=project.pk)
+        locked = project.locked()
         changed = {name: value for name, value in changes.items() if getattr(locked, name) != value}
         if not changed:
             return locked

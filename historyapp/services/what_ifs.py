@@ -54,7 +54,7 @@ def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: 
         raise Invalid(f"Enter a name of 1 to {MAX_NAME} characters.")
     options.check()
     with writing():
-        Project.objects.select_for_update().get(pk=project.pk)
+        project.locked()
         saved = WhatIf.objects.filter(project=project, name=name).first()
         if saved is None:
             if WhatIf.objects.filter(project=project).count() >= MAX_WHAT_IFS:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, OperationalError, close_old_connections, connection
 from django.db.backends.signals import connection_created
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
@@ -21,13 +21,13 @@ from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import ApiKey, Entry
+from historyapp.models import ApiKey, Entry, Project
 from historyapp.services import model_calls, statement_limits
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.statement_limits import limit_idle_time, limit_run_time
-from historyapp.services.transactions import queued_seconds
+from historyapp.services.transactions import queued_seconds, writing
 from historyapp.supervisor import ServerPlan
 from historyapp.wire.problems import DatabaseUnreachable
 from tests.api.agent import Agent, ask
@@ -173,6 +173,16 @@ def test_a_process_that_stops_within_a_transaction_loses_its_locks(
             cursor.execute("SELECT 1")
     assert isinstance(fault_of(raised.value), DatabaseUnreachable)
     stopped.close()
+
+
+def test_rows_can_refer_to_a_project_that_is_locked(run: Agent, project: Project) -> None:
+    """An append that had locked its session, and waited for the project at its commit, met a deadlock."""
+    with writing(), connection.copy().cursor() as other:
+        project.locked()
+        other.execute("SELECT 1 FROM historyapp_project FOR KEY SHARE NOWAIT")  # as PostgreSQL checks the key
+        with pytest.raises(OperationalError):
+            other.execute("SELECT 1 FROM historyapp_project FOR NO KEY UPDATE NOWAIT")
+        other.connection.close()
 
 
 @pytest.mark.parametrize(("seconds", "idle"), [(5, "15s"), (3600, "2min")])

@@ -54,7 +54,7 @@ def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str
     )
     with writing():
         hold_sessions(project.pk, sessions)  # a stored response has their titles
-        Project.objects.select_for_update().get(pk=project.pk)
+        project.locked()
         if Evaluation.objects.active().filter(project=project).count() >= MAX_RUNNING:
             raise Conflict(
                 f"{MAX_RUNNING} evaluations of this project are running. Wait for one to finish, or cancel "

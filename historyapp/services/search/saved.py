@@ -24,7 +24,7 @@ def save_search(project: Project, name: str, query: str, *, actor: str = "") -> 
         raise Invalid("The query is empty. Run a search, then save it.")
     parse_query(query, timezone.now())
     with writing():
-        Project.objects.select_for_update().get(pk=project.pk)
+        project.locked()
         saved = SavedSearch.objects.filter(project=project)
         if saved.count() >= MAX_SAVED:
             raise Conflict(f"A project has at most {MAX_SAVED} saved searches. Delete one first.")
@@ -42,7 +42,7 @@ def rename_search(project: Project, search_id: UUID, name: str) -> SavedSearch:
     """
     name = _checked_name(name)
     with writing():
-        Project.objects.select_for_update().get(pk=project.pk)
+        project.locked()
         saved = SavedSearch.objects.filter(project=project, pk=search_id).first()
         if saved is None:
             raise _not_found(search_id)

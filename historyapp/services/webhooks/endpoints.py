@@ -41,7 +41,7 @@ def create_webhook(
     """
     values = _checked_values({"url": url, "events": events, "description": description})
     with writing():
-        Project.objects.select_for_update().get(pk=project.pk)
+        project.locked()
         if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A project has at most {MAX_WEBHOOKS} webhooks. Delete one first.")
         cursor = newest_cursor(project.pk)
