@@ -30,6 +30,8 @@ ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 
 PERSON = "user"
 """The channel of a person's inputs."""
+INTERRUPTION = "interruption"
+"""The channel of a note that a person interrupted the model."""
 COMPACTION = "compaction"
 """The channel of a summary that replaces the history, and the category of the debug entry that says so."""
 CONDENSATION = "condensation"

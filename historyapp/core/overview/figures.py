@@ -11,6 +11,7 @@ from historyapp.core.call_subjects import Kind
 from historyapp.core.entries import (
     COMPACTION,
     CONDENSATION,
+    INTERRUPTION,
     PERSON,
     DebugLog,
     Entry,
@@ -26,7 +27,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, millisecon
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 13
+VERSION = 14
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -162,7 +163,8 @@ class RunFigures:
     slowest: list[StepFigure] = field(default_factory=list)
     dearest: list[StepFigure] = field(default_factory=list)
     interrupted: list[int] = field(default_factory=list)
-    """The first steps in which a person refused or stopped a tool call."""
+    """The first steps in which a person refused or stopped a tool call, or before which a person interrupted
+    the model. The last one may not exist yet."""
     first_failure: FailedStep | None = None
     last_command: FailedStep | None = None
     """The newest command; its ``line`` is empty unless it failed."""
@@ -211,6 +213,9 @@ class RunFigures:
             elif isinstance(body, ModelInput) and body.channel == PERSON:
                 self._add_time(entry, "tools" if self.waits_for_tools else "person")
                 self.is_new_turn = True
+            elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:
+                if self.last_status != "interrupted_by_human":  # else the step has been added
+                    _add_step_number(self.interrupted, self.steps + 1)
             elif isinstance(body, DebugLog):
                 if marks_compaction("debug_log", body.category):
                     self._compact(is_partial=body.category.lower() == CONDENSATION)

@@ -117,8 +117,9 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
     if failure:
         likely = ", likely" if failure.rule else ""
         yield Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
-    if figures.interrupted and tuple(figures.interrupted) != ending.steps:
-        yield Finding("interrupted_steps", "Interrupted by a person", tuple(figures.interrupted))
+    interrupted = tuple(dict.fromkeys(min(step, figures.steps) for step in figures.interrupted))
+    if interrupted and (ending.kind != "interrupted" or interrupted != ending.steps):
+        yield Finding("interrupted_steps", "Interrupted by a person", interrupted)
     if ending.is_bad or ending.kind == "unanswered":
         yield Finding(ending.kind, ending.text.capitalize(), ending.steps)
     repeats = figures.repeated.findings()

@@ -87,6 +87,17 @@ def test_an_interruption_by_a_person_is_a_finding() -> None:
     assert [finding.kind for finding in choose_findings(once, ending)] == ["interrupted"], "reported once"
 
 
+def test_an_interruption_of_the_model_is_a_finding_at_the_step_after_it() -> None:
+    run = Run().ask().answer().ask().ask(channel="interruption").ask().answer()
+    findings = choose_findings(run.figures, ending_of(run.figures, is_live=False))
+    assert [(finding.kind, finding.steps) for finding in findings] == [("interrupted_steps", (2,))]
+    refused = Run().ask().call(command="rm x").stopped().ask(channel="interruption").ask().answer().figures
+    assert refused.interrupted == [1], "counted once"
+    newest = Run().ask().call("Read").ok().ask(channel="interruption").figures
+    findings = choose_findings(newest, ending_of(newest, is_live=True))
+    assert [finding.steps for finding in findings] == [(1,)], "no step follows yet"
+
+
 def test_a_run_without_trouble_has_no_finding() -> None:
     figures = Run().ask().call(command="ls", after=1).ok(after=1).answer(after=1).figures
     assert choose_findings(figures, ending_of(figures, is_live=False)) == []
