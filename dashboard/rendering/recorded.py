@@ -99,11 +99,13 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
 
 
 def _size_note(request: RecordedRequest) -> str:
-    source = "as billed" if request.reported else "by Playhead's count"
+    source = "tokens, as billed" if request.reported else "tokens, by Playhead's count"
+    if not request.total:
+        source = "size"
     window = f"{request.model_window:,}" if request.model_window else "unknown"
     if request.largest and not request.model_window:
         window += f" (at least {request.largest:,})"
-    return f"tokens, {source} · context window {window}"
+    return f"{source} · context window {window}"
 
 
 def _bar(request: RecordedRequest) -> list[BarPart]:

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import Literal
 
 from django.urls import reverse
@@ -34,8 +33,8 @@ BELOW = ("compaction", "rewind", "fork", "agent")
 """Kinds that stand in a lane below the bars. The others stand above them."""
 LEADING_AWAY = ("rewind", "fork", "agent")
 """Kinds whose marks lead to another page."""
-SLOTS = 40
-"""Parts of the width. Marks of one kind in the same part become one."""
+NEAR = 0.02
+"""A share of the width. Marks of one kind that are nearer to the first of them become one."""
 LABEL = 120
 """Characters of a text in the words of a mark."""
 
@@ -80,8 +79,14 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
     ]
     order = list(KIND_WORDS)
     marks.sort(key=lambda mark: (order.index(mark.kind), mark.place))
-    groups = groupby(marks, key=lambda mark: (mark.kind, int(SLOTS * mark.place)))
-    return [_merged(list(group)) for _, group in groups]
+    groups: list[list[_Mark]] = []
+    for mark in marks:
+        first = groups[-1][0] if groups else None
+        if first and first.kind == mark.kind and mark.place - first.place < NEAR - 1e-9:
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return [_merged(group) for group in groups]
 
 
 def _merged(group: list[_Mark]) -> TimelineMark:
@@ -137,7 +142,7 @@ def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Ta
     for take in takes:
         place = _place_after(bars, take.after_step)
         if place is not None:
-            place = min(place, 1 - 0.5 / SLOTS)
+            place = min(place, 1 - NEAR / 2)
             cut = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off"
             label = f"Rewound to step {take.after_step:,}: {cut}"
             yield _Mark("rewind", place, max(1, take.after_step), label, location.address_of_take(take))

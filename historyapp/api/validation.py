@@ -41,6 +41,7 @@ _VALIDATORS = ("function-", "json-or-python[")
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors. It lists the first ``MAX_FIELD_ERRORS``."""
+    errors = _without_consequences(errors)
     listed = [
         {"loc": _sent_path(error["loc"]), "message": _message(error)} for error in errors[:MAX_FIELD_ERRORS]
     ]
@@ -49,6 +50,14 @@ def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     end = "" if first.endswith("?") and not others else "."
     return NotValid(f"{first.removesuffix('.')}{others}{end}", errors=listed)
+
+
+def _without_consequences(errors: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Without lists that are too short only because pydantic does not count their invalid items."""
+    with_errors_inside = {error["loc"][:end] for error in errors for end in range(len(error["loc"]))}
+    return [
+        error for error in errors if error["type"] != "too_short" or error["loc"] not in with_errors_inside
+    ]
 
 
 def nearest_field(model: type[BaseModel], loc: Sequence[str | int]) -> str:

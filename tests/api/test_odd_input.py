@@ -200,3 +200,16 @@ def test_a_late_result_does_not_read_long_outputs(run: Agent, monkeypatch: pytes
     run.post("/entries", {"entries": [long, returned("a"), called("b"), returned("b")]})
     assert unpaired(run.post("/entries", {"entries": [returned("a")]})) == [(5, 0, "a", "unknown", None)]
     assert unpaired(run.post("/entries", {"entries": [returned("b")]})) == [(6, 0, "b", "answered", 2)]
+
+
+def test_a_list_whose_items_are_wrong_is_not_called_too_short(run: Agent) -> None:
+    wrong = {**called("a"), "results": []}
+    step = {"output": wrong, "results": [{"status": "success", "result": "x"}]}
+    response = run.post("/steps", step)
+    assert response.status == 422
+    assert "at least 1 items" not in str(response.body)
+    entries = run.post("/entries", {"entries": [{"kind": "tool_results", "results": [{"statu": "success"}]}]})
+    assert entries.status == 422
+    assert "at least 1 items" not in str(entries.body), entries.body
+    empty = run.post("/entries", {"entries": [{"kind": "tool_results", "results": []}]})
+    assert "at least 1 items" in str(empty.body)

@@ -102,6 +102,12 @@ def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project:
     assert "context window 200k" in text(alice.get(address(session, "?as_of=2", "overview")))
 
 
+def test_a_request_of_which_nothing_is_recorded_has_an_unknown_size(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [act()])
+    assert "unknown size · context window unknown" in panel(alice, session)
+
+
 def test_an_unknown_window_has_no_size_without_usage(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "my-own"})
     append(project, session.pk, [ask("go"), act()])

@@ -6,7 +6,7 @@ from django.test import Client
 
 from dashboard.location import Location
 from dashboard.timeline.form import TimelineForm
-from dashboard.timeline.marks import SLOTS, TimelineMark
+from dashboard.timeline.marks import NEAR, TimelineMark
 from dashboard.timeline.timeline import BRANCHES, Timeline, draw_timeline
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import Project, Session
@@ -59,7 +59,7 @@ def test_all_compactions_of_a_long_run_are_counted(project: Project) -> None:
     append(project, session.pk, [one for _ in range(300) for one in (summary, act(), ok())])
     drawn = marks(session, "compaction")
     assert sum(mark.count for mark in drawn) == 300
-    assert drawn[0].label == "8 compactions, steps 997–1,003"
+    assert drawn[0].label == "26 compactions, steps 997–1,021"
 
 
 def test_inputs_of_a_share_are_counted(project: Project) -> None:
@@ -73,9 +73,9 @@ def test_marks_that_would_cover_each_other_are_joined_with_a_count(project: Proj
     session = create_session(project)
     append(project, session.pk, [one for _ in range(300) for one in (ask("next"), act(), ok())])
     drawn = marks(session, "input")
-    assert len(drawn) == SLOTS
-    assert sum(mark.count for mark in drawn) == 300
-    assert drawn[0].label == "8 inputs, steps 1–8"
+    assert len(drawn) == 1 / NEAR
+    assert {mark.count for mark in drawn} == {6}, "equal distances are treated alike"
+    assert drawn[0].label == "6 inputs, steps 1–6"
     assert drawn[0].step == 1
 
 
