@@ -6,12 +6,21 @@ Checked with Claude Code 2.1.197.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from historyapp.core.conversation import InputMessage
 from historyapp.core.dates import utc_text
-from historyapp.core.entries import COMPACTION, Entry, MemoryNotebook, SystemInstruction, text_of
+from historyapp.core.entries import (
+    COMPACTION,
+    Entry,
+    MemoryNotebook,
+    ModelOutput,
+    SystemInstruction,
+    ToolResults,
+    text_of,
+)
 from historyapp.core.episodes import conversation_parts
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES, NO_BEGINNING
@@ -52,6 +61,7 @@ class _ClaudeCodeExporter:
         for part in conversation_parts(entries):
             entry = entries.take(part.position)
             written = ANTHROPIC_MESSAGES.write(part)
+            answered = entries.last_results(part.position)
             call_ids = [ids.of(part.position, id) for id in written.calls]
             input = part if isinstance(part, InputMessage) else None
             is_summary = input is not None and input.channel == COMPACTION
@@ -64,7 +74,8 @@ class _ClaudeCodeExporter:
                 if item["role"] == "assistant":
                     yield lines.assistant(entry, item["content"])
                 else:
-                    yield lines.user(entry, item["content"], is_summary=is_summary)
+                    at = (answered or entry).created_at
+                    yield lines.user(entry, item["content"], is_summary=is_summary, at=at)
 
 
 class _Entries:
@@ -85,6 +96,16 @@ class _Entries:
         while (first := next(iter(self._kept))) < position:
             del self._kept[first]
         return self._kept[position]
+
+    def last_results(self, position: int) -> Entry | None:
+        """The newest entry with results of the output at a position, or None."""
+        newest = None
+        for entry in self._kept.values():
+            if entry.position > position and isinstance(entry.body, ModelOutput):
+                break
+            if isinstance(entry.body, ToolResults):
+                newest = entry
+        return newest
 
 
 class _Lines:
@@ -108,9 +129,22 @@ class _Lines:
     def is_first(self) -> bool:
         return self._count == 0
 
-    def user(self, entry: Entry, content: list[dict[str, Any]], *, is_summary: bool = False) -> str:
+    def user(
+        self,
+        entry: Entry,
+        content: list[dict[str, Any]],
+        *,
+        is_summary: bool = False,
+        at: datetime | None = None,
+    ) -> str:
+        """The line of an input or of results.
+
+        Args:
+            at: its time, if it is not that of the entry: results come after their output.
+        """
         facts = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if is_summary else {}
-        return self._line(entry, "user", message={"role": "user", "content": content}, **facts)
+        message = {"role": "user", "content": content}
+        return self._line("user", at or entry.created_at, message=message, **facts)
 
     def assistant(self, entry: Entry, content: list[dict[str, Any]]) -> str:
         usage = usage_of(entry.metadata)
@@ -130,22 +164,22 @@ class _Lines:
             "stop_sequence": None,
             "usage": tokens,
         }
-        return self._line(entry, "assistant", message=message)
+        return self._line("assistant", entry.created_at, message=message)
 
     def boundary(self, entry: Entry) -> str:
         """The line after which the context of the model begins."""
         facts = {"logicalParentUuid": self._newest, "isMeta": False, "level": "info"}
         self._newest = None
         return self._line(
-            entry,
             "system",
+            entry.created_at,
             subtype="compact_boundary",
             content="Conversation compacted",
             compactMetadata={"trigger": "manual", "preTokens": 0},
             **facts,
         )
 
-    def _line(self, entry: Entry, kind: str, **fields: Any) -> str:
+    def _line(self, kind: str, at: datetime, **fields: Any) -> str:
         self._count += 1
         uuid = str(uuid5(NAMESPACE_URL, f"{self._id}#{self._count}"))
         line = {
@@ -154,7 +188,7 @@ class _Lines:
             "type": kind,
             **fields,
             "uuid": uuid,
-            "timestamp": utc_text(entry.created_at),
+            "timestamp": utc_text(at),
         }
         self._newest = uuid
         return dump_json(line) + "\n"

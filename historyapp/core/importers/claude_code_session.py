@@ -50,6 +50,8 @@ class _Message:
     first: dict[str, Any]
     is_continued: bool
     """Whether an earlier part was already yielded, with the usage."""
+    ended: dict[str, Any] = field(default_factory=dict)
+    """The newest record before the first one that waits. The model wrote until then."""
     blocks: _Blocks = field(default_factory=list)
     uuids: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
@@ -163,6 +165,8 @@ class ClaudeCodeSession:
             self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
             yield from self.recording.release_held()
         self._message.add(record, blocks)
+        if not self._waiting:
+            self._message.ended = record
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
                 self.tasks[text(mapping(block.get("input")).get("prompt"))] = text(block.get("id"))
@@ -185,7 +189,7 @@ class ClaudeCodeSession:
         calls = self.recording.calls
         body = parts.body(calls, metadata["source"])
         self._yielded_ids.append(message.id)
-        yield from self._append(body, message.first, metadata, OUTPUT)
+        yield from self._append(body, message.first, metadata, OUTPUT, message.ended)
         if results := results_of(message.blocks, message.first, calls):
             metadata = {"source": metadata["source"]}
             yield from self._append(ToolResults(results=results), message.first, metadata, RESULTS)
@@ -271,15 +275,26 @@ class ClaudeCodeSession:
             yield from self._append(body, record, {"source": source})
 
     def _append(
-        self, body: Body, record: dict[str, Any], metadata: dict[str, Any], kind: int = OTHER
+        self,
+        body: Body,
+        record: dict[str, Any],
+        metadata: dict[str, Any],
+        kind: int = OTHER,
+        ended: dict[str, Any] | None = None,
     ) -> Iterator[Operation]:
+        """Appends the entry of a record.
+
+        Args:
+            ended: the newest record of the entry, if it has several: the entry has its time.
+        """
         parent = self._parent_position(record)
         has_sibling = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
         self._branches.append(kind)
         if self.is_resumed and isinstance(body, ModelInput):
             metadata["source"] = {**metadata["source"], "resumed": True}
             self.is_resumed = False
-        yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
+        at = moment((ended or record).get("timestamp")) or moment(record.get("timestamp"))
+        yield from self.recording.append(body, at, metadata)
         # A sibling of an earlier record has the position of its parent, so that its children do not rewind.
         if uuid := text(record.get("uuid")):
             self.positions[uuid] = parent if has_sibling and parent is not None else self.recording.position

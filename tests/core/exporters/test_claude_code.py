@@ -4,6 +4,7 @@ That Claude Code itself continues such a file was tried with 2.1.197; it cannot 
 """
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
@@ -48,6 +49,13 @@ def test_an_export_is_imported_as_the_same_conversation() -> None:
     assert [body.kind for body in imported] == ["model_input", "model_output", "tool_results", "model_output"]
     assert [*imported[:2], imported[3]] == [*CONVERSATION[:2], CONVERSATION[4]]
     assert [one["tool_call_id"] for one in imported[2].model_dump()["results"]] == ["a", "b"]
+
+
+def test_results_have_their_own_time() -> None:
+    moments = [datetime(2026, 1, 1, minute=minute, tzinfo=UTC) for minute in range(5)]
+    entries = session(*CONVERSATION)
+    dated = [entry._replace(created_at=moment) for entry, moment in zip(entries, moments, strict=True)]
+    assert [line["timestamp"][14:16] for line in lines(dated)] == ["00", "01", "03", "04"]
 
 
 @given(LIVE)

@@ -111,6 +111,20 @@ def test_an_entry_has_its_record_s_time_and_file_order_is_kept() -> None:
     ]
 
 
+def test_an_output_has_the_time_at_which_its_calls_began() -> None:
+    times = [f"2026-01-19T05:00:{second:02}Z" for second in (0, 20, 21, 40, 41)]
+    operations = read(
+        assistant(1, None, says("I edit it."), id="m", timestamp=times[0]),
+        assistant(2, 1, tool_call("a"), id="m", timestamp=times[1]),
+        answer(3, 2, "a", timestamp=times[2]),
+        assistant(4, 2, tool_call("b"), id="m", timestamp=times[3]),
+        answer(5, 4, "b", timestamp=times[4]),
+        user(6, 5, "thanks"),
+    )
+    moments = [op.draft.created_at for op in operations if isinstance(op, Append)]
+    assert [moment.second for moment in moments[:3] if moment] == [20, 21, 41]
+
+
 def test_entries_that_are_open_at_the_end_of_the_file_are_provisional() -> None:
     operations = read(user(1, None, "go"), assistant(2, 1, tool_call("t")), answer(3, 2, "t"))
     assert [op.provisional for op in operations if isinstance(op, Append)] == [False, True, True]
