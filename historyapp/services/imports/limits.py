@@ -10,6 +10,10 @@ MAX_SESSIONS = 10_000
 MAX_WAITING_BYTES = 64 * 2**20
 """The memory of all operations of a file that wait until their session's batch is full."""
 
+MAX_PROVISIONAL = 1000
+"""The provisional operations at the end of a session. Each batch stores the digests of all of them again, so
+older ones count as settled. Real files have a few."""
+
 
 def check_number_of_sessions(sessions: int) -> None:
     """Checks the number of sessions that a file has so far.

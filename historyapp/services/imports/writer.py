@@ -27,6 +27,7 @@ from historyapp.models.notes import MAX_NOTES
 from historyapp.services.append import append_locked, lock_session, read_session
 from historyapp.services.disk_space import check_disk_space
 from historyapp.services.imports.digests import DIGEST_PREFIX, digest, earlier_digest
+from historyapp.services.imports.limits import MAX_PROVISIONAL
 from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
@@ -65,13 +66,11 @@ class SessionWriter:
         self._tails = tails
         self._settled = source.settled
         self._provisional: list[str] = source.provisional_digests
-        """Digests of the operations at the end of the file in the last import. They may have changed
-        since."""
+        """Digests of the operations at the end of the file in the last import, which may have changed."""
         digests = (source.settled_digest, *self._provisional)
         self._by_earlier_version = any(old and not old.startswith(DIGEST_PREFIX) for old in digests)
         self._last_equal: SourceOperation | None = None
-        """The operation before the first one that differs from the last import; None until an operation
-        differs."""
+        """The operation before the first one that differs from the last import, if one does."""
         self._waiting: list[SourceOperation] = []
         self.waiting_bytes, self._waiting_cost, self._max_cost = 0, 0, BATCH_ENTRIES
         self._summaries, self._summaries_size = list[AddSummary](), 0
@@ -115,7 +114,8 @@ class SessionWriter:
         previous, new = self._newest, self._source_operation(parsed, operation)
         provisional = isinstance(operation, Append) and operation.provisional
         self._newest = new.without_values()
-        if not provisional and self._newest_settled is previous:
+        is_settled = not provisional and self._newest_settled is previous
+        if is_settled or new.number - self._newest_settled.number > MAX_PROVISIONAL:
             self._newest_settled = self._newest
         digests = new.digest, new.earlier_digest
         if new.number == self._settled and self.source.settled_digest not in digests:
@@ -267,9 +267,13 @@ class SessionWriter:
                 _cut_off_changed_end(session, source, self._last_equal, self._tails)
             self._store(session, source, entries, packed)
             stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
-            source.provisional_digests = stored[self._newest_settled.number - source.settled :]
-            source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
-            source.settled_position = stored_position(source, self._newest_settled.position)
+            newest = self._newest_settled
+            source.provisional_digests = stored[max(0, newest.number - source.settled) :]
+            if (
+                newest.number >= source.settled
+            ):  # an earlier import may have settled more, see MAX_PROVISIONAL
+                source.settled, source.settled_digest = newest.number, newest.digest
+                source.settled_position = stored_position(source, newest.position)
             source.save()
             # The run's start: the time in the file, otherwise the first known time of its own entries.
             times = (known_time(entry.draft.created_at) for entry in entries if entry)

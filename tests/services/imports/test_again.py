@@ -199,3 +199,20 @@ def test_facts_that_an_earlier_version_did_not_read_make_no_second_session(
     imported(project, *file, user(7, 6, "more"))
     assert Session.objects.count() == 1
     assert Entry.objects.count() == count + 1
+
+
+def test_a_limited_number_of_operations_is_provisional(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch stored the digests of all of them again: 8 MB for 40 entries after 120,000."""
+    monkeypatch.setattr(writer, "MAX_PROVISIONAL", 3)
+    words = [str(number) for number in range(10)]
+    for count in (6, 10, 10):
+        read(project, script, *texts(*words[:count], provisional=True))
+        assert len(ImportSource.objects.get().provisional_digests) <= 3
+    assert live_texts() == words
+    read(project, script, *texts(*words[:9]), *texts("changed", provisional=True))
+    assert live_texts() == [*words[:9], "changed"]
+    read(project, script, *texts(*words[:5]), *texts(*words[5:9], "changed", "more", provisional=True))
+    assert live_texts() == [*words[:9], "changed", "more"]
+    assert Session.objects.count() == 1
