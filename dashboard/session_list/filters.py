@@ -1,11 +1,12 @@
 """The filters and the order in the address of the list of sessions."""
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
@@ -13,6 +14,7 @@ from django.utils.http import urlencode
 
 from historyapp.core.errors import Invalid
 from historyapp.core.run_places import MAX_PLACE
+from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.text import clean
 from historyapp.models.session_filters import (
     DAYS,
@@ -56,6 +58,8 @@ class SessionFilters:
     repository: tuple[str, ...] = ()
     folder: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
+    found: "Collection[UUID] | QuerySet[Any, Any] | None" = None
+    """The sessions in which steps match ``q``; null: ``q`` has only words."""
     parent: UUID | None = None
     """Only forks and sub-agents of this session."""
     first: datetime.date | None = None
@@ -101,7 +105,11 @@ class SessionFilters:
         if group and "open" in query:
             values_by_name["opened"] = clean(query.get("open", ""))[:MAX_PLACE]
         return cls(
-            clean(query.get("q", ""))[:200].strip(), first=first, last=last, order=order, **values_by_name
+            clean(query.get("q", ""))[:MAX_CHARACTERS].strip(),
+            first=first,
+            last=last,
+            order=order,
+            **values_by_name,
         )
 
     def active(self) -> Iterator[tuple[str, str]]:
@@ -171,7 +179,7 @@ class SessionFilters:
         if days := DAYS.get(self.date):
             first = timezone.now().astimezone(datetime.UTC).date() - datetime.timedelta(days=days - 1)
         return SessionCriteria(
-            q=self.q,
+            q=self.q if self.found is None else "",
             status=self.status,
             agent=self.agent,
             model=self.model,
@@ -186,7 +194,9 @@ class SessionFilters:
         )
 
     def within(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        """The sessions that facets count: those of the parent."""
+        """The sessions that facets count: those of the parent, and those that a search of steps found."""
+        if self.found is not None:
+            sessions = sessions.filter(pk__in=self.found)
         return children_of(sessions, self.parent) if self.parent else sessions
 
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:

@@ -11,7 +11,9 @@ from dashboard.session_list.columns import COLUMNS, choice_of
 from dashboard.session_list.facets import chosen_chips, facet_groups
 from dashboard.session_list.filters import SessionFilters, list_url
 from dashboard.session_list.groups import grouped, grouping_links
+from dashboard.session_list.step_search import search_steps
 from historyapp.core.exporters import EXPORTERS
+from historyapp.core.search_query import has_filters
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session
 from historyapp.models.changes import newest_cursor
@@ -48,6 +50,9 @@ def sessions(request: PersonRequest) -> HttpResponse:
     after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
+    found = search_steps(project.pk, filters.q) if has_filters(filters.q) else None
+    if found is not None:
+        filters = filters.but(found=found.sessions)
     listed = _listed(filters, project.pk)
     if not filters.has_filters:
         listed = top_level(listed)
@@ -62,6 +67,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "project": project,
         "projects": own_projects,
         "filters": filters,
+        "found": found,
         "choice": choice,
         "order": order,
         "all_columns": COLUMNS.values(),
@@ -79,12 +85,14 @@ def sessions(request: PersonRequest) -> HttpResponse:
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
         return render(request, "session_list/_rows.html", context)
-    counts = facet_counts(filters.within(Session.objects.filter(project=project)), filters.criteria)
+    problem = found.problem if found else ""
+    counted = filters.but(q="", found=None) if problem else filters  # so that the facets do not disappear
+    counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria)
     context |= {
         "facets": facet_groups(filters, counts),
         "chips": chosen_chips(filters),
         "unfiltered_url": list_url(filters.removed()),
-        "total": counts.total,
+        "total": 0 if problem else counts.total,
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:

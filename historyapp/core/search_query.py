@@ -35,6 +35,7 @@ HAS = (
     "plan", "agent",
 )  # fmt: skip
 _COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>])([0-9.,_]{1,20})(k|m)?(?!\S)", re.IGNORECASE)
+_FILTER = re.compile(rf"(?<!\S)-?(?:(?:{'|'.join(FACETS)}):|(?:{'|'.join(NUMBERS)})[<>])", re.IGNORECASE)
 _NO_COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>])\S*", re.IGNORECASE)
 _SPAN = re.compile(r"([0-9]{1,3})(h|d|w|m|y)")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
@@ -98,6 +99,11 @@ class QueryWord(NamedTuple):
     @property
     def is_and(self) -> bool:
         return self == QueryWord("", "AND", False, False)
+
+
+def has_filters(text: str) -> bool:
+    """Whether a text contains a filter such as ``tool:bash`` or ``cost>1``, not only words."""
+    return _FILTER.search(text) is not None
 
 
 def parse_query(text: str, now: datetime) -> SearchQuery:

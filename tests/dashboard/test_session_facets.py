@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -17,6 +18,7 @@ from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.dashboard.test_sessions import TITLE, make, titles
+from tests.services.drafts import act, failed
 
 FACET = re.compile(r'<li><a href="([^"]*)"( aria-current="true")?[^>]*>\s*<bdi>([^<]*)</bdi> <b>([^<]*)</b>')
 
@@ -218,3 +220,34 @@ def test_forks_and_subagents_name_their_parent(alice: Client, family: Session) -
     assert page.count(f'href="{reverse("overview", args=[family.pk])}"') == 3
     assert len(re.findall(r"fork of\s+<a ", page)) == 1
     assert len(re.findall(r"sub-agent of\s+<a ", page)) == 2
+
+
+@pytest.fixture
+def failing(project: Project, settled: None) -> Session:
+    make(project, "fine")
+    session = create_session(project, names={"title": "failing", "agent": "fixer"})
+    append(project, session.pk, [act("bash", command="go test"), failed(reason="FAIL: hooks")])
+    return session
+
+
+@pytest.mark.parametrize("query", ["tool:bash status:error hooks", "agent:fixer", "errors>0"])
+def test_the_search_field_takes_filters_of_steps_and_of_sessions(
+    alice: Client, failing: Session, query: str
+) -> None:
+    assert titles(alice, f"?q={quote(query)}") == ["failing"]
+    assert facets(alice, f"/?q={quote(query)}")["with errors"][1] == "1"
+
+
+def test_a_search_of_steps_says_how_many_match_and_links_to_them(alice: Client, failing: Session) -> None:
+    page = alice.get("/?q=tool:bash")
+    assert "1 step matches. Show the steps" in text(page)
+    assert 'href="/search?q=tool%3Abash"' in html(page)
+    assert "No session has a step that matches" in text(alice.get("/?q=tool:edit"))
+
+
+def test_a_filter_that_cannot_be_read_is_explained_and_the_facets_stay(
+    alice: Client, failing: Session
+) -> None:
+    page = alice.get("/?q=status:er")
+    assert "status:er is unknown. Use one of" in text(page)
+    assert facets(alice, "/?q=status:er")["with errors"][1] == "1"

@@ -1,8 +1,12 @@
-"""One page of a search across sessions, for the API and the dashboard."""
+"""One page of a search across sessions, for the API and the dashboard, and the sessions that it finds."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from historyapp.core.search_query import SearchQuery, parse_query
 from historyapp.core.search_snippets import Snippet, snippet_of
@@ -11,6 +15,9 @@ from historyapp.models.search import ProjectSearch, SearchHit, SearchPage
 from historyapp.models.search_passages import passages_of
 from historyapp.models.search_sessions import WholeSessionSearch
 from historyapp.services.search.index import catch_up_for_search
+
+MAX_STEPS = 1_000
+"""Matching steps that are read to list their sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,16 @@ class Results:
     wider: str = ""
     """The query that was used instead, because no single step matched; otherwise empty. Several steps of a
     session match it together."""
+
+
+class MatchingSessions(NamedTuple):
+    """The sessions in which steps match a query."""
+
+    ids: "Collection[UUID] | QuerySet[Any, Any]"
+    steps: int | None
+    """The matching steps that were read; None if the query has only filters of sessions."""
+    is_complete: bool
+    """False if further sessions may match: only the newest matching steps are read."""
 
 
 def search(
@@ -43,13 +60,39 @@ def search(
     query = parse_query(text, now)
     is_up_to_date = catch_up_for_search(project)
     page, wider = _search_page(project, query, limit, before), ""
-    if widen and before is None and not page.hits and page.next is None and (wider := widen_query(text)):
-        query = parse_query(wider, now)
-        page = _search_page(project, query, limit, None)
-        wider = wider if page.hits else ""
+    if widen and before is None:
+        page, wider = _widened(project, text, now, page, limit)
+        query = parse_query(wider, now) if wider else query
     texts = passages_of(page.hits)
     hits = [(hit, snippet_of(texts[hit.row.id], query.texts)) for hit in page.hits]
     return Results(query, page, hits, is_up_to_date, wider)
+
+
+def sessions_with_steps(project: UUID, text: str, now: datetime) -> MatchingSessions:
+    """The sessions in which one of the newest :data:`MAX_STEPS` matching steps is.
+
+    If no step matches, the sessions in which several steps match together.
+
+    Raises:
+        Invalid: when the query cannot be read.
+        SearchTooSlow: when it takes too long.
+    """
+    query = parse_query(text, now)
+    if query.conditions and not query.terms and query.since is None and query.until is None:
+        return MatchingSessions(ProjectSearch(project, query).wanted_sessions() or [], None, is_complete=True)
+    is_up_to_date = catch_up_for_search(project)
+    page = _search_page(project, query, MAX_STEPS, None)
+    page, _ = _widened(project, text, now, page, MAX_STEPS)
+    ids = {hit.session.pk for hit in page.hits}
+    return MatchingSessions(ids, len(page.hits), is_complete=is_up_to_date and page.next is None)
+
+
+def _widened(project: UUID, text: str, now: datetime, page: SearchPage, limit: int) -> tuple[SearchPage, str]:
+    """The first page and an empty text if it has hits, otherwise that of the wider query, and this query."""
+    if page.hits or page.next is not None or not (wider := widen_query(text)):
+        return page, ""
+    page = _search_page(project, parse_query(wider, now), limit, None)
+    return page, wider if page.hits else ""
 
 
 def _search_page(project: UUID, query: SearchQuery, limit: int, before: int | None) -> SearchPage:

@@ -1,0 +1,32 @@
+"""The search of steps by the field above the list of sessions, if its text contains a filter of steps."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from historyapp.core.errors import Invalid
+from historyapp.services.search.results import sessions_with_steps
+from historyapp.wire.problems import SearchTooSlow
+
+
+class StepSearch(NamedTuple):
+    """The sessions that a search of steps found."""
+
+    sessions: "Collection[UUID] | QuerySet[Any, Any]"
+    steps: int | None = None
+    """The matching steps; null if the text has only filters of sessions."""
+    is_complete: bool = True
+    """False if there may be further sessions."""
+    problem: str = ""
+    """Why the text cannot be searched."""
+
+
+def search_steps(project: UUID, text: str) -> StepSearch:
+    """The sessions in which steps match a query, or the reason why it cannot be read."""
+    try:
+        return StepSearch(*sessions_with_steps(project, text, timezone.now()))
+    except (Invalid, SearchTooSlow) as error:
+        return StepSearch([], problem=str(error))
