@@ -36,7 +36,6 @@ class ListColumn(NamedTuple):
 COLUMNS = {
     column.name: column
     for column in (
-        ListColumn("last_step", "Last step", is_number=False),
         ListColumn("outcomes", "Outcomes", is_number=False),
         ListColumn("model", "Model", "model", descends=False, is_number=False),
         ListColumn("steps", "Steps", "steps", has_total=True),
@@ -45,11 +44,14 @@ COLUMNS = {
         ListColumn("duration", "Time", "duration"),
         ListColumn("tokens", "Tokens", "tokens", has_total=True),
         ListColumn("money", "Cost", "money", has_total=True),
+        ListColumn("ended", "Ended", is_number=False),
         ListColumn("started", "Started", "started"),
         ListColumn("last_entry", "Last entry", "last_entry", has_total=True),
     )
 }
-DEFAULT = ("last_step", "outcomes", "steps", "errors", "duration", "tokens", "money", "last_entry")
+DEFAULT = ("outcomes", "steps", "errors", "duration", "tokens", "money", "ended", "last_entry")
+_RENAMED = {"last_step": "ended"}
+"""Columns in the choices of an earlier version."""
 
 
 class ListChoice(NamedTuple):
@@ -76,5 +78,5 @@ def choice_of(user: User) -> ListChoice:
 
 
 def _columns(names: Iterable[str]) -> tuple[ListColumn, ...]:
-    shown = set(names)
+    shown = {_RENAMED.get(name, name) for name in names}
     return tuple(column for column in COLUMNS.values() if column.name in shown)

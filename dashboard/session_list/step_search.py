@@ -12,7 +12,7 @@ from historyapp.services.search.results import sessions_with_steps
 from historyapp.wire.problems import SearchTooSlow
 
 
-class StepSearch(NamedTuple):
+class FoundSessions(NamedTuple):
     """The sessions that a search of steps found."""
 
     sessions: "Collection[UUID] | QuerySet[Any, Any]"
@@ -24,9 +24,9 @@ class StepSearch(NamedTuple):
     """Why the text cannot be searched."""
 
 
-def search_steps(project: UUID, text: str) -> StepSearch:
+def search_steps(project: UUID, text: str) -> FoundSessions:
     """The sessions in which steps match a query, or the reason why it cannot be read."""
     try:
-        return StepSearch(*sessions_with_steps(project, text, timezone.now()))
+        return FoundSessions(*sessions_with_steps(project, text, timezone.now()))
     except (Invalid, SearchTooSlow) as error:
-        return StepSearch([], problem=str(error))
+        return FoundSessions([], problem=str(error))

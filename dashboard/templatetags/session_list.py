@@ -10,12 +10,16 @@ from dashboard.rendering.strip import draw_strip
 from dashboard.rendering.text import visible
 from dashboard.session_list.columns import ListColumn
 from dashboard.session_list.filters import SessionFilters
+from dashboard.templatetags.playhead import icon, outcome
+from historyapp.core.overview.findings import stated_ending
 from historyapp.models import Session
 from historyapp.models.session_folds import ChildCounts
 from historyapp.models.session_lists import Order
 
 register = template.Library()
 
+UNANSWERED = "ended with a result that the agent did not answer"
+"""What *not answered* means."""
 _SHOWN = 14
 """Characters that are shown of a beginning that many titles share."""
 
@@ -24,6 +28,26 @@ _SHOWN = 14
 def strip(session: Session) -> SafeString:
     """The session's outcomes as a tiny picture."""
     return draw_strip(session)
+
+
+@register.simple_tag
+def ended(session: Session) -> SafeString:
+    """How a session ended: as its transcript states, otherwise as its newest step did."""
+    step = session.live_tail.step
+    if step is None:
+        return SafeString()
+    is_rewound = session.tail_start != 1  # the transcript states the end of steps that a rewind cut off
+    is_final = session.status == Session.Status.FINISHED and not is_rewound
+    if is_final and (stated := stated_ending(session.metadata.get("exit_status"))):
+        kind, text = stated
+        css, word = "good" if kind == "submitted" else "bad", text.partition(":")[0]
+        return format_html('<span class="ending {}" title="{}">{}</span>', css, text, word)
+    if step.status == "success" and step.likely_failure:
+        return outcome("likely_failed")
+    if step.status == "success" and session.status != Session.Status.LIVE:
+        shown = '<span class="outcome" title="{}">{}not answered</span>'
+        return format_html(shown, UNANSWERED, icon("check"))
+    return outcome(step.status)
 
 
 @register.simple_tag

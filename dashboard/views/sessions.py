@@ -54,8 +54,10 @@ def sessions(request: PersonRequest) -> HttpResponse:
     if found is not None:
         filters = filters.but(found=found.sessions)
     listed = _listed(filters, project.pk)
-    if not filters.has_filters:
+    are_folded = not filters.has_filters
+    if are_folded:
         listed = top_level(listed)
+    matching = listed
     groups = grouped(listed, filters, order) if filters.group else None
     if groups is not None:
         listed = groups.sessions
@@ -88,11 +90,13 @@ def sessions(request: PersonRequest) -> HttpResponse:
     problem = found.problem if found else ""
     counted = filters.but(q="", found=None) if problem else filters  # so that the facets do not disappear
     counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria)
+    listed_total = matching.count() if are_folded else 0 if problem else counts.total
     context |= {
         "facets": facet_groups(filters, counts),
         "chips": chosen_chips(filters),
         "unfiltered_url": list_url(filters.removed()),
-        "total": 0 if problem else counts.total,
+        "total": listed_total,
+        "folded_total": counts.total - listed_total if are_folded else 0,
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:

@@ -185,6 +185,14 @@ def test_forks_and_subagents_are_folded_under_their_parent(alice: Client, family
     assert sorted(titles(alice, f"?parent={family.pk}")) == ["another way", "helper", "reader"]
 
 
+def test_the_heading_counts_the_rows_and_what_is_folded_below_them(alice: Client, family: Session) -> None:
+    page = text(alice.get("/"))
+    listed = len(titles(alice))
+    assert f"{listed} session" in page
+    assert "and 4 forks or sub-agents below" in page
+    assert "below" not in text(alice.get("/?status=live")).partition("Group by")[0]
+
+
 def test_folded_rows_are_opened_in_place(alice: Client, family: Session) -> None:
     address = reverse("folded-sessions", args=[family.pk])
     rows = html(fragment(alice, address))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -13,11 +14,14 @@ from historyapp.core.dates import UNDATED
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.core.run_costs import money_of
 from historyapp.models import Project, Session
+from historyapp.models.session_lists import Order
 from historyapp.services.append import append
+from historyapp.services.preferences import save_list_preference
 from historyapp.services.prices import price_list
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ok
 
 TITLE = re.compile(r'<a class="title"[^>]*><bdi>([^<]*)</bdi>')
 
@@ -149,7 +153,7 @@ def test_a_session_without_a_title_has_the_same_name_everywhere(alice: Client, p
 def test_a_row_shows_the_totals_of_the_session(alice: Client, session: Session) -> None:
     page = text(alice.get("/"))
     assert "Repair the totals demo gpt-5" in page
-    assert "success live 5 1" in page
+    assert "demo gpt-5 5 1" in page
 
 
 def test_a_row_links_to_the_overview(alice: Client, session: Session) -> None:
@@ -258,3 +262,30 @@ def test_titles_with_the_same_beginning_show_where_they_differ(alice: Client, pr
     assert page.count('<bdi class="alike">Solve the issu…</bdi>') == 3
     assert "<bdi>typo</bdi>" in page
     assert "<bdi>&lt;b&gt;test</bdi>" in page
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "ended"),
+    [
+        ("Submitted", "submitted"),
+        ("exit_forfeit", "gave up"),
+        ("LimitsExceeded", "stopped"),
+        ("", "not answered"),
+    ],
+)
+def test_a_row_says_how_the_run_ended(alice: Client, project: Project, exit_status: str, ended: str) -> None:
+    session = create_session(project, metadata={"exit_status": exit_status})
+    append(project, session.pk, [act("submit"), ok()])
+    change_session(project, session.pk, {"status": "finished"})
+    row = html(alice.get("/")).partition('<td class="ended">')[2].partition("</td>")[0]
+    assert re.sub(r"<[^>]*>", "", row).split() == ended.split()
+
+
+def test_the_choice_of_the_column_last_step_shows_how_runs_ended(alice: Client, session: Session) -> None:
+    save_list_preference(User.objects.get(username="alice"), ["last_step"], Order())
+    assert "column-ended" in html(alice.get("/"))
+
+
+def test_likely_failures_are_beside_the_errors_of_a_row(alice: Client, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(likely_failures=2)
+    assert "2 likely" in text(alice.get("/"))

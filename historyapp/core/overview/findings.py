@@ -76,7 +76,7 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
         return Ending("empty", _TEXTS["empty"], ())
     if is_live and figures.last_status in ("in_flight", "success"):
         return Ending("running", _TEXTS["running"], (newest,))
-    if stated := _stated_ending(exit_status):
+    if stated := stated_ending(exit_status):
         return Ending(*stated, (newest,))
     command = figures.last_command
     if figures.last_status == "answered":
@@ -90,7 +90,7 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
     return Ending(kind, _TEXTS[kind], (newest,))
 
 
-def _stated_ending(exit_status: object) -> tuple[EndingKind, str] | None:
+def stated_ending(exit_status: object) -> tuple[EndingKind, str] | None:
     """The end by an exit status of SWE-agent or mini-swe-agent; None if it is not one of theirs.
 
     SWE-agent: ``submitted``, ``submitted (exit_cost)``, ``exit_forfeit``, ``exit_context``, ``early_exit``.
