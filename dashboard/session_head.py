@@ -7,9 +7,10 @@ from dashboard.access import PersonRequest
 from dashboard.location import Location, page_context
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
-from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.core.run_costs import RunMoney, money_of, tokens_of
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.services.prices import price_list
+from historyapp.services.run_comparisons import own_totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,24 @@ class HeadFigures:
     cost: int
     """In millionths of a dollar; 0 if unknown."""
     cost_source: str
+    own: RunMoney | None = None
+    """What a fork cost after the steps that it shares; None for other sessions."""
 
 
 def head_figures(location: Location) -> HeadFigures:
     """The figures of the live history, from its running totals."""
-    totals = location.history.tail.totals
-    tokens, money = tokens_of(totals), money_of(totals, location.session.model, price_list())
+    totals, session, own = location.history.tail.totals, location.session, None
+    is_after_fork = location.as_of is None or location.as_of >= session.fork_position
+    if session.forked_from_id is not None and not location.is_shared and is_after_fork:
+        own = money_of(own_totals(location.history), session.model, price_list())
+    tokens, money = tokens_of(totals), money_of(totals, session.model, price_list())
     label, usage = "tokens", tokens.usage
     if tokens.source == "reported":
         cached = round(100 * usage.cache_read / max(1, usage.input))
         label = f"tokens in, {cached} % from cache" if usage.cache_read else "tokens in"
-    return HeadFigures(tokens.shown, label, TOKEN_SOURCES[tokens.source], money.micros, money_source(money))
+    return HeadFigures(
+        tokens.shown, label, TOKEN_SOURCES[tokens.source], money.micros, money_source(money), own
+    )
 
 
 def facts_context(location: Location) -> dict[str, Any]:

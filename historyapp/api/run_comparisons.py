@@ -144,6 +144,7 @@ def _run_part_out(part: RunPart) -> RunPartOut:
     return RunPartOut(
         steps=part.steps,
         errors=part.errors,
+        likely_failures=part.likely_failures,
         tokens=part.tokens.shown,
         token_source=part.tokens.source,
         money=None if part.money.source in _NO_COST else part.money.micros / MICRO,

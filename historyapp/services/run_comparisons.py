@@ -50,6 +50,8 @@ class RunPart:
 
     steps: int
     errors: int
+    likely_failures: int
+    """The steps with a likely failure."""
     tokens: RunTokens
     money: RunMoney
     duration: timedelta | None
@@ -216,17 +218,9 @@ def common_part(a: History, b: History) -> CommonPart:
 def _parts(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
     """The figures of the whole run, and of the steps after the common part."""
     first = common.steps + 1
-    history.load({1, first, history.steps})
-    whole, shared = history.tail.totals, common.totals
-    after_common = whole._replace(
-        steps=history.steps - common.steps,
-        errors=whole.errors - shared.errors,
-        tokens=whole.tokens - shared.tokens,
-        input_tokens=whole.input_tokens - shared.input_tokens,
-        output_tokens=whole.output_tokens - shared.output_tokens,
-        cost=whole.cost - shared.cost,
-        models=_usage_after(whole, shared),
-    )
+    history.load({1, common.steps, first, history.steps})
+    whole = history.tail.totals
+    after_common = totals_after(whole, common.totals)._replace(steps=history.steps - common.steps)
     whole_part, later_part = _part_from(history, whole, 1), _part_from(history, after_common, first)
     if 0 < common.steps < history.steps and _is_at_fork(history, common.steps):
         # A fork may begin long after the steps that it shares. The time between them belongs to no run.
@@ -236,6 +230,25 @@ def _parts(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
             duration = common_duration + later_duration
         whole_part = replace(whole_part, duration=duration)
     return whole_part, later_part
+
+
+def totals_after(whole: Totals, shared: Totals) -> Totals:
+    """The totals of the entries after a part that runs share."""
+    return whole._replace(
+        steps=whole.steps - shared.steps,
+        errors=whole.errors - shared.errors,
+        tokens=whole.tokens - shared.tokens,
+        input_tokens=whole.input_tokens - shared.input_tokens,
+        output_tokens=whole.output_tokens - shared.output_tokens,
+        cost=whole.cost - shared.cost,
+        models=_usage_after(whole, shared),
+    )
+
+
+def own_totals(history: History) -> Totals:
+    """The totals of a fork after the entries that it shares with its parent."""
+    newest = Entry.objects.defer("body", "metadata").newest(history.session.shared_lineage)
+    return totals_after(history.tail.totals, Totals.load(newest.totals) if newest else Totals())
 
 
 def _usage_after(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
@@ -252,7 +265,10 @@ def _usage_after(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
 def _part_from(history: History, totals: Totals, first: int) -> RunPart:
     duration = _duration(history, first, history.steps) if first <= history.steps else None
     money = money_of(totals, history.session.model, price_list())
-    return RunPart(totals.steps, totals.errors, tokens_of(totals), money, duration)
+    likely = history.row(history.steps).total_likely_failures if first <= history.steps else 0
+    if 1 < first <= history.steps:
+        likely -= history.row(first - 1).total_likely_failures
+    return RunPart(totals.steps, totals.errors, likely, tokens_of(totals), money, duration)
 
 
 def _is_at_fork(history: History, step: int) -> bool:

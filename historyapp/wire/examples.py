@@ -332,7 +332,8 @@ STEP_PAIR: dict[str, Any] = {
     "delta": {"tokens": 12, "money": 0.0004, "seconds": -0.3}, "exact": True,
 }  # fmt: skip
 _RUN_PART: dict[str, Any] = {
-    "steps": 2, "errors": 1, "tokens": 102, "token_source": "estimated", "money": 0.0021, "seconds": 2.5,
+    "steps": 2, "errors": 1, "likely_failures": 0, "tokens": 102, "token_source": "estimated",
+    "money": 0.0021, "seconds": 2.5,
 }  # fmt: skip
 _COMPARED_RUN: dict[str, Any] = {
     "reference": SESSION, "session": SESSION, "as_of": None, "title": "Fix the parser", "agent": "fixer",

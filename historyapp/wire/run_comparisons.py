@@ -15,6 +15,7 @@ class RunPartOut(ResponseModel):
 
     steps: int
     errors: int
+    likely_failures: int
     tokens: int = Field(description="Input as reported; otherwise the entries by Playhead's own count.")
     token_source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     money: float | None = Field(

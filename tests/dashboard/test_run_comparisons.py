@@ -1,5 +1,6 @@
 """Two runs side by side: where they diverge, and how a person reaches the page."""
 
+import re
 from uuid import uuid4
 
 import pytest
@@ -53,7 +54,7 @@ def test_totals_are_shown_for_the_runs_and_for_the_part_after_the_shared_steps(
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
     assert page.count("after the common part") == 2
-    assert "Steps Errors Tokens Cost Time" in page
+    assert "Steps Errors Likely failures Tokens Cost Time" in page
 
 
 def test_runs_of_equal_steps_are_folded(alice: Client, project: Project) -> None:
@@ -214,3 +215,20 @@ def test_contexts_are_compared_where_the_runs_diverge(
 def test_a_stranger_sees_no_contexts(charlie: Client, project: Project, session: Session) -> None:
     address = f"{reverse('compare-contexts')}?a={session.pk}&b={recorded_run(project, 'a').pk}&at=1-1"
     assert fragment(charlie, address).status_code == 404
+
+
+def test_likely_failures_are_counted_and_marked_in_both_parts(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    failing = [act("bash", command="go test"), ok(outputs="--- FAIL: TestHooks (0.01s)\nFAIL\nexit status 1")]
+    append(project, session.pk, [*failing, act("look"), ok(), *failing])
+    other = fork(project, session.pk, at_step=1)
+    append(project, other.pk, [act("look"), ok()])
+    page = alice.get(page_of(session.pk, other.pk))
+    figures = [int(number) for number in re.findall(r'<td class="number">(\d+)</td>', html(page))]
+    assert figures[2::3] == [2, 1, 1, 0]
+    assert html(page).count('class="outcome outcome-likely_failed"') == 1
+
+
+def test_estimated_tokens_are_marked(alice: Client, project: Project, session: Session) -> None:
+    page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
+    assert page.count("estimated") == 4

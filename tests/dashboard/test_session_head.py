@@ -12,7 +12,8 @@ from dashboard.session_head import head_figures
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
-from tests.dashboard.pages import html
+from historyapp.services.rewinds import fork
+from tests.dashboard.pages import html, text
 
 
 def answered(project: Project, session: Session, metadata: dict[str, Any]) -> Session:
@@ -70,3 +71,13 @@ def test_the_breadcrumbs_link_back_to_the_sessions(alice: Client, session: Sessi
     path = page[page.index('aria-label="Path"') : page.index('aria-label="Main"')]
     assert re.findall('href="([^"]+)"', path) == ["/", reverse("session", args=[session.pk]) + "?step=1"]
     assert "Alice&#x27;s project" in path
+
+
+def test_the_header_of_a_fork_says_its_own_cost(alice: Client, project: Project, session: Session) -> None:
+    usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+    session = answered(project, session, {**usage, "cost": 0.25})
+    other = fork(project, session.pk, at_step=session.steps)
+    page = reverse("session", args=[other.pk])
+    assert "$0.25 before the fork" in text(alice.get(page))
+    answered(project, other, {**usage, "cost": 0.5})
+    assert "$0.75 · $0.50 since the fork" in text(alice.get(page))
