@@ -9,7 +9,7 @@ from dashboard.rendering.blocks import SCREEN, Block
 from dashboard.rendering.patches import parse_patch
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
-from historyapp.core.call_subjects import COMMANDS
+from historyapp.core.call_subjects import COMMANDS, SCRIPTS
 from historyapp.core.dates import duration_text
 from historyapp.core.exit_codes import FIELDS
 from historyapp.core.shell_output import STREAMS, output_of, shell_output
@@ -18,8 +18,6 @@ from historyapp.core.text import preview
 _FOLDERS = ("workdir", "cwd", "working_directory", "dir")
 _REMARKS = ("description", "summary", "justification")
 _SHELLS = ("bash", "sh", "zsh", "powershell", "pwsh")
-_SCRIPTS = ("const ", "let ", "await ", "text(", "//")
-"""The beginnings of scripts for Codex's tools. They are JavaScript, not command lines."""
 
 
 def command_of(tool_call: RecordedCall) -> str:
@@ -44,7 +42,7 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     folder = tool_call.text_of(*_FOLDERS)
     facts = [preview(fact) for fact in (tool_call.text_of(*_REMARKS), folder) if fact]
     card = Card(facts=facts)
-    is_script = isinstance(tool_call.arguments, str) and command.startswith(_SCRIPTS)
+    is_script = isinstance(tool_call.arguments, str) and command.startswith(SCRIPTS)
     card.request = [make.request("command", command.strip("\n"), "javascript" if is_script else "bash")]
     card.values = further_values(tool_call, make, *COMMANDS, *_FOLDERS, *_REMARKS)
     codes: list[int | None] = []

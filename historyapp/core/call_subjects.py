@@ -92,6 +92,8 @@ _MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
 _TOOLS = "tools."
+SCRIPTS = ("const ", "let ", "await ", "text(", "//")
+"""The beginnings of scripts for Codex's tools. They are JavaScript, not command lines."""
 _MAX_SCRIPT = 4000
 _ESCAPED_PATCH = "*** Begin Patch\\n"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
@@ -119,7 +121,7 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
     if files := _patched_files(text):
         return CallSubject("edit", preview(files[0]), files)
     kind = _subject_by_name(name.lower())
-    return CallSubject(kind, preview(command_line(text) if kind == "shell" else text))
+    return CallSubject(kind, preview(_script_target(text) if kind == "shell" else text))
 
 
 def command_line(arguments: Any) -> str:
@@ -130,6 +132,14 @@ def command_line(arguments: Any) -> str:
     script = text[:_MAX_SCRIPT]
     commands = [match[1] for match in _SCRIPTED.finditer(script)] if _TOOLS in script else []
     return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
+
+
+def _script_target(script: str) -> str:
+    """What a script of an agent does: its commands, otherwise its first call of a tool."""
+    line = command_line(script)
+    if line != script or _TOOLS not in script[:_MAX_SCRIPT] or not script.startswith(SCRIPTS):
+        return line
+    return script[script.index(_TOOLS) + len(_TOOLS) :]
 
 
 def opened_file(name: str, arguments: Any) -> str:

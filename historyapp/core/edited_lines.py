@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import MAX_PATCH, PATCHED_FILE, command_line, patch_lines, patch_text
 from historyapp.core.line_diff import lines_in_common
-from historyapp.core.text import MAX_READ
+from historyapp.core.text import MAX_READ, preview
 
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 _WHOLE = ("content", "contents", "file_text", "new_source")
@@ -39,6 +39,26 @@ def edited_lines(arguments: Any) -> LineCount:
     edit_list = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
     counts = [_edit_count(edit) for edit in edit_list if isinstance(edit, Mapping)]
     return LineCount(sum(count.added for count in counts), sum(count.removed for count in counts))
+
+
+def lines_by_file(arguments: Any) -> dict[str, LineCount]:
+    """The lines that a patch adds to and removes from each of its files. Empty if there is no patch, or its
+    length exceeds :data:`MAX_PATCH`.
+    """
+    patch = arguments
+    if isinstance(arguments, Mapping):
+        patch = _text(arguments, _PATCHES) or command_line(arguments)
+    if not isinstance(patch, str) or len(patch) > MAX_PATCH:
+        return {}
+    counts: dict[str, LineCount] = {}
+    file = ""
+    for line in patch_lines(patch):
+        if prefix := next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), ""):
+            file = preview(line.removeprefix(prefix))
+        elif file and line.startswith(("+", "-")) and not line.startswith(("+++", "---")):
+            added, removed = counts.get(file, LineCount())
+            counts[file] = LineCount(added + (line[0] == "+"), removed + (line[0] == "-"))
+    return counts
 
 
 def _edit_count(edit: Mapping[str, Any]) -> LineCount:

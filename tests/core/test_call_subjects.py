@@ -25,6 +25,7 @@ TODOS = [
         ("shell", {"command": ["git", "status"]}, "shell", "git status"),
         ("exec_command", {"cmd": "pwd", "yield_time_ms": 1}, "shell", "pwd"),
         ("exec", "const r = 1", "shell", "const r = 1"),
+        ("exec", "const r = await tools.mcp__open_pull({n:1});", "shell", "mcp__open_pull({n:1});"),
         ("exec", 'const r = await tools.exec_command({cmd:"ls \\"a\\"",workdir:"/"});', "shell", 'ls "a"'),
         ("Bash", {"command": """echo 'cmd: "ls"'"""}, "shell", """echo 'cmd: "ls"'"""),
         ("wait", {"cell_id": "7", "yield_time_ms": 30_000}, "other", "cell 7"),

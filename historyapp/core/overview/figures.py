@@ -8,6 +8,7 @@ from heapq import nlargest
 from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
+from historyapp.core.edited_lines import LineCount
 from historyapp.core.entries import (
     COMPACTION,
     CONDENSATION,
@@ -27,7 +28,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, millisecon
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 14
+VERSION = 15
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -317,10 +318,11 @@ class RunFigures:
             return
         if is_edit:
             file.edits += 1
-            # A call that changes several files does not say which lines are in which file.
-            if len(tool_call.subject.files) < 2:
-                file.added += tool_call.lines.added
-                file.removed += tool_call.lines.removed
+            # Other calls than patches do not say which lines are in which of several files.
+            is_single = len(tool_call.subject.files) < 2
+            lines = tool_call.lines if is_single else tool_call.file_lines.get(path, LineCount())
+            file.added += lines.added
+            file.removed += lines.removed
             return
         file.reads += 1
         if -1 < file.read_before < self.compactions:

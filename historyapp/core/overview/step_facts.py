@@ -1,14 +1,14 @@
 """The facts of one step for the figures: tool calls with their results, times, tokens and usage."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import CallSubject, call_subject, command_line, opened_file
+from historyapp.core.call_subjects import SCRIPTS, CallSubject, call_subject, command_line, opened_file
 from historyapp.core.conversation import PairedResult, Progress, Status
-from historyapp.core.edited_lines import LineCount, edited_lines
+from historyapp.core.edited_lines import LineCount, edited_lines, lines_by_file
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.json import dump_json
@@ -35,6 +35,8 @@ class CallFacts:
     """The facts by which its result is checked for a failure that was not reported."""
     command: str = ""
     """The command line of a call of a shell."""
+    file_lines: Mapping[str, LineCount] = field(default_factory=dict)
+    """The lines of each file, of a patch that changes several files."""
     opened: str = ""
     """The file that it opens for later edits, see :func:`historyapp.core.call_subjects.opened_file`."""
     status: str = ""
@@ -144,8 +146,19 @@ def _call(id: str, name: str, arguments: Any) -> CallFacts:
     lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
     digest = digest_of(f"{name}\n{dump_json(arguments)}")
     command = command_line(arguments) if subject.kind == "shell" else ""
-    check, opened = check_of(name, arguments, subject.kind), opened_file(name, arguments)
-    return CallFacts(id, preview(name, 100), subject, lines, digest, check, command, opened)
+    command = "" if command.startswith(SCRIPTS) else command
+    has_files = subject.kind == "edit" and len(subject.files) > 1
+    return CallFacts(
+        id,
+        preview(name, 100),
+        subject,
+        lines,
+        digest,
+        check_of(name, arguments, subject.kind),
+        command=command,
+        file_lines=lines_by_file(arguments) if has_files else {},
+        opened=opened_file(name, arguments),
+    )
 
 
 def digest_of(text: str) -> str:

@@ -150,6 +150,22 @@ def test_a_condensation_of_openhands_is_a_compaction_of_a_part() -> None:
     assert estimated.points == [(1, 10), (2, 30), (3, 50)]
 
 
+def test_a_script_of_codex_writes_only_the_files_of_its_commands() -> None:
+    scripts = ("const hits=a.filter(x=>x.name); text(hits)", 'await tools.exec_command({cmd:"ls > a.txt"})')
+    run = Run()
+    for script in scripts:
+        run.add(ModelOutput(tool_calls=(ToolCall(id="1", name="exec", arguments=script),))).ok()
+    assert list(run.figures.files) == ["a.txt"]
+
+
+def test_the_lines_of_a_patch_count_for_each_of_its_files() -> None:
+    update = "*** Update File: a.py\n@@\n-x\n+y\n+z\n*** Add File: b.py\n+one\n"
+    patch = f"*** Begin Patch\n{update}*** Delete File: c.py\n*** End Patch"
+    files = Run().call("apply_patch", patch=patch).ok().figures.files
+    lines = {path: (file.added, file.removed) for path, file in files.items()}
+    assert lines == {"a.py": (2, 1), "b.py": (1, 0), "c.py": (0, 0)}
+
+
 def test_all_calls_of_a_step_of_2000_calls_are_counted() -> None:
     calls = tuple(ToolCall(id=str(n), name="Read", arguments={"path": f"{n}.py"}) for n in range(2000))
     results = tuple(ToolResult(tool_call_id=str(n), status="success", outputs="x") for n in range(2000))
