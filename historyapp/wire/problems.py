@@ -301,7 +301,7 @@ PROBLEM_TYPES = (
         "Send `application/json`, or `multipart/form-data` for imports.",
     ),
     ProblemType(
-        SearchTooSlow, 422, "Search too slow", "The search would have taken longer than `detail` says.",
+        SearchTooSlow, 422, "Search too slow", "The search or list would take longer than `detail` says.",
         "Add a word or a filter, or more letters before a `*`.",
     ),
     ProblemType(
