@@ -4,8 +4,12 @@ All calls have one process, whose threads compute in turn. A call has a slot fro
 is known, before its body is parsed, until it waits for its provider.
 """
 
-from historyapp.core.slots import Slots
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+
+from historyapp.core.slots import NoSlot, Slots
 from historyapp.models.large_reads import RequestRead
+from historyapp.services.connections import release_connection
 from historyapp.services.project_slots import ProjectSlots
 
 COMPUTING = ProjectSlots(
@@ -15,6 +19,38 @@ COMPUTING = ProjectSlots(
     "provider, then retry, or send less and call with a smaller `max_tokens`.",
 )
 """More of a project at once would be no faster, and slow the calls of others: a context may take a minute."""
+
+LONG = 1 << 18
+"""Bytes of a long response in memory. Joining, counting and storing four million characters takes a second
+or more, and several times their memory."""
+RECORDING = Slots(4, of_owner=1, waiting=1000)
+RECORD_SECONDS = 60.0
+
+
+@contextmanager
+def turn_to_record(project: Hashable, size: int) -> Iterator[None]:
+    """Within the block, the caller records a response, if it is long while no other one of the project is.
+
+    The response is paid, so that it is never refused: after :data:`RECORD_SECONDS`, it is recorded anyway.
+
+    Args:
+        size: the bytes of the response in memory.
+    """
+    has_turn = size > LONG and _wait_for_turn(project)
+    try:
+        yield
+    finally:
+        if has_turn:
+            RECORDING.give_back(project)
+
+
+def _wait_for_turn(project: Hashable) -> bool:
+    release_connection()
+    try:
+        RECORDING.take(project, RECORD_SECONDS)
+    except NoSlot:
+        return False
+    return True
 
 
 class ModelCallRead(RequestRead):

@@ -36,6 +36,7 @@ from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.leaving_clients import has_client_left
+from historyapp.services.model_call_slots import turn_to_record
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve_context
@@ -126,7 +127,9 @@ class ModelCall:
         self._snapshot: Snapshot | None = None
         self._is_sent = False
         self._count_memory: CountMemory = lambda _: None
-        self._started = time.monotonic()
+        self._size = 0
+        """The bytes of the response in memory."""
+        self._started, self._latency = time.monotonic(), 0.0
 
     def deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
         """Yields the deltas as they arrive, then appends the response to the log.
@@ -163,7 +166,7 @@ class ModelCall:
             end_large_read()
             self._is_sent = True
             retries = replace(RETRIES, on_retry=self._retry, sleep=self._wait)
-            answer = call_model(self._request, retries=retries, count_memory=self._count_memory)
+            answer = call_model(self._request, retries=retries, count_memory=self._count)
             with closing(answer) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
@@ -172,7 +175,9 @@ class ModelCall:
                             release_connection()
                         self._builder.add(delta)
                     yield delta
-            self._append(on_append)
+            self._latency = time.monotonic() - self._started
+            with turn_to_record(self._session.project_id, self._size):
+                self._append(on_append)
         except (ModelCallError, Conflict, CapReached, SpendForbidden, ModelNotAllowed) as error:
             self._reservation.fail(error)  # first: nothing can be logged in a session that was erased
             if self._is_sent or isinstance(error, (ModelCallError, Conflict)):
@@ -184,6 +189,10 @@ class ModelCall:
         finally:
             self._reservation.settle(None)  # for a call that was cancelled or failed in another way
             release_connection()  # the client may read the rest slowly
+
+    def _count(self, size: int) -> None:
+        self._size = size
+        self._count_memory(size)
 
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
@@ -219,7 +228,6 @@ class ModelCall:
     def _append(self, on_append: Callable[[RecordedCompletion], None]) -> None:
         assert self._snapshot is not None
         session, snapshot = self._session, self._snapshot
-        latency = time.monotonic() - self._started
         completion, prices = self._builder.completion(), price_list()
         price = prices.of(self._request.model)
         billed = completion.billed
@@ -228,7 +236,7 @@ class ModelCall:
         metadata: dict[str, Any] = {
             "provider": self._provider.name,
             "model": completion.started.model or self._request.model,
-            "latency": round(latency, 3),
+            "latency": round(self._latency, 3),
             "finish_reason": completion.finished.reason,
             "snapshot": str(snapshot.pk),
             "estimated_tokens": snapshot.estimated,
@@ -248,7 +256,7 @@ class ModelCall:
                     f"{self._provider.title} sent a response that cannot be recorded: {error}",
                     provider=self._provider.title,
                 ) from error
-            on_append(RecordedCompletion(appended, completion, snapshot, latency, cost))
+            on_append(RecordedCompletion(appended, completion, snapshot, self._latency, cost))
             count_model_calls("call", self._provider.name, 1, cost)
 
     def _log_failure(self, error: PlayheadError) -> None:
