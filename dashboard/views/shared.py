@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest
 from dashboard.errors import plain_page
+from dashboard.location import read_number
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.models import ShareLink
 from historyapp.services.shares import count_opening, find_share
@@ -27,7 +28,7 @@ URLS = "dashboard.shared_urls"
 @csrf_exempt  # so that a POST is answered with 405 even without a cookie
 @require_safe
 def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
-    """A page or fragment of a share link; without ``rest`` the session page at its first step.
+    """A page or fragment of a share link; without ``rest`` the session page at ``step``.
 
     Links that never existed, were altered, have expired or were revoked get the same response.
     """
@@ -53,8 +54,12 @@ def shared(request: PersonRequest, token: str, rest: str) -> HttpResponseBase:
 
 def _answer(request: PersonRequest, share: ShareLink, rest: str) -> HttpResponseBase:
     if not rest:
-        newest = "" if share.as_of is None else "?step=-1"  # a link to a position opens at its last step
-        return redirect(reverse("session", args=[share.session_id]) + newest)
+        # A link to a position opens at its last step.
+        step = read_number(request.GET, "step") if share.as_of is None else -1
+        if step is not None:
+            step = min(step, share.session.steps)  # a rewind may have cut off the step
+        query = f"?step={step}" if step else ""
+        return redirect(reverse("session", args=[share.session_id]) + query)
     try:
         match = resolve(f"/{rest}", URLS)
     except Http404:

@@ -65,6 +65,18 @@ def test_a_link_shows_the_chosen_parts(alice: Client, session: Session, fields: 
     assert (share.as_of, share.actor) == (None, "user:alice")
 
 
+def test_a_link_to_the_whole_session_opens_at_the_step_in_view(alice: Client, session: Session) -> None:
+    assert "the link opens at step 3" in text(fragment(alice, f"{form(session)}?step=3"))
+    made = make(alice, session, step="3")
+    (path,) = set(LINK.findall(made))
+    assert f"{path}?step=3" in made
+    response = Client().get(f"{path}?step=3", follow=True)
+    assert response.request["QUERY_STRING"] == "step=3"
+    assert "Step 3 ·" in text(response)
+    rewind(session.project, session.pk, Target(to_step=2))
+    assert "Step 2 ·" in text(Client().get(f"{path}?step=3", follow=True))
+
+
 def test_a_link_to_a_position_ends_with_the_step_in_view_and_opens_there(
     alice: Client, project: Project, session: Session
 ) -> None:
