@@ -130,6 +130,9 @@ def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
         if compaction.before and compaction.after:
             label += f": {compaction.before:,} → {compaction.after:,} tokens"
         yield Mark("compaction", compaction.step, percent(compaction.step - 1, last), label)
+    for loss in figures.sizes.losses[:MAX_MARKS]:
+        label = f"shrank before step {loss.step:,}: {loss.before:,} → {loss.after:,} tokens"
+        yield Mark("loss", loss.step, percent(loss.step - 1, last), label)
     for step in overview.rewinds[:MAX_MARKS]:
         if step <= figures.steps:
             yield Mark("rewind", step, percent(step, last), f"rewound to step {step:,}")

@@ -36,7 +36,7 @@ BRANCHES = 13
 """Height of the lane of rewinds, forks and sub-agents. Without any, the lane is left out."""
 LANES, LANE = 3, 9
 """Lanes for takes, and the height of one in pixels."""
-FALL = 0.5
+FALL = 0.9
 """A fall is a place where less than this share of the context remains."""
 MIN_FALL, MAX_FALLS = 5_000, 8
 """Tokens of the smallest fall that has a label, and the maximum number of labels."""
@@ -213,7 +213,7 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
 
 
 def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
-    """Where the context shrank to less than half: the largest drops that have room for a label, in order."""
+    """Where the context became much smaller: the largest drops that have room for a label, in order."""
     falls: list[tuple[int, TimelineBar, str]] = []
     before, compactions = 0, 0
     for bar in bars:

@@ -160,6 +160,7 @@ def _context_out(overview: RunOverview) -> ContextSizeOut:
         steps_per_point=sizes.stride,
         points=sizes.points,
         compactions=[fill(CompactionOut, compaction) for compaction in sizes.compactions],
+        losses=[fill(CompactionOut, loss) for loss in sizes.losses],
         rewinds=overview.rewinds,
         turns=overview.figures.turns,
     )

@@ -1,6 +1,7 @@
 """The overview of a session: its figures, findings, cost and sub-agents."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from uuid import UUID
 
@@ -88,7 +89,16 @@ class RunOverview:
     @cached_property
     def span(self) -> RunSpan | None:
         """When the run began and ended, by the rule of lists; None if it is undated."""
-        return run_span(self.history.session, self.history.lineage) if self.figures.is_dated else None
+        return self._recorded if self.figures.is_dated else None
+
+    @property
+    def recorded_at(self) -> datetime | None:
+        """When all entries were recorded, if they have one time; None if they have no times."""
+        return self._recorded.newest if self._recorded and not self.figures.is_dated else None
+
+    @cached_property
+    def _recorded(self) -> RunSpan | None:
+        return run_span(self.history.session, self.history.lineage)
 
     @cached_property
     def model(self) -> str:

@@ -67,9 +67,9 @@ class ExpiredCacheOut(ResponseModel):
 
 
 class CompactionOut(ResponseModel):
-    step: int = Field(description="The first step after the compaction.")
-    before: int = Field(description="Tokens of the request before the compaction; 0: unknown.")
-    after: int = Field(description="Tokens of the request after the compaction; 0: unknown.")
+    step: int = Field(description="The first step after the compaction or loss.")
+    before: int = Field(description="Tokens of the request before it; 0: unknown.")
+    after: int = Field(description="Tokens of the request after it; 0: unknown.")
 
 
 class ContextSizeOut(ResponseModel):
@@ -84,6 +84,10 @@ class ContextSizeOut(ResponseModel):
         description="Pairs of step and tokens; each point is the largest request of `steps_per_point` steps."
     )
     compactions: list[CompactionOut]
+    losses: list[CompactionOut] = Field(
+        description="Requests that were at least 10 % and 5,000 tokens smaller than the one before, to the "
+        "same model, without a compaction: for example, the agent cleared old results."
+    )
     rewinds: Steps = Field(description="The steps after which a rewind cut off entries.")
     turns: Steps = Field(description="The steps that followed inputs from a person.")
 

@@ -92,6 +92,15 @@ def test_expired_caches_have_their_steps_and_cost(alice: Client, project: Projec
     )
 
 
+def test_a_run_recorded_at_one_time_is_not_undated(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    moment = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
+    append(project, session.pk, [each._replace(created_at=moment) for each in (ask("go"), act("ls"), ok())])
+    words = text(alice.get(address(session)))
+    assert "All entries were recorded at the same time, 2026-01-01 09:30:00 UTC" in words
+    assert "undated" not in words
+
+
 def test_all_commands_can_be_listed(alice: Client, project: Project) -> None:
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]

@@ -191,7 +191,7 @@ class RunFigures:
         self.written += first.tokens
         step = step_facts_of(self.steps, group)
         self.cache_misses.add(step, is_compacted=self.sizes.is_compacted)
-        self.sizes.add(step.number, step.usage.input)
+        self.sizes.add(step.number, step.usage.input, step.model)
         if self.is_new_turn:
             self.is_new_turn = False
             self.turn_count += 1

@@ -131,6 +131,9 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
     if file_count:
         text = f"{file_count} file{'s' * (file_count != 1)} read again after a compaction"
         yield Finding("read_again", text, tuple(read_again[:8]))
+    if losses := figures.sizes.losses:
+        steps = tuple(loss.step for loss in losses[:8])
+        yield Finding("context_loss", "The context shrank without a compaction", steps)
     if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
         waited, step = figures.waits[0]
         yield Finding("longest_pause", "Longest wait for an input", (step,), waited)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 MAX_POINTS = 400
 """The maximum number of points. If there are more, each represents twice as many steps."""
 MAX_COMPACTIONS = 100
+MIN_LOSS, MIN_LOST_SHARE = 5_000, 0.1
+"""A request is a loss if it is smaller than the one before by both: by tokens and by share."""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,9 @@ class ContextSizes:
     """Tokens of the entries since the last compaction, by our own count."""
     compactions: list[Compaction] = field(default_factory=list)
     more_compactions: int = 0
+    losses: list[Compaction] = field(default_factory=list)
+    """The first requests that were much smaller than the one before, without a compaction between them."""
+    newest_model: str = ""
     is_compacted: bool = False
     """Whether a compaction precedes the next step."""
     is_partial: bool = False
@@ -48,14 +53,18 @@ class ContextSizes:
         if not is_partial:
             self.since_compaction = 0
 
-    def add(self, step: int, reported: int) -> None:
+    def add(self, step: int, reported: int, model: str = "") -> None:
         """Adds the size of the request that led to a step.
 
         Args:
             reported: input tokens as the provider reported them; 0 if it did not.
+            model: the model of the request. Each model counts tokens in its own way.
         """
         if reported and not self.reported:
             self.reported, self.points, self.stride = True, [], 1
+        if reported and model == self.newest_model and not self.is_compacted:
+            self._add_loss(Compaction(step, self.newest, reported))
+        self.newest_model = model
         size = reported or (0 if self.reported else self.since_compaction)
         if self.is_compacted:
             after = reported if self.is_partial else size
@@ -67,6 +76,11 @@ class ContextSizes:
         if size:
             self.newest = size
             self._add_point(step, size)
+
+    def _add_loss(self, change: Compaction) -> None:
+        lost = change.before - change.after
+        if lost >= max(MIN_LOSS, MIN_LOST_SHARE * change.before) and len(self.losses) < MAX_COMPACTIONS:
+            self.losses.append(change)
 
     def _add_point(self, step: int, size: int) -> None:
         points = self.points

@@ -14,6 +14,7 @@ from historyapp.core.overview.figures import (
     dump_figures,
     load_figures,
 )
+from historyapp.core.overview.findings import choose_findings, ending_of
 from tests.core.entries import LIVE
 from tests.core.overview.runs import Run
 
@@ -137,6 +138,17 @@ def test_a_compaction_has_the_sizes_before_and_after_it() -> None:
     run = Run().call(usage=usage[0]).ok().note("compaction").call(usage=usage[1]).ok()
     (compaction,) = run.figures.sizes.compactions
     assert (compaction.step, compaction.before, compaction.after) == (2, 900, 100)
+
+
+def test_a_context_that_shrinks_without_a_compaction_is_a_loss() -> None:
+    run = Run()
+    for size in (90_000, 86_000, 70_000):
+        run.call(usage={"input_tokens": size}).ok()
+    run.note("compaction").call(usage={"input_tokens": 20_000}).ok()
+    figures = run.figures
+    assert [(loss.step, loss.before, loss.after) for loss in figures.sizes.losses] == [(3, 86_000, 70_000)]
+    findings = choose_findings(figures, ending_of(figures, is_live=False))
+    assert ("context_loss", (3,)) in [(finding.kind, finding.steps) for finding in findings]
 
 
 def test_a_condensation_of_openhands_is_a_compaction_of_a_part() -> None:

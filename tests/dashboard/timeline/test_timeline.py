@@ -155,12 +155,12 @@ def test_a_likely_failure_is_outlined_and_named(project: Project, session: Sessi
 
 def test_the_context_has_a_lane_if_its_size_was_reported(project: Project, session: Session) -> None:
     assert timeline(session).context == ""
-    for size in (40_000, 90_000, 20_000):
+    for size in (40_000, 90_000, 70_000, 66_000):
         append(project, session.pk, shell("ls", "ok", usage={"input_tokens": size, "output_tokens": 9}))
     drawn = timeline(session)
-    assert [bar.share.context for bar in drawn.bars[-3:]] == [40_000, 90_000, 20_000]
+    assert [bar.share.context for bar in drawn.bars[-4:]] == [40_000, 90_000, 70_000, 66_000]
     assert drawn.context.startswith("M")
-    assert [(fall.label, fall.step) for fall in drawn.falls] == [("90k → 20k", 8)]
+    assert [(fall.label, fall.step) for fall in drawn.falls] == [("90k → 70k", 8)]
 
 
 def test_bars_can_show_what_a_step_cost(project: Project, session: Session) -> None:
