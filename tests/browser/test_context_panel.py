@@ -126,7 +126,7 @@ def test_the_panel_opens_with_recorded_and_what_if_keeps_its_choices(page: Page,
     expect(panel(page).get_by_label("What if after the step")).not_to_be_checked()
     panel(page).get_by_text("What if", exact=True).click()
     expect_context_after(page, 5)
-    expect(panel(page).get_by_role("heading", name="What the model sees next")).to_be_visible()
+    expect(panel(page).get_by_role("heading", name="What the model would see")).to_be_visible()
     panel(page).get_by_label("Policy").select_option("masked")
     expect(panel(page).locator(".facts").first).to_contain_text("masked")
     expect(page).to_have_url(re.compile(r"step=5&mode=what_if&policy=masked$"))
