@@ -23,7 +23,7 @@ from historyapp.core.search_query import SearchQuery, SessionCondition
 from historyapp.core.usage import MICRO
 from historyapp.models.fields import as_uuid, on_sqlite
 from historyapp.models.search_limits import limit_statements
-from historyapp.models.search_text_index import match_value, match_without_order
+from historyapp.models.search_text_index import VECTOR, match_value, match_without_order, text_conditions
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
 
@@ -50,23 +50,21 @@ _SQLITE = (
 )
 _NEWEST_ROWS = (
     f"SELECT {_COLUMNS} FROM historyapp_searchstep AS s "  # noqa: S608
-    "WHERE words @@ CAST(%s AS tsquery) AND s.id < %s AND s.project_id = %s{conditions} "
-    "ORDER BY s.id DESC LIMIT %s"
+    "WHERE s.id < %s AND s.project_id = %s{conditions}{texts} ORDER BY s.id DESC LIMIT %s"
 )
 _INDEXED_ROWS = (
-    "WITH found AS MATERIALIZED (SELECT s.id FROM historyapp_searchstep AS s "  # noqa: S608
-    "WHERE words @@ CAST(%s AS tsquery) AND s.id < %s AND s.project_id = %s{conditions}) "
+    f"WITH found AS MATERIALIZED (SELECT s.id FROM historyapp_searchstep AS s WHERE {VECTOR} "  # noqa: S608
+    "@@ CAST(%s AS tsquery) AND s.id < %s AND s.project_id = %s{conditions}) "
     f"SELECT {', '.join(f's.{name}' for name in _COLUMNS.split(', '))} "
     "FROM (SELECT id FROM found ORDER BY id DESC OFFSET 0) AS f CROSS JOIN LATERAL "
-    f"(SELECT {_COLUMNS} FROM historyapp_searchstep WHERE id = f.id{{order}} OFFSET 0) AS s "
+    f"(SELECT {_COLUMNS} FROM historyapp_searchstep WHERE id = f.id{{texts}} OFFSET 0) AS s "
     "ORDER BY f.id DESC LIMIT %s"
 )
 """The order of tokens is compared row by row, newest first, until there are enough rows: comparing takes ten
 times as long as finding a row. The two OFFSETs keep PostgreSQL from changing this."""
-_IN_ORDER = " AND (words @@ CAST(%s AS tsquery)) IS TRUE"
 _ESTIMATE = (
-    "EXPLAIN (FORMAT JSON) SELECT 1 FROM historyapp_searchstep "
-    "WHERE words @@ CAST(%s AS tsquery) AND project_id = %s"
+    "EXPLAIN (FORMAT JSON) SELECT 1 FROM historyapp_searchstep "  # noqa: S608
+    f"WHERE {VECTOR} @@ CAST(%s AS tsquery) AND project_id = %s"
 )
 _ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'historyapp_searchstep'"
 _READ_COST, _FOUND_COST = 11.0, 1.0
@@ -186,18 +184,20 @@ class ProjectSearch:
         scopes = [session_token(id) for id in sessions] if isinstance(sessions, list) else []
         conditions, values = self._conditions(sessions)
         parts = self.query.terms, scopes or [project_token(self.project)], self._days()
-        match = match_value(*parts)
         if on_sqlite():
-            statement, parameters = _SQLITE, [match, before, *values]
+            rows = fetch_all(
+                _SQLITE.format(conditions=conditions), [match_value(*parts), before, *values, limit]
+            )
+            return [_matching_row(row) for row in rows]
+        match = match_without_order(*parts)
+        phrases = [term for term in self.query.terms if len(term.tokens) > 1]
+        values = [before, self.project, *values]
+        if not scopes and self._is_common(match, limit, has_order=bool(phrases)):
+            statement, (texts, text_values) = _NEWEST_ROWS, text_conditions(self.query.terms)
         else:
-            index_match = match_without_order(*parts)
-            has_order = match != index_match
-            if not scopes and self._is_common(index_match, limit, has_order=has_order):
-                statement, parameters = _NEWEST_ROWS, [match, before, self.project, *values]
-            else:
-                statement = _INDEXED_ROWS.replace("{order}", _IN_ORDER if has_order else "")
-                parameters = [index_match, before, self.project, *values, *([match] if has_order else ())]
-        rows = fetch_all(statement.format(conditions=conditions), [*parameters, limit])
+            statement, (texts, text_values) = _INDEXED_ROWS, text_conditions(phrases)
+            values = [match, *values]
+        rows = fetch_all(statement.format(conditions=conditions, texts=texts), [*values, *text_values, limit])
         return [_matching_row(row) for row in rows]
 
     def _conditions(self, sessions: "QuerySet[Any, Any] | list[UUID] | None") -> tuple[str, list[Any]]:

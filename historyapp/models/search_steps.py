@@ -1,6 +1,6 @@
 """The index for searching all sessions: a row for each step, and its tokens in the database's text index.
 
-On SQLite the tokens are in a contentless FTS5 table, on PostgreSQL in a ``tsvector`` column with a GIN index.
+On SQLite the tokens are in a contentless FTS5 table, on PostgreSQL in a text column with a GIN index.
 Migrations create both. See ``historyapp.core.search_documents``.
 """
 

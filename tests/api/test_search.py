@@ -97,7 +97,7 @@ def test_both_ways_to_read_the_index_find_the_same_steps(
     [
         ('"go test" fail*', "('p') & ('go') & ('test') & ('fail':*)"),
         ('"go tes*"', "('p') & ('go') & ('tes':*)"),
-        ('fail -"go test" -go', "('p') & ('fail') & !(('go'))"),
+        ('fail -"go test" -go', "('p') & ('fail') & (!'go')"),
     ],
 )
 def test_the_index_is_asked_without_the_order_of_words(q: str, expected: str) -> None:
