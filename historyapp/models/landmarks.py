@@ -12,14 +12,17 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from historyapp.core.entries import PERSON, marks_compaction
+from historyapp.core.call_subjects import command_line
+from historyapp.core.entries import PERSON, ModelOutput, load_body, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
+from historyapp.core.written_files import files_written
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack
 from historyapp.models.history import History
 from historyapp.models.long_rows import long_rows
+from historyapp.models.short_entries import short_entries
 from historyapp.models.sql import RowPlace
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
@@ -66,17 +69,17 @@ def has_later_failure(history: History, step: int, *, likely: bool = True) -> bo
 
 def failure(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step that failed or likely failed."""
-    return _first_with(history, FAILED, start, forwards)
+    return _first_with(history, StepFilter(FAILED), start, forwards)
 
 
 def error(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step that ended in an error."""
-    return _first_with(history, "error", start, forwards)
+    return _first_with(history, StepFilter("error"), start, forwards)
 
 
-def _first_with(history: History, status: str, start: int, forwards: bool) -> Landmark:
+def _first_with(history: History, step_filter: StepFilter, start: int, forwards: bool) -> Landmark:
     within = range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
-    search, cursor = StepSearch(history, StepFilter(status), within), None
+    search, cursor = StepSearch(history, step_filter, within), None
     for _ in range(MAX_SEARCHES):
         matches = search.find(1, cursor)
         if matches.rows:
@@ -112,10 +115,15 @@ def compaction(history: History, start: int, forwards: bool) -> Landmark:
 
 
 def edit(history: History, start: int, forwards: bool) -> Landmark:
-    """The nearest step whose first tool call edits the same file as the first tool call of step ``start``."""
+    """The nearest step whose first tool call edits the same file as the first tool call of step ``start``.
+
+    For a command that writes a file: the nearest command that writes it.
+    """
     file = edited_file(history, start)
     if not file:
         return NOWHERE
+    if history.row(start).kind == "shell":
+        return _first_with(history, StepFilter(kind="shell", file=file), start, forwards)
     owners = map(UUID, history.lineage.owners)
     beyond = Q(number__gt=start, number__lte=history.steps) if forwards else Q(number__lt=start)
     edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
@@ -131,9 +139,20 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
 
 
 def edited_file(history: History, step: int) -> str:
-    """The file that a step's first tool call edits, up to 200 characters. Empty if it edits no file."""
+    """The file that a step's first tool call edits, up to 200 characters. Empty if it edits no file.
+
+    For a command: the first file that its command line writes.
+    """
     row = history.row(step)
-    return row.target if row.kind == "edit" else ""
+    if row.kind != "shell":
+        return row.target if row.kind == "edit" else ""
+    for entry in short_entries([Span(str(row.session_id), row.first_position, row.first_position)]):
+        output = load_body(entry.kind, entry.body)
+        if isinstance(output, ModelOutput):
+            for tool_call in (output.use_tool, *output.tool_calls[:1]):
+                if tool_call and (files := files_written(command_line(tool_call.arguments))):
+                    return files[0]
+    return ""
 
 
 def take(history: History, start: int, forwards: bool) -> Landmark:

@@ -139,6 +139,18 @@ def test_landmarks_in_takes_are_found_only_as_of_then(project: Project, session:
     assert [landmarks.failure(one, 3, True).step for one in (now, then)] == [None, 6]
 
 
+def test_the_next_command_that_writes_the_same_file_is_found(project: Project) -> None:
+    session = create_session(project)
+    commands = ["cat > a.py << X\nb\nX", "cat a.py", "sed -i s/a/b/ c.py", "sed -i s/a/b/ a.py"]
+    append(
+        project, session.pk, [draft for command in commands for draft in (act("bash", command=command), ok())]
+    )
+    session.refresh_from_db()
+    history = History(session)
+    assert forwards(landmarks.edit, history) == [4, None, None, None]
+    assert backwards(landmarks.edit, history) == [None, None, None, 1]
+
+
 def test_many_edits_that_were_cut_off_do_not_hide_the_live_one(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
