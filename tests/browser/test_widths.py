@@ -1,0 +1,32 @@
+"""What the pages of a session show on narrow and on wide screens."""
+
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project
+from tests.browser.visits import page_of, record_session
+
+HIDDEN_TABLES = """() => [...document.querySelectorAll(".scrolls")]
+    .filter((box) => box.scrollWidth > box.clientWidth).length"""
+ROWS = "(all) => new Set(all.map((button) => Math.round(button.getBoundingClientRect().top))).size"
+LINES = "(title) => Math.round(title.clientHeight / parseFloat(getComputedStyle(title).lineHeight))"
+
+
+def test_on_a_phone_tables_show_all_columns_and_actions_fit_a_row(page: Page, project: Project) -> None:
+    session = record_session(project, title="A title with more words than fit into one line of a phone")
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"/sessions/{session.pk}/overview")
+    expect(page.locator("#files")).to_be_visible()
+    assert page.evaluate(HIDDEN_TABLES) == 0
+    page.goto(page_of(session, "?step=2"))
+    assert page.locator(".actions > a, .actions > details").evaluate_all(ROWS) == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.get_by_role("heading", level=1).evaluate(LINES) == 2
+
+
+def test_on_a_wide_screen_the_step_fills_its_pane(page: Page, project: Project) -> None:
+    page.set_viewport_size({"width": 2200, "height": 930})
+    page.goto(page_of(record_session(project), "?step=2"))
+    pane, step = (page.locator(name).first.bounding_box() for name in (".panes > .step", ".step-view"))
+    assert pane
+    assert step
+    assert step["width"] > 0.95 * pane["width"]
