@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from historyapp.core.call_subjects import COMMANDS, PATCHED_FILE, PATHS
 from historyapp.core.searchable import lowered
+from historyapp.core.text import MAX_READ
 from historyapp.core.written_files import files_written
 
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
@@ -30,10 +31,10 @@ def names_file(call_text: str, file: str) -> bool:
 
 
 def _paths(call_text: str) -> Iterator[str]:
-    for name in COMMANDS:
-        _, separator, command = f"\n{call_text}".partition(f"\n{name}: ")
-        if separator:
-            yield from files_written(command)
+    lines = f"\n{call_text}"
+    for mark in (f"\n{name}: " for name in COMMANDS):
+        if (at := lines.find(mark)) >= 0:
+            yield from files_written(lines[at + len(mark) : at + len(mark) + MAX_READ])
     for line in call_text.splitlines():
         name, separator, value = line.partition(": ")
         if separator and name in _ARGUMENTS:
