@@ -28,7 +28,7 @@ from historyapp.core.formats.calls import CallIds
 from historyapp.core.json import dump_json, text
 from historyapp.core.run_places import folder_of
 from historyapp.core.text import clean
-from historyapp.core.usage import usage_of
+from historyapp.core.usage import cache_lifetime_of, usage_of
 from historyapp.core.windows import CLEARED
 
 _VERSION = "2.1.14"
@@ -148,12 +148,15 @@ class _Lines:
 
     def assistant(self, entry: Entry, content: list[dict[str, Any]]) -> str:
         usage = usage_of(entry.metadata)
-        tokens = {
+        tokens: dict[str, Any] = {
             "input_tokens": usage.uncached,
             "cache_creation_input_tokens": usage.cache_write,
             "cache_read_input_tokens": usage.cache_read,
             "output_tokens": usage.output,
         }
+        if lifetime := cache_lifetime_of(entry.metadata):
+            name = "ephemeral_5m_input_tokens" if lifetime == 300 else "ephemeral_1h_input_tokens"
+            tokens["cache_creation"] = {name: usage.cache_write}
         message = {
             "id": f"msg_{uuid5(NAMESPACE_URL, f'{self._id}/{entry.position}').hex}",
             "type": "message",

@@ -51,6 +51,16 @@ def test_an_export_is_imported_as_the_same_conversation() -> None:
     assert [one["tool_call_id"] for one in imported[2].model_dump()["results"]] == ["a", "b"]
 
 
+def test_the_lifetime_of_the_cache_is_kept() -> None:
+    written = {"cache_creation_input_tokens": 9, "cache_creation": {"ephemeral_1h_input_tokens": 9}}
+    metadata = {"usage": {"input_tokens": 1, **written}, "usage_convention": "anthropic"}
+    question, answer = session(ModelInput(content="hi"), ModelOutput(text="Done."))
+    (_, line) = lines([question, answer._replace(metadata=metadata)])
+    usage = line["message"]["usage"]
+    assert usage["cache_creation"] == {"ephemeral_1h_input_tokens": 9}
+    assert usage["cache_creation_input_tokens"] == 9
+
+
 def test_results_have_their_own_time() -> None:
     moments = [datetime(2026, 1, 1, minute=minute, tzinfo=UTC) for minute in range(5)]
     entries = session(*CONVERSATION)
