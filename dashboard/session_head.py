@@ -9,6 +9,7 @@ from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.run_costs import RunMoney, money_of, tokens_of
 from historyapp.core.session_metadata import MAX_TITLE
+from historyapp.models.relatives import MAX_RELATIVES
 from historyapp.services.prices import price_list
 from historyapp.services.run_comparisons import own_totals
 
@@ -65,6 +66,7 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
         **facts_context(location),
         "forks": location.relatives.forks,
         "subagents": location.relatives.subagents,
+        "max_relatives": MAX_RELATIVES,
         "formats": EXPORTERS.values(),
         "max_title": MAX_TITLE,
     }

@@ -97,6 +97,7 @@ urlpatterns = [
     path(f"{SESSION}/subagent-steps", session.subagent_steps, name="subagent-steps"),
     path(f"{SESSION}/takes/<int:position>", session.take, name="take"),
     path(f"{SESSION}/news", session.news, name="news"),
+    path(f"{SESSION}/head", overview.load_run_head, name="run-head"),
     path(f"{SESSION}/steps/<int:number>", steps.step, name="step"),
     path(f"{SESSION}/steps/<int:number>/calls", steps.calls, name="calls"),
     path(f"{SESSION}/steps/<int:number>/raw", steps.raw, name="raw"),

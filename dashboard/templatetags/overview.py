@@ -51,6 +51,17 @@ def step_links(location: Location, steps: Sequence[int], limit: int = 3, more: s
     return format_html('{}, <a href="{}" aria-label="all steps">…</a>', links, more)
 
 
+@register.filter
+def rough_time(milliseconds: int) -> str:
+    """A duration in one unit: 23 s, 9 min, 4.7 h, 3 days."""
+    seconds = milliseconds / 1_000
+    for limit, size, unit in ((59.5, 1, "s"), (3_570, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    hours = seconds / 3_600
+    return f"{hours:.1f}".removesuffix(".0") + " h" if hours < 100 else f"{hours / 24:.0f} days"
+
+
 @register.simple_tag
 def file_url(location: Location, path: str, file: FileFigures) -> str:
     """The steps that read or changed a file, at the first one that changed it."""

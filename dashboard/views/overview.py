@@ -3,16 +3,17 @@
 from uuid import UUID
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
 from dashboard.keys import overview_keys
 from dashboard.location import find_location
 from dashboard.overview import SHOWN, OverviewPage
+from dashboard.run_head import run_head
 from dashboard.session_head import facts_context, head_context
 from historyapp.services.names.steps import run_names
-from historyapp.services.overview import overview_of
+from historyapp.services.overview import overview_of, own_overview
 
 
 @signed_in
@@ -28,6 +29,7 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "session": location.session,
         "location": location,
         "names": run_names(location.history),
+        "run_head": run_head(shown.overview),
         "max_rows": SHOWN,
         "shown_slice": f":{SHOWN}",
         "after_shown": f"{SHOWN}:",
@@ -37,3 +39,17 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
     failure = shown.figures.first_failure
     context["keys"] = overview_keys(location, failure.step if failure else None)
     return render(request, "overview/page.html", {**head_context(request, location), **context})
+
+
+@signed_in
+@require_safe
+def load_run_head(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """How the run ended, its time and its files, for the head of another page; 204 if not counted yet."""
+    location = find_location(request, session_id)
+    if not request.htmx:
+        return redirect("overview", session_id)
+    head = run_head(own_overview(location.history))
+    if head is None:
+        return HttpResponse(status=204)
+    context = {"run_head": head, "location": location, "session": location.session}
+    return render(request, "session/_run_head.html", context)

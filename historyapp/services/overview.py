@@ -1,5 +1,6 @@
 """The overview of a session: its figures, findings, cost and sub-agents."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -178,17 +179,22 @@ def most_expensive_steps(figures: RunFigures, model: str) -> list[ExpensiveStep]
 
 def overview_of(history: History) -> RunOverview:
     """The overview of a history. The time depends only on the number of steps since the newest checkpoint."""
-    totals = history.tail.totals
-    counted, subagents = count_run(history, run_figures.SECONDS), subagents_of(history.session)
+    subagents = subagents_of(history.session)
     steps = starting_steps(history, [child.session for child in subagents if child.level == 1])
     for child in subagents:
         child.step = steps.get(child.session.pk)
+    return own_overview(history, subagents)
+
+
+def own_overview(history: History, subagents: Sequence[Subagent] = ()) -> RunOverview:
+    """The overview of a history. It has only the given sub-agents."""
+    totals = history.tail.totals
     return RunOverview(
         history=history,
-        counted=counted,
+        counted=count_run(history, run_figures.SECONDS),
         tokens=tokens_of(totals),
         money=money_of(totals, history.session.model, price_list()),
-        subagents=subagents,
+        subagents=list(subagents),
     )
 
 

@@ -1,6 +1,6 @@
 """What the pages of a session show on narrow and on wide screens."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from historyapp.models import Project
 from tests.browser.visits import page_of, record_session
@@ -30,3 +30,16 @@ def test_on_a_wide_screen_the_step_fills_its_pane(page: Page, project: Project) 
     assert pane
     assert step
     assert step["width"] > 0.95 * pane["width"]
+
+
+def test_the_time_of_the_run_is_loaded_without_moving_what_is_below(page: Page, project: Project) -> None:
+    session = record_session(project)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    held = list[Route]()
+    page.route("**/head", lambda route: held.append(route))
+    with page.expect_request("**/head"):
+        page.goto(page_of(session, "?step=2"))
+    before = page.locator("#timeline").bounding_box()
+    held.pop().continue_()
+    expect(page.locator("#run-ending")).to_have_text("ended with an error")
+    assert page.locator("#timeline").bounding_box() == before
