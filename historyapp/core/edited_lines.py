@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import MAX_PATCH, PATCHED_FILE, command_line, patch_lines, patch_text
-from historyapp.core.line_diff import lines_in_common
+from historyapp.core.line_diff import WorkLeft, lines_in_common
 from historyapp.core.text import MAX_READ, preview
 
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
@@ -22,7 +22,7 @@ class LineCount(NamedTuple):
     removed: int = 0
 
 
-def edited_lines(arguments: Any) -> LineCount:
+def edited_lines(arguments: Any, work: WorkLeft | None = None) -> LineCount:
     """The lines that an edit adds and removes.
 
     Lines that a replaced text and the new one have in common do not count, unless the texts are very long. A
@@ -30,14 +30,16 @@ def edited_lines(arguments: Any) -> LineCount:
 
     Args:
         arguments: of a call whose kind is ``edit``: an object, or the text that the model wrote.
+        work: for comparing texts, shared by the calls of a step.
     """
+    work = work or WorkLeft()
     if isinstance(arguments, str):
         return _patch_count(arguments)
     if not isinstance(arguments, Mapping):
         return LineCount()
     edits = arguments.get("edits")
     edit_list = edits[:_MAX_EDITS] if isinstance(edits, list) else [arguments]
-    counts = [_edit_count(edit) for edit in edit_list if isinstance(edit, Mapping)]
+    counts = [_edit_count(edit, work) for edit in edit_list if isinstance(edit, Mapping)]
     return LineCount(sum(count.added for count in counts), sum(count.removed for count in counts))
 
 
@@ -61,13 +63,13 @@ def lines_by_file(arguments: Any) -> dict[str, LineCount]:
     return counts
 
 
-def _edit_count(edit: Mapping[str, Any]) -> LineCount:
+def _edit_count(edit: Mapping[str, Any], work: WorkLeft) -> LineCount:
     old, new = _text(edit, _OLD), _text(edit, _NEW)
     if old or new:
         if len(old) + len(new) > MAX_READ:
             return LineCount(_line_count(new), _line_count(old))
         before, after = old.splitlines(), new.splitlines()
-        common = len(lines_in_common(before, after))
+        common = len(lines_in_common(before, after, work))
         return LineCount(len(after) - common, len(before) - common)
     if whole := _text(edit, (*_WHOLE, _INSERTED)):
         return LineCount(_line_count(whole))

@@ -126,7 +126,10 @@ def _line_in_report(line: str, text: str) -> str:
     """
     if not line.startswith('{"'):
         return line
-    report = shell_output(text[text.find(line) :].partition("\n")[0])
+    whole = text[text.find(line) :].partition("\n")[0]
+    if len(whole) > _HEAD_LENGTH + _TAIL_LENGTH:
+        return line
+    report = shell_output(whole)
     return line if report.exit_code is None else _failure_line(list(_lines_of(report.text)), line)
 
 

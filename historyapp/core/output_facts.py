@@ -7,6 +7,7 @@ from historyapp.core.call_subjects import CallSubject, Kind, call_subject
 from historyapp.core.conversation import calls_beginning, calls_text
 from historyapp.core.entries import ModelOutput, ToolCall, UseTool
 from historyapp.core.failures import Check, check_of
+from historyapp.core.line_diff import WorkLeft
 from historyapp.core.result_facts import call_figures
 from historyapp.core.text import preview
 
@@ -55,14 +56,15 @@ def _call_preview(output: ModelOutput, tokens: int) -> str:
 
 
 def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
+    work = WorkLeft()
     if output.use_tool and first:
-        return {"": _check(output.use_tool, first.kind)}
+        return {"": _check(output.use_tool, first.kind, work)}
     kinds = (first.kind if first else None, *[None] * MAX_CHECKED)
     tool_calls = zip(output.tool_calls[:MAX_CHECKED], kinds, strict=False)
-    return {tool_call.id: _check(tool_call, kind) for tool_call, kind in tool_calls}
+    return {tool_call.id: _check(tool_call, kind, work) for tool_call, kind in tool_calls}
 
 
-def _check(tool_call: UseTool | ToolCall, kind: Kind | None) -> Check:
+def _check(tool_call: UseTool | ToolCall, kind: Kind | None, work: WorkLeft) -> Check:
     check = check_of(tool_call.name, tool_call.arguments, kind)
-    figures = call_figures(check.kind, tool_call.arguments)
+    figures = call_figures(check.kind, tool_call.arguments, work)
     return check._replace(figures=figures) if figures else check

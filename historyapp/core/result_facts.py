@@ -13,6 +13,7 @@ from typing import Any
 from historyapp.core.call_subjects import Kind
 from historyapp.core.edited_lines import edited_lines, edits_at_cursor, writes_whole_file
 from historyapp.core.failures import Check, is_runner_notice
+from historyapp.core.line_diff import WorkLeft
 from historyapp.core.numbering import line_range
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.text import without_colours
@@ -58,8 +59,11 @@ _PROCESS_DONE = "///PROCESS-DONE:"
 _OF_HARNESS = ("Shell cwd was reset to ", "<system-reminder>", "</system-reminder>")
 
 
-def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
+def call_figures(kind: Kind, arguments: Any, work: WorkLeft | None = None) -> tuple[int, ...]:
     """Facts about the result that follow from the arguments.
+
+    Args:
+        work: see :func:`edited_lines`.
 
     Returns:
         For an edit: the number of lines added and removed, or only of the lines added if the call does not
@@ -67,7 +71,7 @@ def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
         the last one, or 0 for the end of the file. For a list of tasks: their number. Empty if unknown.
     """
     if kind == "edit":
-        lines = edited_lines(arguments)
+        lines = edited_lines(arguments, work)
         has_old_lines = not (writes_whole_file(arguments) or edits_at_cursor(arguments))
         return (*lines,) if has_old_lines else (lines.added,)
     if kind not in ("plan", "read") or not isinstance(arguments, Mapping):

@@ -192,6 +192,15 @@ def test_the_line_of_a_report_in_json_comes_from_the_program() -> None:
     assert error_line(ToolResult(status="error", reason='{"exit_code":1')) == '{"exit_code":1'
 
 
+def test_a_long_report_in_json_is_not_read_for_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Appends look for the line under the write lock."""
+    monkeypatch.setattr(
+        "historyapp.core.failures.shell_output", lambda text: pytest.fail(f"{len(text)} characters")
+    )
+    report = json.dumps({"output": "x\n" * 100_000, "exit_code": 1})
+    assert error_line(ToolResult(status="error", reason=f"Exit code 1\n{report}")).startswith('{"output"')
+
+
 def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:
     assert error_line(ToolResult(status="error", reason="\n\n no \x1b such\nfile")) == "no \x1b such"
 

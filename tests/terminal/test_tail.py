@@ -3,6 +3,8 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -116,7 +118,10 @@ def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Happening]]:
             raise KeyboardInterrupt
         happenings.pop(0)()
 
-    monkeypatch.setattr("historyapp.client.sync_client.time.sleep", wait)
+    # Only of the client: transactions of what happens may also sleep.
+    monkeypatch.setattr(
+        "historyapp.client.sync_client.time", SimpleNamespace(sleep=wait, monotonic=monotonic)
+    )
     yield happenings
     assert not happenings
 

@@ -12,6 +12,7 @@ from historyapp.core.edited_lines import LineCount, edited_lines, lines_by_file
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.json import dump_json
+from historyapp.core.line_diff import WorkLeft
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
@@ -133,17 +134,18 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
 
 def _calls(output: ModelOutput) -> dict[str, CallFacts]:
     """The calls of an output by their ids; an action without provider calls has the empty id."""
+    work = WorkLeft()
     if output.use_tool and not output.tool_calls:
-        return {"": _call("", output.use_tool.name, output.use_tool.arguments)}
+        return {"": _call("", output.use_tool.name, output.use_tool.arguments, work)}
     return {
-        tool_call.id: _call(tool_call.id, tool_call.name, tool_call.arguments)
+        tool_call.id: _call(tool_call.id, tool_call.name, tool_call.arguments, work)
         for tool_call in output.tool_calls
     }
 
 
-def _call(id: str, name: str, arguments: Any) -> CallFacts:
+def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
     subject = call_subject(name, arguments)
-    lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
+    lines = edited_lines(arguments, work) if subject.kind == "edit" else _NO_LINES
     digest = digest_of(f"{name}\n{dump_json(arguments)}")
     command = command_line(arguments) if subject.kind == "shell" else ""
     command = "" if command.startswith(SCRIPTS) else command
