@@ -8,10 +8,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
 from dashboard.session_list.columns import COLUMNS, choice_of
-from dashboard.session_list.facets import chosen_chips, facet_groups
+from dashboard.session_list.facets import FacetGroup, chosen_chips, facet_groups
 from dashboard.session_list.filters import SessionFilters, list_url
 from dashboard.session_list.groups import grouped, grouping_links
-from dashboard.session_list.step_search import search_steps
+from dashboard.session_list.step_search import FoundSessions, search_steps
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.search_query import has_filters
 from historyapp.core.titles import distinct_parts
@@ -50,12 +50,10 @@ def sessions(request: PersonRequest) -> HttpResponse:
     after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
     filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
     order = filters.order or choice.order
-    found = search_steps(project.pk, filters.q) if has_filters(filters.q) else None
-    if found is not None:
+    if found := search_steps(project.pk, filters.q) if has_filters(filters.q) else None:
         filters = filters.but(found=found.sessions)
     listed = _listed(filters, project.pk)
-    are_folded = not filters.has_filters
-    if are_folded:
+    if are_folded := not filters.has_filters:
         listed = top_level(listed)
     matching = listed
     groups = grouped(listed, filters, order) if filters.group else None
@@ -87,22 +85,31 @@ def sessions(request: PersonRequest) -> HttpResponse:
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
         return render(request, "session_list/_rows.html", context)
-    problem = found.problem if found else ""
-    counted = filters.but(q="", found=None) if problem else filters  # so that the facets do not disappear
-    counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria)
-    listed_total = matching.count() if are_folded else 0 if problem else counts.total
+    total, facets = _facets(project.pk, filters, found)
+    is_whole_list = groups is None and "cursor" not in request.GET and not page.cursor
+    listed_total = len(page.sessions) if is_whole_list else matching.count() if are_folded else total
     context |= {
-        "facets": facet_groups(filters, counts),
+        "facets": facets,
         "chips": chosen_chips(filters),
         "unfiltered_url": list_url(filters.removed()),
         "total": listed_total,
-        "folded_total": counts.total - listed_total if are_folded else 0,
+        "folded_total": max(0, total - listed_total) if are_folded else 0,
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:
         running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
         context["progress"] = progress_of(running) if running else None
     return render(request, "session_list/_results.html" if is_fragment else "session_list/page.html", context)
+
+
+def _facets(
+    project: UUID, filters: SessionFilters, found: FoundSessions | None
+) -> tuple[int, list[FacetGroup]]:
+    """The number of sessions that match, with folded ones, and the facets."""
+    problem = found.problem if found else ""
+    counted = filters.but(q="", found=None) if problem else filters  # so that the facets do not disappear
+    counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria)
+    return 0 if problem else counts.total, facet_groups(filters, counts)
 
 
 def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
