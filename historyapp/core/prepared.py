@@ -1,10 +1,11 @@
 """Prepares entries before they are appended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults, dump_body
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults, dump_body
 from historyapp.core.errors import Invalid
+from historyapp.core.failures import Check, error_line, likely_failure
 from historyapp.core.json import MAX_CONTAINERS, MAX_VALUES, dump_json
 from historyapp.core.json_counts import holds_more_containers, holds_more_values
 from historyapp.core.json_memory import memory_with_values
@@ -27,7 +28,7 @@ class Prepared(NamedTuple):
     metadata: str
     """As stored, in JSON."""
     texts: Sequence[ResultTexts] = ()
-    """Those of results that are long or not texts; empty for other entries."""
+    """Those of an entry's results, if any have been made or searched."""
     facts: OutputFacts | None = None
     """Of an output, if they have been found."""
 
@@ -88,9 +89,50 @@ def with_texts(prepared: Prepared) -> Prepared:
     return prepared._replace(texts=texts)
 
 
+def with_tokens(prepared: Prepared) -> Prepared:
+    """The entry with the tokens of its body counted."""
+    return prepared._replace(tokens=entry_tokens(prepared.draft.body))
+
+
 def with_facts(prepared: Prepared) -> Prepared:
     """The entry with what its step's row shows, if it is an output: commands and patches are read for it."""
     body = prepared.draft.body
     if not isinstance(body, ModelOutput) or prepared.facts is not None:
         return prepared
     return prepared._replace(facts=output_facts(body, prepared.tokens))
+
+
+class FailureSearch:
+    """Looks for failures in the results of consecutive entries, before their session is locked.
+
+    Only results whose calls are in the same entries are searched. Facts of at most 50 other calls are stored
+    with the session.
+    """
+
+    def __init__(self) -> None:
+        self._checks: Mapping[str, Check] = {}
+        """Those of the newest output."""
+        self._found: set[str] = set()
+        """``error`` and ``success`` once a result with this status has a failure. The first one is shown."""
+
+    def searched(self, prepared: Prepared) -> Prepared:
+        """The next entry, with what was found in its results. An output must have its facts."""
+        body = prepared.draft.body
+        if isinstance(body, ModelOutput):
+            self._checks, self._found = prepared.facts.checks if prepared.facts else {}, set()
+        elif isinstance(body, ToolResults) and self._checks:
+            known = prepared.texts or [ResultTexts()] * len(body.results)
+            texts = list(map(self._searched, body.results, known))
+            return prepared._replace(texts=texts)
+        return prepared
+
+    def _searched(self, result: ToolResult, known: ResultTexts) -> ResultTexts:
+        check = self._checks.get(result.tool_call_id or "")
+        if check is None or result.status in self._found or "error" in self._found:
+            return known
+        if result.status == "error":
+            self._found.add(result.status)
+            return known._replace(error_line=error_line(result, known.returned))
+        failure = likely_failure(result, check, known.returned)
+        self._found.update([result.status] if failure else [])
+        return known._replace(checked=(check, failure))

@@ -331,14 +331,15 @@ def _failure(
     before = step.total_likely_failures - bool(step.likely_failure)
     reported = next(
         (
-            (result, known.returned)
+            (result, known)
             for (result, calls), known in zip(answered, texts, strict=True)
             if calls and result.status == "error"
         ),
         None,
     )
     if reported and "error" not in step.statuses:
-        line = error_line(*reported)
+        result, known = reported
+        line = error_line(result, known.returned) if known.error_line is None else known.error_line
         return {"likely_failure": "", "error_line": line, "total_likely_failures": before}
     if step.likely_failure and status == "interrupted_by_human":
         return {"likely_failure": "", "error_line": "", "total_likely_failures": before}
@@ -346,7 +347,12 @@ def _failure(
         return {}
     for (result, calls), known in zip(answered, texts, strict=True):
         check = step.checks.get(calls[0]) if calls else None
-        finding = likely_failure(result, check, known.returned) if check else None
+        if check is None:
+            continue
+        if known.checked and known.checked[0] == check:
+            finding = known.checked[1]
+        else:
+            finding = likely_failure(result, check, known.returned)
         if finding:
             new = {"likely_failure": finding.rule, "error_line": finding.line}
             return {**new, "total_likely_failures": before + 1}

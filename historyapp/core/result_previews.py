@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from historyapp.core.beginnings import json_beginning
 from historyapp.core.content import are_parts, plain_text
 from historyapp.core.entries import ToolResult
-from historyapp.core.failures import Check
+from historyapp.core.failures import Check, LikelyFailure
 from historyapp.core.result_facts import result_fact
 from historyapp.core.results import NO_OUTPUT, result_text
 from historyapp.core.shell_output import STREAMS, printed, shell_output
@@ -35,10 +35,14 @@ class PreviewedText(NamedTuple):
 
 
 class ResultTexts(NamedTuple):
-    """The texts of a result that take long to make. None: they have not been made."""
+    """What takes long to find in a result. None: it has not been looked for."""
 
     returned: str | None = None
     previewed: PreviewedText | None = None
+    error_line: str | None = None
+    """Of a reported error."""
+    checked: tuple[Check, LikelyFailure | None] | None = None
+    """Facts about the call, and the likely failure that was found with them, if any."""
 
 
 def result_preview(result: ToolResult, check: Check | None = None, read: PreviewedText | None = None) -> str:

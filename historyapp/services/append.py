@@ -18,7 +18,7 @@ from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.json import dump_json
-from historyapp.core.prepared import Prepared, prepare, with_facts
+from historyapp.core.prepared import FailureSearch, Prepared, prepare, with_facts
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.strips import extend_strip
 from historyapp.models import Project, Session
@@ -146,6 +146,7 @@ def append(
         _check_numbers(drafts)
     with shared_value_limit():
         prepared = [with_facts(prepare(draft if lenient else complete(draft))) for draft in drafts]
+    prepared = list(map(FailureSearch().searched, prepared))
     bodies = pack_in_thread([entry.body for entry in prepared])
     named = NO_SNAPSHOTS if lenient else named_snapshots(session_id, drafts)
     with writing():

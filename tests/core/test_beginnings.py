@@ -23,8 +23,8 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.json import json_text
-from historyapp.core.prepared import prepare
-from historyapp.core.projection import Tail, advance
+from historyapp.core.prepared import FailureSearch, prepare, with_facts
+from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.result_previews import result_preview
 from historyapp.core.text import PIECE_LENGTH, preview
 from tests.examples import examples
@@ -149,3 +149,33 @@ def test_the_texts_of_long_results_are_made_before_the_transaction(
     monkeypatch.setattr("historyapp.core.failures.returned_text", None)
     assert advance(tail, Entry(2, results, NOW, {}, 9), texts=prepared.texts) == without
     assert prepare(EntryDraft(ToolResults(results=(ToolResult(status="success"),)))).texts == ()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [("fine", "fine"), ("error: no", "fine"), ("error: no", "!no"), ("!no", "error: no"), ("!one", "!two")],
+)
+def test_failures_of_calls_in_the_same_append_are_found_before_the_transaction(
+    texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``!`` marks results that were reported as errors."""
+    calls = tuple(ToolCall(id=id, name="bash", arguments={"command": "make"}) for id in "ab")
+    bodies: list[Body] = [ModelOutput(tool_calls=calls)]
+    for call, text in zip(calls, texts, strict=True):
+        status: Any = "error" if text[0] == "!" else "success"
+        result = ToolResult(tool_call_id=call.id, status=status, outputs=text, reason=text)
+        bodies.append(ToolResults(results=(result,)))
+    search = FailureSearch()
+    entries = [search.searched(with_facts(prepare(EntryDraft(body)))) for body in bodies]
+
+    def row(*, searched: bool) -> Step | None:
+        tail = Tail()
+        for position, entry in enumerate(entries, 1):
+            found = entry.texts if searched else ()
+            tail = advance(tail, Entry(position, entry.draft.body, NOW, {}, 1), texts=found).tail
+        return tail.step
+
+    looked_for = row(searched=False)
+    monkeypatch.setattr("historyapp.core.projection.likely_failure", None)
+    monkeypatch.setattr("historyapp.core.projection.error_line", None)
+    assert row(searched=True) == looked_for

@@ -19,8 +19,8 @@ from historyapp.core.entries import EntryDraft, Rewind, load_body
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
 from historyapp.core.json import load_dumped
-from historyapp.core.prepared import Prepared, prepare, with_facts
-from historyapp.core.tokens import count_tokens, entry_tokens
+from historyapp.core.prepared import FailureSearch, Prepared, prepare, with_facts, with_tokens
+from historyapp.core.tokens import count_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.models.fields import pack_all
 from historyapp.models.notes import MAX_NOTES
@@ -244,10 +244,9 @@ class SessionWriter:
         """Writes the waiting operations and the progress of the import, in one transaction."""
         check_disk_space()
         self._waiting = self._with_times()
+        failures = FailureSearch()
         entries = [
-            with_facts(
-                entry if waiting.tokens_counted else entry._replace(tokens=entry_tokens(entry.draft.body))
-            )
+            failures.searched(with_facts(entry if waiting.tokens_counted else with_tokens(entry)))
             if (entry := waiting.prepared)
             else None
             for waiting in self._waiting
@@ -269,9 +268,8 @@ class SessionWriter:
             stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
             newest = self._newest_settled
             source.provisional_digests = stored[max(0, newest.number - source.settled) :]
-            if (
-                newest.number >= source.settled
-            ):  # an earlier import may have settled more, see MAX_PROVISIONAL
+            # An earlier import may have settled more, see MAX_PROVISIONAL.
+            if newest.number >= source.settled:
                 source.settled, source.settled_digest = newest.number, newest.digest
                 source.settled_position = stored_position(source, newest.position)
             source.save()
