@@ -1,5 +1,6 @@
 """Tags of the list of sessions."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from django import template
@@ -31,14 +32,18 @@ def strip(session: Session) -> SafeString:
 
 
 @register.simple_tag
-def ended(session: Session) -> SafeString:
-    """How a session ended: as its transcript states, otherwise as its newest step did."""
+def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
+    """How a session ended: as its transcript states, otherwise as its newest step did.
+
+    Args:
+        exit_statuses: see :func:`historyapp.models.session_lists.exit_statuses`.
+    """
     step = session.live_tail.step
     if step is None:
         return SafeString()
     is_rewound = session.tail_start != 1  # the transcript states the end of steps that a rewind cut off
     is_final = session.status == Session.Status.FINISHED and not is_rewound
-    if is_final and (stated := stated_ending(session.metadata.get("exit_status"))):
+    if is_final and (stated := stated_ending(exit_statuses.get(session.pk))):
         kind, text = stated
         css, word = "good" if kind == "submitted" else "bad", text.partition(":")[0]
         return format_html('<span class="ending {}" title="{}">{}</span>', css, text, word)

@@ -20,7 +20,7 @@ from historyapp.models.changes import newest_cursor
 from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_folds import child_counts, top_level
-from historyapp.models.session_lists import Order, page_of
+from historyapp.models.session_lists import Order, exit_statuses, page_of
 from historyapp.models.sessions import SessionQuerySet, columns_except
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import save_list_preference
@@ -77,6 +77,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "groupings": grouping_links(filters),
         "rows": list(zip(page.sessions, begins, strict=True)),
         "folded": child_counts([session.pk for session in page.sessions]),
+        "exit_statuses": exit_statuses(page.sessions),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
         "page_size": PAGE + (len(groups.rows) + groups.has_more if groups else 0),
@@ -132,6 +133,7 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "choice": choice,
         "rows": list(zip(page.sessions, begins, strict=True)),
         "folded": child_counts([parent.pk, *(session.pk for session in page.sessions)]),
+        "exit_statuses": exit_statuses([parent, *page.sessions]),
         "older": page.cursor,
     }
     return render(request, "session_list/_folded_rows.html", context)

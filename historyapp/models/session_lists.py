@@ -1,12 +1,13 @@
 """Pages of a list of sessions, in any order. A cursor is valid for one list only."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
+from django.db.models.functions import Length
 
 from historyapp.core.errors import Invalid
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
@@ -27,6 +28,8 @@ ORDERS = {
 MAX_CURSOR = 1000
 _MOMENTS = ("last_entry_at", "created_at")
 _MAX = 2**63
+_MAX_METADATA = 20_000
+"""Characters of metadata that are read for the list."""
 
 
 class Order(NamedTuple):
@@ -97,6 +100,19 @@ def page_of(
     value = getattr(last, order.column)
     shown = value.isoformat() if isinstance(value, datetime) else value
     return SessionListPage(rows[:limit], f"{key}~{last.pk}~{shown}")
+
+
+def exit_statuses(sessions: Iterable[Session]) -> dict[UUID, Any]:
+    """What the transcripts of finished sessions state as their exit status, in one query.
+
+    Sessions with very long metadata are left out.
+    """
+    finished = [session.pk for session in sessions if session.status == Session.Status.FINISHED]
+    if not finished:
+        return {}
+    rows = Session.objects.filter(pk__in=finished).annotate(length=Length("metadata"))
+    short = rows.filter(length__lte=_MAX_METADATA).values_list("pk", "metadata")
+    return {pk: metadata["exit_status"] for pk, metadata in short if "exit_status" in metadata}
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
