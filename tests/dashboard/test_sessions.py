@@ -289,3 +289,11 @@ def test_the_choice_of_the_column_last_step_shows_how_runs_ended(alice: Client, 
 def test_likely_failures_are_beside_the_errors_of_a_row(alice: Client, session: Session) -> None:
     Session.objects.filter(pk=session.pk).update(likely_failures=2)
     assert "2 likely" in text(alice.get("/"))
+
+
+def test_a_search_by_filters_of_sessions_ends_after_its_limit(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.search.results.SECONDS", 0)
+    page = html(alice.get("/", {"q": "-title:other"}))
+    assert "The search took longer than 0 seconds." in page

@@ -11,7 +11,8 @@ from django.db.models import QuerySet
 from historyapp.core.search_query import SearchQuery, parse_query
 from historyapp.core.search_snippets import Snippet, snippet_of
 from historyapp.core.search_widening import widen_query
-from historyapp.models.search import ProjectSearch, SearchHit, SearchPage
+from historyapp.models.search import SECONDS, ProjectSearch, SearchHit, SearchPage
+from historyapp.models.search_limits import limit_statements
 from historyapp.models.search_passages import passages_of
 from historyapp.models.search_sessions import WholeSessionSearch
 from historyapp.services.search.index import catch_up_for_search
@@ -79,7 +80,9 @@ def sessions_with_steps(project: UUID, text: str, now: datetime) -> MatchingSess
     """
     query = parse_query(text, now)
     if query.conditions and not query.terms and query.since is None and query.until is None:
-        return MatchingSessions(ProjectSearch(project, query).wanted_sessions() or [], None, is_complete=True)
+        with limit_statements(SECONDS):
+            sessions = ProjectSearch(project, query).wanted_sessions()
+        return MatchingSessions(sessions or [], None, is_complete=True)
     is_up_to_date = catch_up_for_search(project)
     page = _search_page(project, query, MAX_STEPS, None)
     page, _ = _widened(project, text, now, page, MAX_STEPS)
