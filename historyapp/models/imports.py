@@ -43,3 +43,7 @@ class ImportSource(models.Model):
 
     def __str__(self) -> str:
         return f"{self.format}: {self.source_id}"
+
+    def session_head(self) -> int:
+        """The head of the session. An import keeps the row, so the session is not kept with it."""
+        return Session.objects.filter(pk=self.session_id).values_list("head", flat=True).get()

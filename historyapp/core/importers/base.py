@@ -40,6 +40,9 @@ class SessionStart:
     status: str = ""
     left_out: tuple[str, ...] = ()
     """What an import leaves out of the fields above because of its size, as texts for its report."""
+    dumped: str = ""
+    """Settings, metadata and annotation as one JSON object, while an import keeps the headers of a file: as
+    values, nested lists take 44 times as much memory. Then those fields are empty."""
 
 
 class Append(NamedTuple):

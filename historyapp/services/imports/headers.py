@@ -8,6 +8,7 @@ parser process applies these limits, and replaces lone surrogates in long texts.
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from historyapp.core.entries import EntryDraft, Rewind, ToolResults
 from historyapp.core.errors import UnreadableTranscript
@@ -20,7 +21,7 @@ from historyapp.core.importers.base import (
     SessionStart,
     Skipped,
 )
-from historyapp.core.json import is_longer
+from historyapp.core.json import dump_json, is_longer, load_dumped
 from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TAGS, MAX_TITLE, fitting_metadata
 from historyapp.core.text import clean, preview
 
@@ -45,6 +46,8 @@ _MAX_NAMED = 5
 """The maximum number of fields that a report names."""
 _MAX_NAME = 50
 """The maximum number of characters of a name in a report."""
+_VALUES = ("settings", "metadata", "annotation")
+"""The fields of a header that hold JSON values."""
 _LIMIT = f"at most {MAX_METADATA:,} characters of JSON are imported"
 
 
@@ -68,7 +71,7 @@ def within_limits(operation: Operation) -> Operation:
                     f"supported. It begins with {preview(id, _MAX_NAME)!r}. Shorten it, then import the file "
                     "again."
                 )
-            return limited_start(operation)
+            return _with_dumped_values(limited_start(operation))
         case RewindTo():
             return _limited_rewind(operation)
         case AddSummary():
@@ -130,6 +133,17 @@ def limited_start(start: SessionStart) -> SessionStart:
         status=start.status[:_MAX_NAME],
         left_out=(*start.left_out, *left_out),
     )
+
+
+def _with_dumped_values(start: SessionStart) -> SessionStart:
+    values = {name: value for name in _VALUES if (value := getattr(start, name))}
+    emptied: dict[str, Any] = {name: {} for name in values}
+    return replace(start, **emptied, dumped=dump_json(values)) if values else start
+
+
+def with_values(start: SessionStart) -> SessionStart:
+    """The header with the values that :func:`within_limits` has dumped."""
+    return replace(start, **load_dumped(start.dumped), dumped="") if start.dumped else start
 
 
 def stored_id(source_id: str) -> str:

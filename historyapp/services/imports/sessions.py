@@ -28,7 +28,7 @@ from historyapp.services.append import lock_session, read_session
 from historyapp.services.audit import was_deleted
 from historyapp.services.compression.start import set_thresholds
 from historyapp.services.disk_space import check_disk_space
-from historyapp.services.imports.headers import stored_id
+from historyapp.services.imports.headers import stored_id, with_values
 from historyapp.services.imports.limits import MAX_WAITING_BYTES, check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
@@ -162,9 +162,10 @@ class ImportJob:
             missing[start.session] = self.starts[start.session] = replace(start, forked_from=None)
         for start in reversed(missing.values()):  # a file may have a long chain of forks
             position = self._fork_position(start)
+            complete = with_values(start)
             try:
                 with writing():
-                    source = self._find_or_create_source(start, position)
+                    source = self._find_or_create_source(complete, position)
             except IntegrityError as error:
                 detail = f"Another import of {start.session} is under way. Import it again later."
                 raise Conflict(detail) from error
@@ -228,7 +229,7 @@ class ImportJob:
         source.source_id = stored_id(start.session)
         source.settled, source.settled_digest, source.provisional_digests, source.shifts = 0, "", [], []
         source.settled_position = session.head
-        source.session = session
+        source.session_id = session.pk
         source.save()
         return source
 
@@ -253,7 +254,7 @@ class ImportJob:
             source_id=stored_id(start.session),
             variant=variant,
             file=clean(self.report.name)[-300:],
-            session=session,
+            session_id=session.pk,  # the session's values would stay in memory until the end of the file
             settled_position=session.head,
             shifts=shifts,
             spawned_by=stored_id(start.spawned_by or ""),

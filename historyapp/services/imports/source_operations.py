@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from historyapp.core.entries import ToolResults
 from historyapp.core.importers.base import Append, RewindTo
+from historyapp.core.json_memory import memory_of
 from historyapp.core.prepared import Prepared
 
 REWIND_COST = 40
@@ -38,6 +39,14 @@ class SourceOperation(NamedTuple):
             return REWIND_COST
         body = self.operation.draft.body
         return 1 + (len(body.results) // RESULTS_OF_COST if isinstance(body, ToolResults) else 0)
+
+    @property
+    def memory(self) -> int:
+        """About the bytes that the entry takes in memory."""
+        if self.prepared:
+            return self.prepared.memory
+        draft = self.operation.draft
+        return memory_of(dict(draft.metadata)) if draft else 0
 
     def without_values(self) -> "SourceOperation":
         """The place of the operation. Of its entry only the JSON is kept, whose values take more memory."""

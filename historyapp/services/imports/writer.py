@@ -77,7 +77,7 @@ class SessionWriter:
         self._stored_summaries = StoredSummaries()
         self._notes: list[AddNote] = []
         self._time = start.created_at
-        self._head_before = source.session.head if source.settled else 0
+        self._head_before = source.session_head() if source.settled else 0
         """The lowest head at which a summary of this import can have been created."""
         position = start.forked_from[1] if start.forked_from else 0
         self._newest = SourceOperation(RewindTo(start.session, 0), 0, position, "")
@@ -155,7 +155,7 @@ class SessionWriter:
 
     def _add_waiting(self, new: SourceOperation) -> None:
         self._waiting.append(new)
-        self.waiting_bytes += OPERATION_BYTES + (new.prepared.memory if new.prepared else 0)
+        self.waiting_bytes += OPERATION_BYTES + new.memory
         self._waiting_cost += new.cost
         if self._waiting_cost >= self._max_cost or self.waiting_bytes >= BATCH_BYTES:
             self.flush()
