@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults, dump_body
+from historyapp.core.conversation import PairedResult, Progress
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults, dump_body
 from historyapp.core.errors import Invalid
 from historyapp.core.failures import Check, error_line, likely_failure
 from historyapp.core.json import MAX_CONTAINERS, MAX_VALUES, dump_json
@@ -112,27 +113,28 @@ class FailureSearch:
     def __init__(self) -> None:
         self._checks: Mapping[str, Check] = {}
         """Those of the newest output."""
-        self._found: set[str] = set()
-        """``error`` and ``success`` once a result with this status has a failure. The first one is shown."""
+        self._progress = Progress()
+        self._has_error = False
+        """Whether the step has a reported error. Only the line of the first one is shown."""
 
     def searched(self, prepared: Prepared) -> Prepared:
         """The next entry, with what was found in its results. An output must have its facts."""
         body = prepared.draft.body
         if isinstance(body, ModelOutput):
-            self._checks, self._found = prepared.facts.checks if prepared.facts else {}, set()
+            self._checks, self._has_error = prepared.facts.checks if prepared.facts else {}, False
+            self._progress = Progress.begin(body)
         elif isinstance(body, ToolResults) and self._checks:
-            known = prepared.texts or [ResultTexts()] * len(body.results)
-            texts = list(map(self._searched, body.results, known))
-            return prepared._replace(texts=texts)
+            self._progress, answered = self._progress.add_results(body.results)
+            known = prepared.texts or [ResultTexts()] * len(answered)
+            return prepared._replace(texts=list(map(self._searched, answered, known)))
         return prepared
 
-    def _searched(self, result: ToolResult, known: ResultTexts) -> ResultTexts:
-        check = self._checks.get(result.tool_call_id or "")
-        if check is None or result.status in self._found or "error" in self._found:
-            return known
-        if result.status == "error":
-            self._found.add(result.status)
+    def _searched(self, answered: PairedResult, known: ResultTexts) -> ResultTexts:
+        result, calls = answered
+        if calls and result.status == "error" and not self._has_error:
+            self._has_error = True
             return known._replace(error_line=error_line(result, known.returned))
-        failure = likely_failure(result, check, known.returned)
-        self._found.update([result.status] if failure else [])
-        return known._replace(checked=(check, failure))
+        check = self._checks.get(calls[0]) if calls else None
+        return (
+            known._replace(checked=(check, likely_failure(result, check, known.returned))) if check else known
+        )

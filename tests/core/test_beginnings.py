@@ -151,20 +151,35 @@ def test_the_texts_of_long_results_are_made_before_the_transaction(
     assert prepare(EntryDraft(ToolResults(results=(ToolResult(status="success"),)))).texts == ()
 
 
+@pytest.mark.parametrize("has_ids", [True, False])
 @pytest.mark.parametrize(
     "texts",
-    [("fine", "fine"), ("error: no", "fine"), ("error: no", "!no"), ("!no", "error: no"), ("!one", "!two")],
+    [
+        ("fine", "fine", "fine"),
+        ("error: no", "fine", "fine"),
+        ("error: no", "!no", "error: x"),
+        ("!no", "error: no", "fine"),
+        ("!", "error: no", "fine"),
+        ("!one", "!two", "fine"),
+    ],
 )
 def test_failures_of_calls_in_the_same_append_are_found_before_the_transaction(
-    texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    texts: tuple[str, ...], has_ids: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``!`` marks results that were reported as errors."""
-    calls = tuple(ToolCall(id=id, name="bash", arguments={"command": "make"}) for id in "ab")
-    bodies: list[Body] = [ModelOutput(tool_calls=calls)]
+    calls = tuple(ToolCall(id=id, name="bash", arguments={"command": "make"}) for id in "abc")
+    results: list[ToolResult] = []
     for call, text in zip(calls, texts, strict=True):
         status: Any = "error" if text[0] == "!" else "success"
-        result = ToolResult(tool_call_id=call.id, status=status, outputs=text, reason=text)
-        bodies.append(ToolResults(results=(result,)))
+        shown = text.removeprefix("!")
+        id = call.id if has_ids else None
+        results.append(ToolResult(tool_call_id=id, status=status, outputs=shown, reason=shown))
+    again = results[0].model_copy(update={"status": "error"})  # answers no open call, so it does not count
+    answers = [results[:1], [again], results[1:]] if has_ids else [results]
+    bodies: list[Body] = [
+        ModelOutput(tool_calls=calls),
+        *(ToolResults(results=tuple(each)) for each in answers),
+    ]
     search = FailureSearch()
     entries = [search.searched(with_facts(prepare(EntryDraft(body)))) for body in bodies]
 
