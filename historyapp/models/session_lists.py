@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Length
 
 from historyapp.core.errors import Invalid
+from historyapp.models.metadata_texts import metadata_texts
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import Session, SessionQuerySet
 
@@ -102,7 +103,7 @@ def page_of(
     return SessionListPage(rows[:limit], f"{key}~{last.pk}~{shown}")
 
 
-def exit_statuses(sessions: Iterable[Session]) -> dict[UUID, Any]:
+def exit_statuses(sessions: Iterable[Session]) -> dict[UUID, str]:
     """What the transcripts of finished sessions state as their exit status, in one query.
 
     Sessions with very long metadata are left out.
@@ -111,8 +112,8 @@ def exit_statuses(sessions: Iterable[Session]) -> dict[UUID, Any]:
     if not finished:
         return {}
     rows = Session.objects.filter(pk__in=finished).annotate(length=Length("metadata"))
-    short = rows.filter(length__lte=_MAX_METADATA).values_list("pk", "metadata")
-    return {pk: metadata["exit_status"] for pk, metadata in short if "exit_status" in metadata}
+    texts = metadata_texts(rows.filter(length__lte=_MAX_METADATA), "exit_status")
+    return {id: found["exit_status"] for id, found in texts if found}
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:

@@ -22,6 +22,7 @@ from historyapp.core.subagent_calls import (
 from historyapp.models import Episode, ImportSource, Session, StaleOutcomes
 from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.models.first_inputs import MAX_SESSIONS, first_inputs
+from historyapp.models.metadata_texts import metadata_texts
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.summaries import increase_revisions
 from historyapp.services.transactions import write_in_parts, writing
@@ -81,8 +82,9 @@ def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
 
 def _traits(ids: Sequence[UUID]) -> dict[UUID, SubagentTraits]:
     """The traits of at most :data:`MAX_SESSIONS` sessions, read in a fixed number of statements."""
-    with_metadata = Session.objects.defer(None).defer("settings", "tail", "search_text", "strip")
-    children = list(with_metadata.filter(pk__in=ids).order_by("pk"))
+    rows = Session.objects.filter(pk__in=ids)
+    children = list(rows.defer("settings", "tail", "search_text", "strip").order_by("pk"))
+    named = {id: list(texts.values()) for id, texts in metadata_texts(rows, "tool_call_id", "agent_id")}
     imported = ImportSource.objects.filter(session__in=ids).order_by("-pk")
     sources = dict(imported.values_list("session_id", "source_id"))
     inputs: dict[UUID, list[tuple[int, bytes | None]]] = {child.pk: [] for child in children}
@@ -95,9 +97,8 @@ def _traits(ids: Sequence[UUID]) -> dict[UUID, SubagentTraits]:
         first_of_child = sorted(inputs[child.pk])[:_FIRST_INPUTS]
         tasks = {task for _, task in first_of_child if task is not None}
         file_id = sources.get(child.pk, "").rpartition("/")[2].removeprefix("agent-")
-        ids_of_child = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"), file_id)
-        named = [id for id in ids_of_child if isinstance(id, str) and id]
-        traits[child.pk] = SubagentTraits(named, tasks)
+        ids_of_child = [id for id in (*named.get(child.pk, ()), file_id) if id]
+        traits[child.pk] = SubagentTraits(ids_of_child, tasks)
     return traits
 
 
