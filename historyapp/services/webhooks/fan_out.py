@@ -14,9 +14,10 @@ from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import TEST_EVENT
 from historyapp.services.append import hold_sessions
+from historyapp.services.disk_space import check_disk_space
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.events import WebhookEvent, find_events
-from historyapp.wire.problems import CursorExpired
+from historyapp.wire.problems import CursorExpired, DiskLow
 
 PAGE_SIZE = 200
 """The number of changes that one transaction turns into deliveries."""
@@ -35,6 +36,10 @@ def add_deliveries(webhook: Webhook, claim: UUID) -> bool:
     """
     if WebhookDelivery.objects.pending(webhook).count() >= MAX_PENDING:
         return False
+    try:
+        check_disk_space()
+    except DiskLow:
+        return False  # a change of 250 bytes becomes 20 deliveries of KBs; the feed keeps it
     try:
         page = changes_since(webhook.project_id, webhook.cursor, limit=PAGE_SIZE)
     except CursorExpired:
