@@ -11,7 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.changes import Cursor, is_after
-from historyapp.models.fields import JSONText, as_uuid, read_compact_time
+from historyapp.models.fields import JSONText, PackedJSON, PackedText, as_uuid, read_compact_time
 from historyapp.models.projects import Project
 from historyapp.models.sql import as_aware, fetch_all
 
@@ -163,13 +163,13 @@ class WebhookDelivery(models.Model):
     """Identifies the event, so that it never becomes two deliveries."""
     session = models.UUIDField(null=True)
     """Deliveries of one session are sent in order. Not a foreign key: the test event has no session."""
-    body = models.TextField()
+    body = PackedText()
     state = models.CharField(max_length=9, choices=State, default=State.PENDING)
     attempts = models.PositiveIntegerField(default=0)
     retries = models.PositiveIntegerField(default=0)
     """The number of failed attempts since it was created or redelivered manually."""
     due_at = models.DateTimeField(default=timezone.now)
-    log = JSONText(default=list)
+    log = PackedJSON(default=list)
     """The newest attempts, oldest first: ``at``, ``status``, ``milliseconds``, ``error``, ``answer``."""
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True)
