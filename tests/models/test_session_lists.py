@@ -73,12 +73,12 @@ def test_a_cursor_belongs_to_one_list_and_one_order(many: Project) -> None:
 
 def test_a_page_takes_one_query_at_any_number_of_steps(many: Project) -> None:
     Session.objects.update(steps=10**6)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as issued:
         page_of(Session.objects.filter(project=many), Order("steps"), "all", limit=5)
+    # On PostgreSQL, others limit its time.
+    queries = [query["sql"] for query in issued if "FROM" in query["sql"]]
     assert len(queries) == 1
-    assert "historyapp_episode" not in queries[0]["sql"]
+    assert "historyapp_episode" not in queries[0]
 
 
 def test_the_error_of_an_unknown_order_lists_the_known_ones() -> None:
