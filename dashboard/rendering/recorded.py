@@ -38,9 +38,9 @@ LABELS: dict[Part, str] = {
     "overhead": "overhead",
     "removed": "removed, unrecorded",
 }
+"""The parts of a request, in the order of the bar."""
 UNSEEN_TOOLS = "tools (unseen)"
 """The unseen part if the instruction is recorded."""
-"""The parts of a request, in the order of the bar."""
 MAX_TAKES = 5
 SHOWN = 2_000
 """Characters of a message in the list; the step has the whole text."""

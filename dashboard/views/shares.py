@@ -41,7 +41,7 @@ def shares(request: PersonRequest, session_id: UUID) -> HttpResponse:
         new_link = ShareLink.objects.filter(pk=new_id, session=session_id).first()
         if new_link is not None:
             del request.session[NEW]
-            opens_at = f"?step={location.step}" if new_link.as_of is None and location.step > 1 else ""
+            opens_at = f"?step={location.step}" if new_link.as_of is None and location.step else ""
             context |= {"made": new_link, "made_path": share_path(new_link.pk) + opens_at}
     return render(request, "shares/page.html", context)
 

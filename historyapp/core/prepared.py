@@ -106,8 +106,8 @@ def with_facts(prepared: Prepared) -> Prepared:
 class FailureSearch:
     """Looks for failures in the results of consecutive entries, before their session is locked.
 
-    Only results whose calls are in the same entries are searched. Facts of at most 50 other calls are stored
-    with the session.
+    Only results whose calls are in the same entries are searched. Results of earlier calls are searched under
+    the lock: there are at most 50.
     """
 
     def __init__(self) -> None:

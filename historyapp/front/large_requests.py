@@ -67,6 +67,7 @@ class RequestProcess:
             ServerUnavailable: when another request needed the process.
             ServerFailed: when the process ended for another reason, or after it has written something.
         """
+        self._is_taken = False
         try:
             child = self._process.send(partial(_send, environ, waited))
         except ChildEnded:

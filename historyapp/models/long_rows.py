@@ -70,7 +70,7 @@ def long_rows(
 ) -> Iterator[Any]:
     """Yields the rows of a query, with at most :data:`AT_ONCE` bytes and one row more in memory.
 
-    The query begins again after each portion: at its next row, counted from the first.
+    After each portion the query runs again, with an OFFSET, or with ``seek`` after the last key.
 
     Args:
         statement: must end with ``ORDER BY`` and the terms of ``order``.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
@@ -76,6 +77,7 @@ def limit_statements(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _limited_transaction(seconds: float) -> Iterator[None]:
+    seconds = min(seconds, settings.PLAYHEAD_STATEMENT_SECONDS)
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")

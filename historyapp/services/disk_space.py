@@ -31,7 +31,7 @@ def check_disk_space(advice: str = "") -> None:
     if disk.free < least:
         raise DiskLow(
             f"The disk of the server has {disk.free:,} bytes of free space. Below {least:,} "
-            "(PLAYHEAD_DISK_ALARM), it stores no forks, rewinds, contexts or compressions, and no batches of "
-            "entries that each store long totals of many models, so that other appends still find space. The "
-            f"operator must free space.{advice and f' {advice}'}"
+            "(PLAYHEAD_DISK_ALARM), it stores no imports, forks, rewinds, contexts or compressions, and no "
+            "batches of entries that each store long totals of many models, so that other appends still find "
+            f"space. The operator must free space.{advice and f' {advice}'}"
         )

@@ -29,9 +29,10 @@ RECORD_SECONDS = 60.0
 
 @contextmanager
 def turn_to_record(project: Hashable, size: int) -> Iterator[None]:
-    """Within the block, the caller records a response, if it is long while no other one of the project is.
+    """Within the block, the caller records a response. If it is long, it first waits until no other long
+    response of the project is being recorded.
 
-    The response is paid, so that it is never refused: after :data:`RECORD_SECONDS`, it is recorded anyway.
+    The response is paid, so it is never refused: after :data:`RECORD_SECONDS`, it is recorded anyway.
 
     Args:
         size: the bytes of the response in memory.

@@ -246,8 +246,9 @@ def totals_after(whole: Totals, shared: Totals) -> Totals:
 
 
 def own_totals(history: History) -> Totals:
-    """The totals of a fork after the entries that it shares with its parent."""
-    newest = Entry.objects.defer("body", "metadata").newest(history.session.shared_lineage)
+    """The totals of a fork after the live entries that it shares with its parent."""
+    shared = history.lineage.cut(history.session.fork_position)
+    newest = Entry.objects.defer("body", "metadata").newest(shared)
     return totals_after(history.tail.totals, Totals.load(newest.totals) if newest else Totals())
 
 

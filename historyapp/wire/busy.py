@@ -1,4 +1,4 @@
-"""The error of work of which a project, or all projects together, do as much as they may."""
+"""The error when a project, or the server, has reached its limit of concurrent work."""
 
 from historyapp.wire.problems import ServerUnavailable, TooManyRequests
 

@@ -13,6 +13,8 @@ if (frame && panel) {
   const map = () => frame.querySelector("[data-map]");
 
   let requested = null; // the query of the timeline that is on its way
+  let chosen = null; // the part that keys have chosen and that is not drawn yet
+  let drag = null; // of the minimap's window
 
   /** The query of a choice, with those that were made before it and are not drawn yet. */
   function withEarlierChoices(query) {
@@ -37,7 +39,8 @@ if (frame && panel) {
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
     const zoom = new URLSearchParams(view).get("zoom");
-    const address = query.replace(/\bstep=\d+/, `step=${at()}`).replace(/\bzoom=[\d-]+/, `zoom=${zoom}`);
+    const shown = zoom ? `&zoom=${zoom}` : ""; // the server draws the whole run if nothing is left out
+    const address = query.replace(/\bstep=\d+/, `step=${at()}`).replace(/&zoom=[\d-]+/, shown);
     history.replaceState(history.state, "", `${root.dataset.page}${address}`); // the playhead may have moved
     send("position", { step: at(), isDrawn: true });
     for (const link of root.querySelectorAll("a[data-keeps-step]:not(#timeline-form a)")) setZoom(link, zoom);
@@ -67,7 +70,7 @@ if (frame && panel) {
   async function follow(step) {
     const { asOf, filter, view, find } = root.dataset;
     const [first, last] = new URLSearchParams(view).get("zoom")?.split("-").map(Number) ?? [1, Infinity];
-    if (requested || (first <= step && step <= last)) return;
+    if (requested || chosen || drag || (first <= step && step <= last)) return;
     await draw(`?step=${step}${asOf}${filter}${view}${find}`);
     if (at() !== step) follow(at());
   }
@@ -126,13 +129,12 @@ if (frame && panel) {
     }
     const { first, last } = part();
     map().toggleAttribute("data-map-moves", last - first + 1 < steps());
-    showPart({ first, last });
+    showPart(chosen ?? { first, last });
     showPlayhead();
   }
 
   const showPlayhead = () => map()?.querySelector("[data-map-playhead]").setAttribute("x", `${(100 * (at() - 0.5)) / steps()}%`);
 
-  let drag = null;
   frame.addEventListener("pointerdown", (event) => {
     const edge = event.target.closest("[data-map-edge]")?.dataset.mapEdge;
     if (event.button || !edge) return;
@@ -155,11 +157,17 @@ if (frame && panel) {
     drag = null;
   });
 
+  function zoomToChosen() {
+    const { first, last } = chosen;
+    chosen = null;
+    zoom(first, last);
+  }
+
   let timer = null;
   frame.addEventListener("keydown", (event) => {
     const edge = event.target.closest("[data-map-edge]")?.dataset.mapEdge;
     if (!edge || event.ctrlKey || event.metaKey || event.altKey) return;
-    const { first, last } = part();
+    const { first, last } = chosen ?? part();
     const size = last - first + 1;
     const small = Math.max(1, Math.round(size / 10));
     const by = {
@@ -169,9 +177,10 @@ if (frame && panel) {
     if (by === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    showPart(moved({ first, last }, edge, by));
+    chosen = moved({ first, last }, edge, by);
+    showPart(chosen);
     clearTimeout(timer);
-    timer = setTimeout(() => zoom(part().first, part().last), WAIT);
+    timer = setTimeout(zoomToChosen, WAIT);
   });
 
   new MutationObserver(showPlayhead).observe(panel, { childList: true });

@@ -12,7 +12,7 @@ from dashboard.session_head import head_figures
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
-from historyapp.services.rewinds import fork
+from historyapp.services.rewinds import Target, fork, rewind
 from tests.dashboard.pages import html, text
 
 
@@ -81,3 +81,16 @@ def test_the_header_of_a_fork_says_its_own_cost(alice: Client, project: Project,
     assert "$0.25 before the fork" in text(alice.get(page))
     answered(project, other, {**usage, "cost": 0.5})
     assert "$0.75 · $0.50 since the fork" in text(alice.get(page))
+
+
+def test_a_fork_that_is_rewound_into_what_it_shares_has_no_negative_cost(
+    alice: Client, project: Project, session: Session
+) -> None:
+    for _ in range(2):
+        session = answered(
+            project, session, {"usage": {"input_tokens": 10, "output_tokens": 5}, "cost": 0.25}
+        )
+    other = fork(project, session.pk, at_step=session.steps)
+    rewind(project, other.pk, Target(to_step=session.steps - 1))
+    page = text(alice.get(reverse("session", args=[other.pk])))
+    assert "$0.25 before the fork" in page

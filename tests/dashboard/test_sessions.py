@@ -6,7 +6,9 @@ from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dashboard.templatetags.playhead import dollars
@@ -297,3 +299,16 @@ def test_a_search_by_filters_of_sessions_ends_after_its_limit(
     monkeypatch.setattr("historyapp.services.search.results.SECONDS", 0)
     page = html(alice.get("/", {"q": "-title:other"}))
     assert "The search took longer than 0 seconds." in page
+
+
+def test_a_search_by_filters_of_sessions_reads_no_ids_of_many_sessions(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would read them all, outside of its limit of time, although only the database needs them."""
+    monkeypatch.setattr("historyapp.models.search.MAX_NAMED", 0)
+    with CaptureQueriesContext(connection) as issued:
+        assert session.title in html(alice.get("/", {"q": "-title:other"}))
+    selected = [
+        query["sql"] for query in issued if query["sql"].startswith('SELECT "historyapp_session"."id"')
+    ]
+    assert all("LIMIT" in sql for sql in selected if ", " not in sql.partition(" FROM ")[0])

@@ -61,9 +61,9 @@ class _ClaudeCodeExporter:
         for part in conversation_parts(entries):
             entry = entries.take(part.position)
             written = ANTHROPIC_MESSAGES.write(part)
-            answered = entries.last_results(part.position)
             call_ids = [ids.of(part.position, id) for id in written.calls]
             input = part if isinstance(part, InputMessage) else None
+            answered = None if input else entries.last_results(part.position)
             is_summary = input is not None and input.channel == COMPACTION
             is_clear = input is not None and input.channel == "command" and CLEARED in text_of(input.content)
             if written.items and (is_summary or is_clear):

@@ -60,9 +60,10 @@ class ContextSizes:
             reported: input tokens as the provider reported them; 0 if it did not.
             model: the model of the request. Each model counts tokens in its own way.
         """
-        if reported and not self.reported:
+        was_reported = self.reported  # before, sizes were estimated, which makes no loss
+        if reported and not was_reported:
             self.reported, self.points, self.stride = True, [], 1
-        if reported and model == self.newest_model and not self.is_compacted:
+        if reported and was_reported and model == self.newest_model and not self.is_compacted:
             self._add_loss(Compaction(step, self.newest, reported))
         self.newest_model = model
         size = reported or (0 if self.reported else self.since_compaction)

@@ -12,7 +12,7 @@ MAX_WAITING_BYTES = 64 * 2**20
 
 MAX_PROVISIONAL = 1000
 """The provisional operations at the end of a session. Each batch stores the digests of all of them again, so
-older ones count as settled. Real files have a few."""
+when there are more, all of them count as settled. Real files have a few."""
 
 
 def check_number_of_sessions(sessions: int) -> None:

@@ -82,7 +82,7 @@ def sessions_with_steps(project: UUID, text: str, now: datetime) -> MatchingSess
     if query.conditions and not query.terms and query.since is None and query.until is None:
         with limit_statements(SECONDS):
             sessions = ProjectSearch(project, query).wanted_sessions()
-        return MatchingSessions(sessions or [], None, is_complete=True)
+        return MatchingSessions([] if sessions is None else sessions, None, is_complete=True)
     is_up_to_date = catch_up_for_search(project)
     page = _search_page(project, query, MAX_STEPS, None)
     page, _ = _widened(project, text, now, page, MAX_STEPS)

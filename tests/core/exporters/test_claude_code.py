@@ -68,6 +68,16 @@ def test_results_have_their_own_time() -> None:
     assert [line["timestamp"][14:16] for line in lines(dated)] == ["00", "01", "03", "04"]
 
 
+def test_an_input_before_results_has_its_own_time() -> None:
+    bodies = [CONVERSATION[0], CONVERSATION[1], ModelInput(content="Also the tests."), *CONVERSATION[2:]]
+    moments = [datetime(2026, 1, 1, minute=minute, tzinfo=UTC) for minute in range(6)]
+    dated = [
+        entry._replace(created_at=moment) for entry, moment in zip(session(*bodies), moments, strict=True)
+    ]
+    (line,) = (line for line in lines(dated) if "Also the tests." in json.dumps(line["message"]["content"]))
+    assert line["timestamp"][14:16] == "02"
+
+
 @given(LIVE)
 def test_lines_of_any_session_follow_each_other(entries: list[Entry]) -> None:
     newest = None

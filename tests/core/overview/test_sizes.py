@@ -28,3 +28,11 @@ def test_further_compactions_are_counted() -> None:
         sizes.compact()
         sizes.add(step, 10)
     assert (len(sizes.compactions), sizes.more_compactions) == (MAX_COMPACTIONS, 3)
+
+
+def test_a_report_after_estimates_is_no_loss() -> None:
+    sizes = ContextSizes(since_compaction=50_000)
+    sizes.add(1, 0)
+    sizes.add(2, 20_000)
+    sizes.add(3, 10_000)
+    assert [(loss.step, loss.before) for loss in sizes.losses] == [(3, 20_000)]
