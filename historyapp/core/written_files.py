@@ -9,7 +9,7 @@ unknown.
 import re
 import shlex
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from historyapp.core.edited_lines import LineCount
@@ -22,8 +22,15 @@ _MAX_LINES = 2_000
 _WRITERS = (">", "tee", "sed", "cp ", "mv ")
 """Most command lines contain none of these and end here."""
 _HEREDOC = re.compile(r"<<-?\s{0,5}([\"']?)(\w{1,60})\1")
-_ENDS = {";", "&&", "||", "|", "&", "(", ")", "|&", ";;"}
-_REDIRECTIONS = {">", ">>", ">|"}
+_OPERATORS = re.compile(r"[();<>|&]{1,20}")
+"""Operators as :mod:`shlex` reads them: several without spaces between them are one word."""
+_OPERATOR = re.compile(r"[<>]\(|[<>|&]{1,20}|;{1,20}|[()]")
+_ENDS = {";", "&&", "||", "|", "&", "|&", ";;"}
+_SUBSTITUTIONS = {"<(", ">("}
+_REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?")
+_OUTPUTS = {">", ">>", ">|"}
+"""The redirections that name a file that is written."""
+_DESCRIPTORS = frozenset("0123456789")
 _PREFIX_WORDS = {
     "sudo",
     "time",
@@ -88,19 +95,33 @@ def _without_heredocs(command: str) -> str:
 
 
 def _parts(text: str) -> list[list[str]]:
-    """The words of each program of a command line; empty if quotes do not match."""
+    """The words of each program of a command line; empty if quotes do not match.
+
+    Programs in parentheses come before the program that reads or writes them, as in ``tee >(cat) x.py``,
+    where ``>(`` stands for them.
+    """
     words = shlex.shlex(text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
     words.whitespace_split, words.commenters = True, ""
     parts: list[list[str]] = [[]]
+    outer: list[list[str]] = []
     try:
-        for word in words:
-            if word in _ENDS:
-                parts.append([])
-            else:
-                parts[-1].append(word)
+        for text in words:
+            for word in _OPERATOR.findall(text) if _OPERATORS.fullmatch(text) else (text,):
+                if word in _ENDS:
+                    parts.append([])
+                elif word in _SUBSTITUTIONS:
+                    outer.append([*parts.pop(), word])
+                    parts.append([])
+                elif word == "(":
+                    outer.append([])
+                    parts.append([])
+                elif word == ")":
+                    parts.append(outer.pop() if outer else [])
+                else:
+                    parts[-1].append(word)
     except ValueError:
         return []
-    return [part for part in parts if part]
+    return [part for part in (*parts, *reversed(outer)) if part]
 
 
 def _targets(words: list[str]) -> Iterator[str]:
@@ -110,19 +131,18 @@ def _targets(words: list[str]) -> Iterator[str]:
     if not words or words[0] in _TESTS:
         return
     arguments: list[str] = []
-    previous = ""
-    for word in words:
+    descriptor = ""
+    for previous, word in pairwise(("", *words)):
         if word.startswith("#"):  # a comment
             break
-        if previous in _REDIRECTIONS:
-            yield word
-        elif word in _REDIRECTIONS:
-            if previous == "2":  # messages of errors
-                previous = ""
-                continue
+        if _REDIRECTION.fullmatch(previous):
+            if previous in _OUTPUTS and descriptor != "2":  # 2: messages of errors
+                yield word
+        elif _REDIRECTION.fullmatch(word):
+            has_descriptor = previous in _DESCRIPTORS and arguments[-1:] == [previous]
+            descriptor = arguments.pop() if has_descriptor else ""
         else:
             arguments.append(word)
-        previous = word
     yield from _arguments_written(arguments[0].rpartition("/")[2] if arguments else "", arguments[1:])
 
 

@@ -16,6 +16,16 @@ from historyapp.core.written_files import files_written, printed_patches, prints
         ("cp a.py b.py.orig; mv a.py lib/", ("b.py.orig", "lib/a.py")),
         ("if true; then echo 1 > z.txt; fi", ("z.txt",)),
         ("cat <<EOF > t.py\n'\nEOF", ("t.py",)),
+        ('tee config.yml <<< "hello"', ("config.yml",)),
+        ("tee out.txt < in.txt", ("out.txt",)),
+        ("tee >(cat) x.py", ("x.py",)),
+        ("tee >(grep $(cat a) b > c.txt); (tee d.py);cp e f.py", ("c.txt", "d.py", "f.py")),
+        ("tee a.py < <(ls) b.py >&2 > c.txt", ("c.txt", "a.py", "b.py")),
+        ("sed -i s/a/b/ foo.py 2> err.log", ("foo.py",)),
+        ("sed -i -e s/a/b/ foo.py 2>/dev/null", ("foo.py",)),
+        ("sed -i -e s/a/b/ foo.py 2>&1", ("foo.py",)),
+        ("cp a.py b.py 2>/dev/null", ("b.py",)),
+        ("make 1> out.log 2>> err.log", ("out.log",)),
     ],
 )
 def test_a_command_line_names_the_files_that_it_writes(command: str, files: tuple[str, ...]) -> None:
@@ -48,6 +58,7 @@ def test_a_file_is_left_out_rather_than_guessed(command: str) -> None:
 
 def test_the_last_program_of_a_failed_command_may_have_written_nothing() -> None:
     assert files_written("cat > a.py; sed -i s/a/b/ c.py", has_failed=True) == ("a.py",)
+    assert files_written("tee >(cat > a.py) c.py", has_failed=True) == ("a.py",)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, millisecon
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 15
+VERSION = 16
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -276,7 +276,11 @@ class RunFigures:
         self._add_files(number, tool_call)
 
     def _add_files(self, number: int, tool_call: CallFacts) -> None:
-        """Adds the files of a call. A failed call has read and changed nothing."""
+        """Adds the files of a call.
+
+        A failed read or edit, and a call that a person refused, counts for no file. Of a failed command line,
+        the last program counts for no file.
+        """
         for file in tool_call.written:
             if figures := self._file(number, file, is_change=True):
                 figures.commands += 1

@@ -62,8 +62,10 @@ class CallFacts:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The files that its command line writes."""
-        return files_written(self.command, has_failed=self.has_failed) if self.command else ()
+        """The files that its command line writes; none if a person refused it."""
+        if not self.command or self.status == "interrupted_by_human":
+            return ()
+        return files_written(self.command, has_failed=self.has_failed)
 
 
 class StepFacts(NamedTuple):

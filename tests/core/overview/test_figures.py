@@ -90,6 +90,10 @@ def test_a_failed_call_has_read_and_changed_nothing() -> None:
     assert run.figures.files == {}
 
 
+def test_a_refused_command_has_written_nothing() -> None:
+    assert Run().call(command="cat > a.py; make").stopped().figures.files == {}
+
+
 def test_a_file_is_changed_by_commands_and_has_the_lines_of_the_newest_printed_diff() -> None:
     run = Run().call(command="sed -i s/a/b/ a.py && make").failed().call(command="cat > a.py << X\n1\nX").ok()
     diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"
