@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
@@ -16,9 +17,11 @@ from dashboard.location import Location
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import fold
 from historyapp.models import Project, Session
-from historyapp.models.search_limits import LIST_SECONDS, limit_statements
+from historyapp.models.search import SECONDS
+from historyapp.models.search_limits import limit_statements
 from historyapp.services.known_files import known_files
 from historyapp.services.search.files import project_files
+from historyapp.wire.problems import SearchTooSlow
 
 MAX_CHARACTERS = 200
 """Characters of the typed text."""
@@ -141,15 +144,19 @@ def _find(location: Location | None, text: str) -> Iterator[PaletteItem]:
 
 
 def _sessions(project: Project, text: str, location: Location | None) -> Iterator[PaletteItem]:
-    """Sessions with all words in title, agent or tags, or whose ID begins with the text, the newest first."""
+    """Sessions with all words in title, agent or tags, or whose ID begins with the text, the newest first.
+
+    The words are left out if looking for them takes too long.
+    """
     project_sessions = Session.objects.filter(project=project).only(
         "title", "agent", "status", "steps", "last_entry_at"
     )
     listed = project_sessions.search(text).exclude(status=Session.Status.ARCHIVED)
     if location is not None and not text:  # it is open already
         listed = listed.exclude(pk=location.session.pk)
-    with limit_statements(LIST_SECONDS):
-        sessions = list(listed.newest_first()[:MAX_SESSIONS])
+    sessions: list[Session] = []
+    with suppress(SearchTooSlow), limit_statements(SECONDS):
+        sessions += listed.newest_first()[:MAX_SESSIONS]
     digits = text.lower().replace("-", "")
     if _ID.fullmatch(text.lower()) and MIN_ID <= len(digits) <= 32:
         between = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))

@@ -153,11 +153,11 @@ def merge_wal(file: Path) -> None:
         with closing(sqlite3.connect(file)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:
-        print(  # noqa: T201 the user reads it
-            f"The newest changes stay in {wal.name} ({error}). Nothing is lost: the next start reads them. "
-            f"{full_disk(file.parent, max(size, START_BYTES))}",
-            file=sys.stderr,
-        )
+        advice = ""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+            needed = full_disk(file.parent, max(size, START_BYTES))
+            advice = f" Nothing is lost: the next start reads them. {needed}"
+        print(f"The newest changes stay in {wal.name} ({error}).{advice}", file=sys.stderr)  # noqa: T201
 
 
 def _watch_for_work(requests: int, worker_id: str) -> None:

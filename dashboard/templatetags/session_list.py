@@ -46,7 +46,7 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
     if is_final and (stated := stated_ending(exit_statuses.get(session.pk))):
         kind, text = stated
         css, word = "good" if kind == "submitted" else "bad", text.partition(":")[0]
-        return format_html('<span class="ending {}" title="{}">{}</span>', css, text, word)
+        return format_html('<span class="ending {}" title="{}">{}</span>', css, visible(text), visible(word))
     if step.status == "success" and step.likely_failure:
         return outcome("likely_failed")
     if step.status == "success" and session.status != Session.Status.LIVE:

@@ -51,3 +51,12 @@ def test_a_stop_on_a_full_disk_keeps_the_newest_changes_and_says_so(
     (tiny_disk / "other").unlink()
     with closing(sqlite3.connect(file)) as reader:
         assert reader.execute("SELECT count(*) FROM log").fetchone() == (1,)
+
+
+def test_a_stop_with_a_damaged_file_does_not_name_the_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "playhead.sqlite3"
+    file.write_bytes(b"no database" * 1_000)
+    merge_wal(file)
+    assert capsys.readouterr().err.endswith("(file is not a database).\n")

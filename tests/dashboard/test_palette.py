@@ -197,3 +197,12 @@ def test_without_scripts_a_page_has_the_same_results(alice: Client, session: Ses
 @pytest.mark.parametrize("session", ["no-id", "1"])
 def test_an_invalid_session_id_is_a_422(alice: Client, session: str) -> None:
     assert alice.get(f"/palette?session={session}").status_code == 422
+
+
+def test_a_slow_search_of_sessions_leaves_the_other_results(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.palette.SECONDS", 0)
+    found = search_results(alice, "q=import")
+    assert str(session.pk) not in found
+    assert "/imports" in found
