@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import OperationalError, connection
 
-from dashboard import palette, run_comparison
+from dashboard import run_comparison
 from historyapp.models import Project, Session, search_limits
 from historyapp.models.fields import on_sqlite
 from historyapp.models.recent import active_sessions
@@ -57,10 +57,9 @@ def test_another_error_of_a_statement_stays_as_it_is() -> None:
         lambda: facet_counts(Session.objects.all(), SessionCriteria(q="a")),
         lambda: session_groups(Session.objects.all(), "agent", Order()),
         lambda: active_sessions(UUID(int=1)),
-        lambda: palette.search(Project(name="Alice's"), "a", None, is_staff=False),
         lambda: run_comparison.first_candidates(Project(name="Alice's"), "a"),
     ],
-    ids=["page", "facets", "groups", "active", "palette", "candidates"],
+    ids=["page", "facets", "groups", "active", "candidates"],
 )
 def test_what_searches_all_sessions_of_a_project_is_a_search(
     read: Callable[[], Any], monkeypatch: pytest.MonkeyPatch

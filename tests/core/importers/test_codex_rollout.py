@@ -88,8 +88,9 @@ def test_memory_grows_by_no_more_than_the_prompts_positions() -> None:
         ]
         return "\n".join(map(json.dumps, [meta(), *turn * count])).encode()
 
-    grown_by = peak_memory(CODEX_ROLLOUT, turns(500)) - peak_memory(CODEX_ROLLOUT, turns(200))
-    assert grown_by < 300 * 100
+    # The lower of two peaks, because threads of other tests may use memory meanwhile.
+    long, short = (min(peak_memory(CODEX_ROLLOUT, turns(count)) for _ in range(2)) for count in (500, 200))
+    assert long - short < 300 * 100
 
 
 def counted(path: Path) -> Counter[str]:
