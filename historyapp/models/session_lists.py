@@ -104,14 +104,14 @@ def page_of(
 
 
 def exit_statuses(sessions: Iterable[Session]) -> dict[UUID, str]:
-    """What the transcripts of finished sessions state as their exit status, in one query.
+    """What the transcripts of sessions that are not live state as their exit status, in one query.
 
     Sessions with very long metadata are left out.
     """
-    finished = [session.pk for session in sessions if session.status == Session.Status.FINISHED]
-    if not finished:
+    ended = [session.pk for session in sessions if session.status != Session.Status.LIVE]
+    if not ended:
         return {}
-    rows = Session.objects.filter(pk__in=finished).annotate(length=Length("metadata"))
+    rows = Session.objects.filter(pk__in=ended).annotate(length=Length("metadata"))
     texts = metadata_texts(rows.filter(length__lte=_MAX_METADATA), "exit_status")
     return {id: found["exit_status"] for id, found in texts if found}
 

@@ -278,9 +278,11 @@ def test_titles_with_the_same_beginning_show_where_they_differ(alice: Client, pr
 def test_a_row_says_how_the_run_ended(alice: Client, project: Project, exit_status: str, ended: str) -> None:
     session = create_session(project, metadata={"exit_status": exit_status})
     append(project, session.pk, [act("submit"), ok()])
-    change_session(project, session.pk, {"status": "finished"})
-    row = html(alice.get("/")).partition('<td class="ended">')[2].partition("</td>")[0]
-    assert re.sub(r"<[^>]*>", "", row).split() == ended.split()
+    for status, shown in (("finished", ended), ("archived", f"{ended} archived")):
+        change_session(project, session.pk, {"status": status})
+        page = html(alice.get("/", {"status": status}))
+        row = page.partition('<td class="ended">')[2].partition("</td>")[0]
+        assert re.sub(r"<[^>]*>", "", row).split() == shown.split()
 
 
 def test_the_choice_of_the_column_last_step_shows_how_runs_ended(alice: Client, session: Session) -> None:

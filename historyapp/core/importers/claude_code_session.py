@@ -192,7 +192,8 @@ class ClaudeCodeSession:
         yield from self._append(body, message.first, metadata, OUTPUT, message.ended)
         if results := results_of(message.blocks, message.first, calls):
             metadata = {"source": metadata["source"]}
-            yield from self._append(ToolResults(results=results), message.first, metadata, RESULTS)
+            answers = ToolResults(results=results)
+            yield from self._append(answers, message.first, metadata, RESULTS, message.ended)
         for uuid in message.uuids:
             self.positions[uuid] = self.recording.position
 

@@ -61,8 +61,8 @@ STORE_SECONDS, STORE_PAUSE = 120.0, 0.25
 KEEP_SECONDS, LOG_SECONDS = 3600.0, 60.0
 """The same while it has paid results or running calls, and the time between two warnings about it."""
 MAX_TOO_LONG, TOO_LONG_PAUSE = 4, 5.0
-"""After so many attempts at a transaction that takes too long, a run ends. After each of the others it waits
-for so many seconds, in which others write."""
+"""The attempts at a transaction that takes too long, after which a run ends, and the seconds between two of
+them. Other processes can write meanwhile."""
 MAX_CLAIMED_TOKENS = 200_000
 """The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more.
 See also :data:`historyapp.services.compression.items.MAX_BYTES`."""

@@ -151,6 +151,17 @@ def test_a_server_side_tool_is_answered_in_its_own_message() -> None:
     ]
 
 
+def test_a_server_side_result_is_not_dated_before_its_output() -> None:
+    used = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {"query": "x"}}
+    search_result = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"title": "X"}]}
+    operations = read(
+        assistant(1, None, says("I search."), id="m", timestamp="2026-01-19T05:00:00Z"),
+        assistant(2, 1, used, search_result, id="m", timestamp="2026-01-19T05:00:20Z"),
+    )
+    moments = [op.draft.created_at for op in operations if isinstance(op, Append)]
+    assert [moment.second for moment in moments if moment] == [20, 20]
+
+
 def test_an_early_version_s_bare_tool_records_are_read() -> None:
     operations = read(
         record("tool_use", 1, None, name="bash", input={"command": "ls"}),
