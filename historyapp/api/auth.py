@@ -65,10 +65,8 @@ class BearerKey(AuthBase):
         if key is None:
             raise Unauthenticated(NO_SUCH_KEY)
         now = timezone.now()
-        if key.revoked_at is not None:
-            raise Unauthenticated("This API key has been revoked. Use another one.")
-        if key.expires_at is not None and key.expires_at <= now:
-            raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}. Use another one.")
+        if problem := key.problem(now):
+            raise Unauthenticated(f"This API key {problem}. Use another one.")
         try:
             record_use(key, now)
         except (DatabaseError, ServerUnavailable):

@@ -46,6 +46,14 @@ class ApiKey(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
+    def problem(self, now: datetime) -> str:
+        """Why the key can no longer be used, to follow its name in a sentence; empty if it can."""
+        if self.revoked_at is not None:
+            return "has been revoked"
+        if self.expires_at is not None and self.expires_at <= now:
+            return f"expired at {self.expires_at.isoformat()}"
+        return ""
+
 
 class SignInLink(models.Model):
     """A link that signs a person in once within 15 minutes. Only a hash of its token is stored."""

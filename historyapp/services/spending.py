@@ -79,8 +79,7 @@ class Payer:
         if self.automatic and not project.paid_automatic_compression:
             raise SpendForbidden("The project has turned off paid automatic compression.")
         key = None if self.key_id is None else ApiKey.objects.get(pk=self.key_id)
-        if key is not None and not ApiKey.objects.usable(timezone.now()).filter(pk=key.pk).exists():
-            problem = "has expired" if key.revoked_at is None else "has been revoked"
+        if problem := key and key.problem(timezone.now()):
             raise SpendForbidden(f"The API key {key.prefix}… {problem}. Repeat the request with another key.")
         owns = Q(is_superuser=True) | Q(membership__project=project, membership__is_owner=True)
         people = User.objects.filter(owns, username=self.person, is_active=True)

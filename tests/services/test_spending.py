@@ -157,7 +157,7 @@ def test_a_waiting_run_ends_when_its_key_may_no_longer_spend(
             ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now())
     run = worked_on(run)
     assert (run.state, run.calls) == ("failed", 0)
-    reason = {"withdraw": "lacks the scope `spend`", "revoke": "has been revoked", "expire": "has expired"}
+    reason = {"withdraw": "lacks the scope `spend`", "revoke": "has been revoked", "expire": " expired at "}
     assert reason[how] in run.note
     assert loopback.requests == []
 
