@@ -161,6 +161,19 @@ def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -
     expect(page.locator("[data-following]")).to_have_count(1)
 
 
+def test_the_head_asks_again_while_the_run_is_not_counted(page: Page, session: Session) -> None:
+    answers = iter([204])
+
+    def count_slowly(route: Route) -> None:
+        status = next(answers, None)
+        route.fulfill(status=status) if status else route.continue_()
+
+    page.route("**/head", count_slowly)
+    page.goto(page_of(session))
+    expect(page.locator("#run-time:not(.pending)")).to_have_count(1)
+    expect(page.locator("#run-ending:not(.pending)")).to_have_count(1)
+
+
 @pytest.mark.thorough
 def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
