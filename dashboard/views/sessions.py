@@ -25,7 +25,7 @@ from historyapp.models.sessions import SessionQuerySet, columns_except
 from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import save_list_preference
 
-PAGE = 50
+PAGE = 25
 _PARENTS = ("forked_from", "spawned_by")
 UNLISTED = ("closed_spans", "fork_spans", "settings", "search_text", *columns_except({"title"}, *_PARENTS))
 """Columns that the list does not show."""

@@ -100,8 +100,9 @@ def bars_of(stored: str, newest: Step | None) -> Iterator[StripBar]:
     marks, ends = load_strip(stored), bar_ends(newest.number)
     if len(marks) != len(ends):
         marks, ends = NO_MARKS, range(0)
-    step, before = 0, StripMark(0, 0, 0)
+    step = errors = likely = tokens = 0
     for end, mark in zip((*ends, newest.number), (*marks, mark_of(newest)), strict=True):
-        gains = (max(0, now - then) for now, then in zip(mark, before, strict=True))
-        yield StripBar(step + 1, end, *gains)
-        step, before = end, mark
+        yield StripBar(
+            step + 1, end, max(0, mark[0] - errors), max(0, mark[1] - likely), max(0, mark[2] - tokens)
+        )
+        step, (errors, likely, tokens) = end, mark

@@ -112,11 +112,12 @@ def test_filters_open_on_a_small_screen_outcomes_fit_a_line_and_older_sessions_a
     page.get_by_role("link", name="Filters", exact=True).click()
     expect(page.locator(".facets").get_by_role("link", name="today 2")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    expect(page.locator("td.ended")).to_have_text("in flight live")
+    expect(page.locator("td.ended").first).to_have_text("in flight live")
     for width in (360, 768, 1440):
         page.set_viewport_size({"width": width, "height": 800})
-        baselines = [page.locator(f"td.ended .{name}").evaluate(BASELINE) for name in ("outcome", "status")]
+        baselines = [
+            page.locator(f"td.ended .{name}").first.evaluate(BASELINE) for name in ("outcome", "status")
+        ]
         assert baselines[0] == pytest.approx(baselines[1], abs=0.5), width
-    page.get_by_role("link", name="More sessions").click()
     expect(page.locator(".sessions .title")).to_have_text(["at work", "older"])
     expect(page.get_by_role("link", name="More sessions")).to_have_count(0)
