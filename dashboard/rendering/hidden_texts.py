@@ -5,7 +5,8 @@ from dataclasses import replace
 from historyapp.core.conversation import PairedResult
 from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode as Step
-from historyapp.models.visibility import Visibility, asks_person
+from historyapp.core.person_tools import asks_person
+from historyapp.models.visibility import Visibility
 
 NOT_SHOWN = "Text that people wrote is hidden."
 """Shown instead of feedback and of answers to questions."""
@@ -16,7 +17,8 @@ def without_hidden_texts(step: Step, visible: Visibility) -> Step:
     if visible.inputs:
         return step
     names = [tool_call.name for tool_call in step.output.tool_calls]
-    is_question = asks_person([*names, step.output.use_tool.name] if step.output.use_tool else names)
+    names += [step.output.use_tool.name] if step.output.use_tool else []
+    is_question = any(map(asks_person, names))
     received = tuple([
         paired._replace(result=_without_texts(paired.result, hides_all=is_question or _may_be_answer(paired)))
         for paired in step.received
@@ -32,7 +34,7 @@ def _may_be_answer(paired: PairedResult) -> bool:
     result = paired.result
     if result.status == "interrupted_by_human":
         return True
-    return not paired.calls and (not result.tool_name or asks_person([result.tool_name]))
+    return not paired.calls and (not result.tool_name or asks_person(result.tool_name))
 
 
 def _without_texts(result: ToolResult, *, hides_all: bool) -> ToolResult:

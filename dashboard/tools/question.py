@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 from dashboard.rendering.blocks import MARKDOWN, TASKS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.web import prose
+from historyapp.core.person_tools import asks_person
 from historyapp.core.text import MAX_READ, preview
 
 _QUESTION, _OPTIONS = ("question", "prompt"), ("options", "choices", "follow_up")
 _SEVERAL = ("multiSelect", "multi_select", "allowMultiple")
 _LABELS, _REMARKS = ("label", "text", "value"), ("description", "detail", "preview")
-_ASKERS = ("askuserquestion", "ask_user", "ask_followup_question", "request_user_input", "ask_human")
 _MAX_QUESTIONS = 20
 
 
@@ -53,7 +53,7 @@ def _questions(tool_call: RecordedCall) -> list[_Question]:
     """The questions of a call; empty if it has none, or if one of them has another shape."""
     listed = tool_call.fields.get("questions")
     if not isinstance(listed, list):
-        single = _question(tool_call.fields) if tool_call.name.lower() in _ASKERS else None
+        single = _question(tool_call.fields) if asks_person(tool_call.name) else None
         return [single] if single else []
     if not 0 < len(listed) <= _MAX_QUESTIONS:
         return []

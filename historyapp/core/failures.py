@@ -97,7 +97,7 @@ def likely_failure(result: ToolResult, check: Check, text: str | None = None) ->
     """
     if result.status != "success":
         return None
-    text = returned_text(result) if text is None else text
+    text = _text_of_tool(result, text)
     if check.rules == "tool":  # a tool reports its failure in the first lines
         refusal = refused(list(islice(_lines_of(text.lstrip()[:_TOOL_LENGTH]), 2)), ())
         return LikelyFailure(refused.__name__, preview(refusal.strip())) if refusal else None
@@ -118,6 +118,13 @@ def likely_failure(result: ToolResult, check: Check, text: str | None = None) ->
         if line:
             return LikelyFailure(rule.__name__, preview(_line_in_report(line.strip(), text)))
     return None
+
+
+def _text_of_tool(result: ToolResult, text: str | None) -> str:
+    """The result's text without a person's feedback, which share links may hide."""
+    if result.feedback:
+        return returned_text(result.model_copy(update={"feedback": None}))
+    return returned_text(result) if text is None else text
 
 
 def _line_in_report(line: str, text: str) -> str:
@@ -166,7 +173,7 @@ def error_line(result: ToolResult, text: str | None = None) -> str:
     Args:
         text: the result's text, if it has been made already.
     """
-    text = without_error_tag((returned_text(result) if text is None else text).strip())
+    text = without_error_tag(_text_of_tool(result, text).strip())
     first = text.partition("\n")[0]
     if not first.startswith(_RUNNER_NOTICES) and runner_exit_code(first) is None:
         return preview(first)

@@ -14,7 +14,8 @@ from historyapp.core.text import preview
 MAX_CHECKED = 50
 """At most this many calls of a step are checked for likely failures. The facts of each are stored with the
 session until its result arrives."""
-_MAX_NAMES = 20
+MAX_NAMES = 20
+"""Names of tools in a row. Names of more than 100 characters end with "…"."""
 _LONG = 2_000
 """Tokens of an output. For the preview of a longer one, only the beginning of its tool calls becomes text."""
 _READ_BY_PREVIEW = 1_000
@@ -40,7 +41,7 @@ def output_facts(output: ModelOutput, tokens: int) -> OutputFacts:
     tool_calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
     subject = call_subject(tool_calls[0].name, tool_calls[0].arguments) if tool_calls else None
     return OutputFacts(
-        tool_names=tuple([preview(tool_call.name, 100) for tool_call in tool_calls[:_MAX_NAMES]]),
+        tool_names=tuple([preview(tool_call.name, 100) for tool_call in tool_calls[:MAX_NAMES]]),
         thought_preview=preview(
             output.thoughts_beginning(_READ_BY_PREVIEW) or (output.text if tool_calls else "")
         ),

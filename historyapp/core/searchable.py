@@ -112,9 +112,9 @@ def _result_texts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             result.get("reason"),
             error.get("message"),
             error.get("repr"),
-            result.get("feedback"),
         )
         yield "result", "\n".join(dict.fromkeys(filter(None, texts)))
+        yield "review", result.get("feedback") or ""  # a person's text, which share links may hide
 
 
 _IN_STEP = {"model_output", "tool_results", "review"}

@@ -3,20 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from historyapp.core.output_facts import MAX_NAMES
+from historyapp.core.person_tools import asks_person
+
 if TYPE_CHECKING:
     from historyapp.models.episodes import Episode
 
-_QUESTION_TOOLS = frozenset(
-    (
-        "askuserquestion",
-        "ask_user",
-        "ask_followup_question",
-        "request_user_input",
-        "ask_human",
-        "ask_question",
-    )
-)
-"""Tools whose results are a person's answers, in lower case."""
 OF_THE_AGENT = ("thought", "answer", "call", "result")
 """Fields of :data:`historyapp.core.searchable.FIELDS` that agents and their tools wrote."""
 
@@ -34,15 +26,15 @@ class Visibility:
 EVERYTHING = Visibility(is_shared=False)
 
 
-def asks_person(tool_names: list[str]) -> bool:
-    """Whether a step's results may be a person's answers."""
-    return any(name.rpartition("__")[2].lower() in _QUESTION_TOOLS for name in tool_names)
-
-
 def hides_results(row: "Episode") -> bool:
     """Whether a step's results may contain a person's text: feedback, or an answer to a question."""
     by_agent = row.status in ("success", "error", "answered") and not row.unpaired
-    return not by_agent or asks_person(row.tool_names)
+    return not by_agent or any(map(asks_person, row.tool_names)) or _has_unknown_names(row.tool_names)
+
+
+def _has_unknown_names(tool_names: list[str]) -> bool:
+    """Whether a row may lack names of tools, or their ends."""
+    return len(tool_names) >= MAX_NAMES or any(name.endswith("…") for name in tool_names)
 
 
 def without_hidden_previews(row: "Episode") -> "Episode":

@@ -81,7 +81,7 @@ def texts(body: Body) -> list[tuple[str, str]]:
         ),
         (
             ToolResults(results=(ToolResult(status="interrupted_by_human", feedback="stop"),)),
-            [("result", "stop")],
+            [("review", "stop")],
         ),
         (Review(analysis="good", supervision={"score": 1}), [("review", "good\nscore: 1")]),
         (DebugLog(category="x", message="a note"), [("note", "a note")]),

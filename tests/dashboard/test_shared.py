@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from historyapp.core import entries as core
 from historyapp.core.entries import EntryDraft
+from historyapp.core.output_facts import MAX_NAMES
 from historyapp.models import Episode, Project, Session, ShareLink, StepNote
 from historyapp.services.append import append
 from historyapp.services.notes import put_note
@@ -250,6 +251,17 @@ def test_raw_entries_need_inputs(session: Session, rest: str) -> None:
 
 QUESTION = draft(core.ModelOutput(tool_calls=(core.ToolCall(id="q", name="AskUserQuestion"),)))
 
+WITHOUT_MARKS = re.compile("</?mark>")
+
+
+def after_many(name: str) -> list[EntryDraft]:
+    """An output with more calls than a row has names, and the results of all but the last one."""
+    ids = [str(number) for number in range(MAX_NAMES)]
+    calls = [core.ToolCall(id=id, name="bash") for id in ids]
+    results = [core.ToolResult(status="success", tool_call_id=id) for id in ids]
+    output = core.ModelOutput(tool_calls=(*calls, core.ToolCall(id="q", name=name)))
+    return [draft(output), draft(core.ToolResults(results=tuple(results)))]
+
 
 def result(status: core.ResultStatus, **fields: Any) -> EntryDraft:
     """A result with a person's words in every text that it can have."""
@@ -264,6 +276,12 @@ def result(status: core.ResultStatus, **fields: Any) -> EntryDraft:
     )
 
 
+def with_feedback(status: core.ResultStatus, feedback: str = PERSONS, outputs: Any = None) -> EntryDraft:
+    return draft(
+        core.ToolResults(results=(core.ToolResult(status=status, outputs=outputs, feedback=feedback),))
+    )
+
+
 @pytest.mark.parametrize(
     "entries",
     [
@@ -272,17 +290,28 @@ def result(status: core.ResultStatus, **fields: Any) -> EntryDraft:
         [act("bash", command="ls"), result("interrupted_by_human")],
         [QUESTION, act("bash", command="ls"), ok(), result("success", tool_call_id="q")],
         [QUESTION, act("bash"), ok(), result("success", tool_call_id="q", tool_name="AskUserQuestion")],
+        [*after_many("AskUserQuestion"), result("error", tool_call_id="q")],
+        [act(f"mcp__{'server' * 15}__ask_user"), result("success")],
+        [act("ask_user_question"), result("success")],
+        [act("question"), result("success")],
+        [act("bash"), with_feedback("success", outputs="fine")],
+        [act("bash"), with_feedback("error")],
+        [act("bash"), with_feedback("success", f"Error: {PERSONS}")],
     ],
-    ids=["refused", "skipped", "interrupted", "late", "late, with its tool"],
-)
+    ids=[
+        "refused", "skipped", "interrupted", "late", "late, with its tool", "after twenty calls", "long name",
+        "other name", "short name", "feedback", "feedback to an error", "feedback like a failure",
+    ],
+)  # fmt: skip
 def test_every_text_of_an_answer_is_hidden(project: Project, entries: list[EntryDraft]) -> None:
     session = create_session(project)
     append(project, session.pk, entries)
     for with_inputs in (False, True):
         page = f"{linked(session, with_inputs=with_inputs)}sessions/{session.pk}"
         paths = [page, *(f"{page}/steps/{number}" for number in range(1, session_steps(session) + 1))]
+        paths.append(f"{page}/find?find={PERSONS[:-1]}")
         shown = "".join(html(fragment(Client(), path)) for path in paths)
-        assert (PERSONS in shown) == with_inputs
+        assert (PERSONS in WITHOUT_MARKS.sub("", shown)) == with_inputs
 
 
 def session_steps(session: Session) -> int:
