@@ -6,6 +6,7 @@ programs, and a tool other than a shell reports its failure in the first line. d
 states how often this is right.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -44,7 +45,19 @@ _RUNNER_NOTICES = (
 )  # fmt: skip
 """Beginnings of the lines that an agent's runner writes around the output of a program."""
 _NOTICE_CHARACTERS = {line[0] for line in _RUNNER_NOTICES}
+_FAILURE_WORD = re.compile(
+    r"\b(?:error|Error|ERROR|fatal|CONFLICT|[Dd]enied|[Nn]ot found|No such|[Cc]annot|[Ff]ailed|FAILED)\b"
+)
+"""A word in a line that says what failed, if no rule finds one in an output that was reported as an error."""
 _EXIT_CODE_0 = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
+_SEARCHES = {
+    "grep", "egrep", "fgrep", "rg", "ag", "git grep", "diff", "cmp", "git diff", "test", "[", "which", "type",
+    "git check-ignore", "git merge-base",
+}  # fmt: skip
+"""Programs that end with code 1 if they find nothing, or if files differ. Other codes are errors."""
+_NOTHING_FOUND = (1, 123)
+"""Their exit codes; 123 is that of ``xargs`` if a search that it ran ends with 1."""
+_DIFFERENCES = ("diff --git ", "--- ", "Binary files ", "Files ")
 _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
 """Tools that return the output of a program that another call started."""
 
@@ -127,6 +140,27 @@ def _text_of_tool(result: ToolResult, text: str | None) -> str:
     return returned_text(result) if text is None else text
 
 
+def found_nothing(result: ToolResult, check: Check, text: str) -> bool:
+    """Whether a reported error is only the exit code of a search without a match, or of a comparison that
+    found a difference. True only if the command line has no other programs than those that show text, and
+    printed nothing or a diff.
+
+    Args:
+        text: the result's text.
+    """
+    if result.status != "error" or check.rules != "viewer" or _SEARCHES.isdisjoint(check.programs):
+        return False
+    output = shell_output(text)
+    codes, printed = [output.exit_code], list[str]()
+    for line in _lines_of(_head_and_tail(output.text)):
+        code = runner_exit_code(line)
+        codes.append(code)
+        if code is None and line != "Output:":
+            printed.append(line)
+    code = next((code for code in codes if code is not None), None)
+    return code in _NOTHING_FOUND and (not printed or printed[0].startswith(_DIFFERENCES))
+
+
 def _line_in_report(line: str, text: str) -> str:
     """The line of a program that reports its failure, if a runner's report in JSON has the program's output.
     Any other line is returned unchanged.
@@ -184,6 +218,8 @@ def error_line(result: ToolResult, text: str | None = None) -> str:
 
 
 def _failure_line(lines: list[str], default: str) -> str:
-    """The line of a program's output in which a rule finds the failure, otherwise the first one."""
+    """The line of a program's output in which a rule finds the failure, otherwise the first one with a word
+    of a failure, otherwise the first one."""
     found = filter(None, (rule(lines, ()) for rule in PROGRAM_RULES if rule is not exit_code))
-    return next(found, (lines or [default])[0])
+    worded = (line for line in lines if _FAILURE_WORD.search(line))
+    return next(found, "") or next(worded, (lines or [default])[0])

@@ -28,7 +28,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, millisecon
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 16
+VERSION = 17
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -247,7 +247,8 @@ class RunFigures:
                 self.waits = nlargest(MAX_WAITS, [*self.waits, (passed, self.steps + 1)])
 
     def _add_step(self, step: StepFacts) -> None:
-        self.last_status = step.status
+        is_only_search = step.status == "error" and step.failed_call is None
+        self.last_status = "success" if is_only_search else step.status
         for tool_call in step.calls:
             self._add_call(step.number, tool_call)
         if self.first_failure is None and (failed := step.failed_call):

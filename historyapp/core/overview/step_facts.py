@@ -10,7 +10,7 @@ from historyapp.core.call_subjects import SCRIPTS, CallSubject, call_subject, co
 from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.edited_lines import LineCount, edited_lines, lines_by_file
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
-from historyapp.core.failures import Check, check_of, error_line, likely_failure
+from historyapp.core.failures import Check, check_of, error_line, found_nothing, likely_failure
 from historyapp.core.json import dump_json
 from historyapp.core.line_diff import WorkLeft
 from historyapp.core.results import returned_text
@@ -44,6 +44,8 @@ class CallFacts:
     """The status of its result; empty without a result."""
     likely_failure: str = ""
     """The rule that found a likely failure in the result, or empty."""
+    found_nothing: bool = False
+    """Whether a reported error says only that a search found nothing."""
     error_line: str = ""
     """The line of a reported error or of a likely failure."""
     result_digest: str = ""
@@ -90,8 +92,10 @@ class StepFacts(NamedTuple):
 
     @property
     def failed_call(self) -> CallFacts | None:
-        """The first call with a reported error, otherwise the first with a likely failure, or None."""
-        reported = (tool_call for tool_call in self.calls if tool_call.status == "error")
+        """The first call with a reported error, otherwise the first with a likely failure, or None. A search
+        that found nothing did not fail."""
+        errors = (tool_call for tool_call in self.calls if tool_call.status == "error")
+        reported = (tool_call for tool_call in errors if not tool_call.found_nothing)
         likely = (tool_call for tool_call in self.calls if tool_call.likely_failure)
         return next(reported, None) or next(likely, None)
 
@@ -180,7 +184,9 @@ def _add_results(
         tool_call.status = result.status
         finding = likely_failure(result, tool_call.check)
         tool_call.likely_failure = finding.rule if finding else ""
-        reported_line = error_line(result) if result.status == "error" else ""
+        tool_call.found_nothing = found_nothing(result, tool_call.check, text)
+        is_failure = result.status == "error" and not tool_call.found_nothing
+        reported_line = error_line(result) if is_failure else ""
         tool_call.error_line = finding.line if finding else reported_line
         tool_call.result_digest = digest_of(text)
         if text.startswith("diff --git ") and prints_own_changes(tool_call.command):

@@ -68,6 +68,28 @@ def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
     assert len(findings) == MAX_FINDINGS
 
 
+@pytest.mark.parametrize(
+    ("command", "reason", "is_failure"),
+    [
+        ("rg -n cyspbot MEMORY.md", "Process exited with code 1\nOutput:\n", False),
+        ("cd a && grep -r x . | sort", "Exit code 1", False),
+        ("grep x a", "<returncode>1</returncode>\n<output>\n</output>", False),
+        ("find . | xargs grep x", "<returncode>123</returncode>\n<output>\n</output>", False),
+        ("git diff --no-index a b", "Exit code: 1\nOutput:\ndiff --git a/a b/b\n-1\n+2", False),
+        ("rg x missing", "Exit code: 2\nOutput:\n", True),
+        ("cat missing | grep x", "Exit code 1\ncat: missing: No such file or directory", True),
+        ("make && grep x log", "Exit code 1", True),
+        ("gh auth status", "Exit code 1", True),
+    ],
+)
+def test_a_search_without_a_match_is_no_first_failure(command: str, reason: str, *, is_failure: bool) -> None:
+    figures = Run().ask().call(command=command).failed(reason).figures
+    found = [finding.kind for finding in choose_findings(figures, ending_of(figures, is_live=False))]
+    assert found == (["first_failure", "error"] if is_failure else ["unanswered"])
+    assert figures.tools["Bash"].errors == 1, "the transcript reported it"
+    assert bool(figures.last_command and figures.last_command.line) == is_failure
+
+
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     run = Run().ask().call(command="make", after=1).ok(after=61).answer(after=1).ask(after=3600).answer()
     figures = run.figures
