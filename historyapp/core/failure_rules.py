@@ -30,6 +30,10 @@ _CRASHES = (
     "Segmentation fault", "Unhandled exception", "Uncaught ", "Node.js v", "core dumped", "fatal error: ",
     "stack smashing", "+ FullyQualifiedErrorId", "PHP Fatal error", "Bus error",
 )  # fmt: skip
+_NODE = "Node.js v"
+"""The beginning of the line with the version that Node.js prints below an uncaught error."""
+_NODE_ERROR = re.compile(r"^(?:Uncaught )?[A-Z]\w{0,60}(?: \[\w{1,60}\])?: ")
+"""The line of the error, above its stack trace: ``TypeError [ERR_UNKNOWN]: text``."""
 _FAILED_TESTS = re.compile(
     r"^=+ .{0,80}\b[1-9][0-9]{0,5} (?:failed|errors?)\b.{0,80} in [0-9]"  # pytest
     r"|^!+ Interrupted: [1-9]|^=+ no tests ran in |^ImportError while loading conftest"
@@ -129,7 +133,12 @@ def traceback(lines: Lines, programs: Sequence[str]) -> str:
 
 def crash(lines: Lines, programs: Sequence[str]) -> str:
     """A program in another language ended in an exception, a panic or a signal."""
-    return next((line for line in lines[-3 * LAST_LINES :] if any(mark in line for mark in _CRASHES)), "")
+    for index, line in enumerate(lines[-3 * LAST_LINES :], max(0, len(lines) - 3 * LAST_LINES)):
+        if any(mark in line for mark in _CRASHES):
+            is_version = line.startswith(_NODE)
+            above = filter(_NODE_ERROR.match, reversed(lines[:index])) if is_version else iter(())
+            return next(above, line)
+    return ""
 
 
 def failed_tests(lines: Lines, programs: Sequence[str]) -> str:

@@ -183,6 +183,39 @@ def test_the_line_of_a_reported_error_comes_from_the_program_if_it_wrote_one(
     assert error_line(ToolResult(status="error", reason=returned)) == line
 
 
+NODE = """node:events:486
+      throw er; // Unhandled 'error' event
+
+Error: listen EPERM: operation not permitted 127.0.0.1
+    at Server.setupListenHandle [as _listen2] (node:net:1926:21)
+Emitted 'error' event on Server instance at:
+  errno: -1,
+
+Node.js v24.14.0"""
+CONFLICT = (
+    "Auto-merging a.ts\nCONFLICT (content): Merge conflict in a.ts\n"
+    + "".join(f"{n}\n" for n in range(9))
+    + "The stash entry is kept in case you need it again."
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        (NODE, "Error: listen EPERM: operation not permitted 127.0.0.1"),
+        (NODE.replace("Error: listen", "TypeError [ERR_A]: no"), "TypeError [ERR_A]: no EPERM"),
+        ("crashed\nNode.js v24.14.0", "Node.js v24.14.0"),
+        (CONFLICT, "CONFLICT (content): Merge conflict in a.ts"),
+        ("Artifacts: /tmp\nError: no run\nsee there", "Error: no run"),
+    ],
+)
+def test_the_line_of_a_reported_error_says_what_failed_rather_than_how_the_output_ends(
+    output: str, line: str
+) -> None:
+    result = ToolResult(status="error", reason=f"Process exited with code 1\nOutput:\n{output}")
+    assert error_line(result).startswith(line)
+
+
 def test_the_line_of_a_report_in_json_comes_from_the_program() -> None:
     report = json.dumps({"exit_code": 101, "output": "\nnote: x\nerror: no such binary\nsee --bin"})
     text = f"Script completed\nWall time 0.1 seconds\nOutput:\n{report}"
