@@ -1,8 +1,8 @@
 """How well we count the tokens of recorded requests: our count compared with the provider's, on a corpus.
 
-For each model call of the Claude Code and Codex sessions in a folder, the request is rebuilt from the entries
-before it. The part that the transcript does not contain is computed from the first reported request of the
-window, so that request is not measured. A window begins with the session, after the agent compacted or
+For each model call of the Claude Code, Codex and Gemini CLI sessions in a folder, the request is rebuilt from
+the entries before it. The part that the transcript does not contain is computed from the first reported
+request of the window, so that request is not measured. A window begins with the session, after the agent compacted or
 cleared its context, with a new process of the agent, and with another model. No later report of the session
 is used for a request.
 
@@ -24,7 +24,7 @@ from historyapp.core.request_tokens import BEGINNINGS, Reason, RequestTokens, co
 from historyapp.core.tokens import entry_tokens
 from historyapp.core.windows import READ, LogRow, find_window
 
-FORMATS = ("claude_code", "codex_rollout")
+FORMATS = ("claude_code", "codex_rollout", "gemini_cli")
 UNBOUNDED = 10**9
 GOAL = 0.15
 COMPUTED: tuple[Reason, ...] = ("cleared",)
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--halves", action="store_true", help="the two halves of the projects, too")
     options = parser.parse_args()
     for format in FORMATS:
-        paths = sorted((options.folder / format).rglob("*.jsonl"))
+        paths = sorted((options.folder / format).rglob("*.json*"))
         by_file = count_files({path.name: list(read_file(path)) for path in paths})
         report(format, by_file, with_files=options.files)
         for half in (0, 1) if options.halves else ():

@@ -8,8 +8,8 @@ expected to grow by the tokens of the added entries. If the report differs from 
 if the log names the event: the request is smaller than the previous one, so the agent removed something; an
 input names files that the agent attached; or the provider ran a tool itself, for example a web search.
 
-Outputs count as billed. OpenAI's models do not see the reasoning of earlier turns again. Other texts are
-counted by our tokenizer, times the model's factor. Results that Claude Code cleared by its own rule do not
+Outputs count as billed. OpenAI's models do not see the reasoning of earlier turns again, and Gemini CLI never
+sends thoughts back. Other texts are counted by our tokenizer, times the model's factor. Results that Claude Code cleared by its own rule do not
 count, see :mod:`historyapp.core.microcompaction`.
 """
 
@@ -133,7 +133,12 @@ def entry_tokens(row: LogRow, model: str) -> int:
     if row.kind == "tool_results":
         return result_tokens(row.tokens, 1, model)
     counted = round(row.tokens * factor_for(model))
-    return max(usage_of(row.metadata).output, counted) if row.kind == "model_output" else counted
+    if row.kind != "model_output":
+        return counted
+    usage = usage_of(row.metadata)
+    if usage.output and row.metadata.get("usage_convention") == "gemini":
+        return max(0, usage.output - usage.reasoning)
+    return max(usage.output, counted)
 
 
 def count_request(

@@ -263,6 +263,12 @@ def test_reasoning_of_earlier_turns_is_not_sent_to_openai_again(model: str, expe
     assert after.parts["assistant"] == expected
 
 
+def test_gemini_cli_never_sends_thoughts_back() -> None:
+    usage = {"input": 20_000, "output": 60, "thoughts": 700}
+    first = LogRow(1, "model_output", AT, 300, {"usage": usage, "usage_convention": "gemini"}, {})
+    assert count(first, results(2, 0), output(3, 20_060)).parts["assistant"] == 60
+
+
 def test_usage_of_codex_names_its_reasoning() -> None:
     usage: dict[str, Any] = {"output_tokens": 100, "reasoning_output_tokens": 40}
     request = count(output(1, 500, **usage), ask(2, 0), output(3, 560))
