@@ -2,9 +2,9 @@
 
 For each model call of the Claude Code, Codex and Gemini CLI sessions in a folder, the request is rebuilt from
 the entries before it. The part that the transcript does not contain is computed from the first reported
-request of the window, so that request is not measured. A window begins with the session, after the agent compacted or
-cleared its context, with a new process of the agent, and with another model. No later report of the session
-is used for a request.
+request of the window, so that request is not measured. A window begins with the session, after the agent
+compacted or cleared its context, with a new process of the agent, and with another model. No later report of
+the session is used for a request.
 
     python -m bench.recorded_tokens ../shared/corpus
     python -m bench.recorded_tokens ../shared/corpus --halves

@@ -9,8 +9,8 @@ if the log names the event: the request is smaller than the previous one, so the
 input names files that the agent attached; or the provider ran a tool itself, for example a web search.
 
 Outputs count as billed. OpenAI's models do not see the reasoning of earlier turns again, and Gemini CLI never
-sends thoughts back. Other texts are counted by our tokenizer, times the model's factor. Results that Claude Code cleared by its own rule do not
-count, see :mod:`historyapp.core.microcompaction`.
+sends thoughts back. Other texts are counted by our tokenizer, times the model's factor. Results that Claude
+Code cleared by its own rule do not count, see :mod:`historyapp.core.microcompaction`.
 """
 
 from collections import Counter

@@ -85,7 +85,8 @@ class CodexSession:
         """A first line of 2025 with instructions, until a message repeats them or a prompt follows."""
         self._first_instructions = ""
         self._developer: list[tuple[int, str]] = []
-        """The newest live developer messages, each with its position."""
+        """The newest live developer messages before the first output, each with its position."""
+        self._has_output = False
         self._model = ""
         self._provider = "openai"
         self._output: _Output | None = None
@@ -160,7 +161,7 @@ class CodexSession:
             yield from self._yield_instruction(line)
 
     def _yield_instruction(self, line: RolloutLine) -> Iterator[Operation]:
-        """Yields the current instruction: the base instructions, then the developer messages in order.
+        """Yields the instruction: the base instructions, then the developer messages before the first output.
 
         Codex repeats some of them. Each is at the position of its last copy.
         """
@@ -210,6 +211,7 @@ class CodexSession:
             yield from self._yield_waiting(line)
 
     def _yield_output(self, output: _Output) -> Iterator[Operation]:
+        self._has_output = True
         parts, calls, source = OutputParts(), self._recording.calls, output.first.source()
         for item in output.items:
             add_item(parts, item.payload)
@@ -242,19 +244,22 @@ class CodexSession:
         yield from self._append(DebugLog(category=category, message=message), line)
 
     def _yield_message(self, line: RolloutLine) -> Iterator[Operation]:
-        parts, role = parts_of(line.payload), line.payload.get("role")
+        parts, role = parts_of(line.payload), text(line.payload.get("role"))
         message = text_of(parts)
         if not message.strip() and all("text" in part for part in parts):
             yield Skipped(line.number, "message without content", damaged=False)
             return
         if self._instructions and text(self._instructions.payload["instructions"]).strip() in message:
             self._instructions = None
-        if role in ("developer", "system"):
+        is_instruction = role in ("developer", "system")
+        if is_instruction and not self._has_output:
             self._developer.append((self._recording.position + 1, message))
             del self._developer[:-_MAX_DEVELOPER_MESSAGES]
             yield from self._yield_instruction(line)
             return
         channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(message)
+        if is_instruction:  # a later instruction does not replace the first one
+            channel = role
         if channel == "user":
             yield from self._yield_unrepeated()
             self._prompts.append(self._live)

@@ -45,6 +45,12 @@ def test_instructions_stay_when_developer_messages_add_to_them() -> None:
     assert words_of(*lines)[-1] == "system: Use uv.\n\n\nNow code."
 
 
+def test_a_developer_message_after_an_output_stays_at_its_place() -> None:
+    """Codex appends it to the request. The instruction stays as it was, and the provider's cache with it."""
+    lines = (says("Plan.", "developer"), asks("go"), says("ok"), says("Code.", "developer"))
+    assert words_of(*lines) == ["system: Plan.", "user: go", "model_output", "developer: Code."]
+
+
 def test_instructions_follow_the_base_instructions() -> None:
     base = {"base_instructions": {"text": "You are Codex."}}
     assert words_of(meta(**base, instructions="Use uv."), asks("go"))[1:] == [
