@@ -127,6 +127,20 @@ class Location:
         """The number of steps that a fork shares with its parent; 0 for other sessions."""
         return count_steps(self.session.shared_lineage)
 
+    @property
+    def parent_address(self) -> str:
+        """The address of a fork's parent, at the newest step that both share.
+
+        As of the time of the fork if the parent has been rewound since, which may have cut the step off.
+        """
+        session = self.session
+        if session.forked_from is None:
+            return ""
+        url = reverse("session", args=[session.forked_from_id])
+        if session.forked_from.tail_start > session.fork_position:
+            return f"{url}?as_of={session.fork_position}&step=-1"
+        return f"{url}?step={self.shared_steps}" if self.shared_steps else url
+
     @cached_property
     def relatives(self) -> Relatives:
         """The newest forks and sub-agents of the session. A share link leads to none."""

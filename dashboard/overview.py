@@ -252,6 +252,16 @@ class OverviewPage:
         return len(self.overview.commands) - len(self.commands)
 
     @property
+    def further_files(self) -> int:
+        """The number of files that are listed only on demand."""
+        return max(0, len(self.overview.files) - SHOWN)
+
+    @property
+    def further_commands(self) -> int:
+        """The number of commands that are listed only on demand."""
+        return max(0, len(self.overview.commands) - SHOWN)
+
+    @property
     def _max_rows(self) -> int | None:
         return None if self.has_all_rows else MAX_ROWS
 

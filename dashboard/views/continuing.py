@@ -18,14 +18,20 @@ from dashboard.location import (
     read_number,
     render_fragment,
 )
+from dashboard.views.rewinds import latest_rewind
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters.claude_code import claude_code_id
+from historyapp.core.results import returned_text
 from historyapp.core.run_places import folder_of
+from historyapp.core.text import preview
 from historyapp.models import Episode
+from historyapp.models.history import History
 from historyapp.services.rewinds import MAX_REASON, Target, fork, preview_rewind, rewind
 
 OTHER_HARNESSES = ("codex", "Gemini CLI", "OpenHands", "SWE-agent", "mini-swe-agent")
 """Agents of imported sessions whose own session files no export can write."""
+MAX_QUOTED = 1000
+"""Characters of a text from which its quoted beginning is made."""
 Newest = Literal["input", "result", "answer", "nothing"]
 """The last part of a request."""
 
@@ -40,7 +46,7 @@ class StartingPoint:
     position: int
     newest: Newest
     preview: str
-    """The beginning of the text that a request ends with."""
+    """The beginning of the input or result that a request ends with."""
 
     @property
     def address(self) -> str:
@@ -66,8 +72,17 @@ def _point(location: Location, row: Episode | None, position: int, input_text: s
         return StartingPoint(location, steps, position, "input", input_text)
     if row is None:
         return StartingPoint(location, 0, position, "nothing", "")
-    newest: Newest = "result" if row.tool_names else "answer"
-    return StartingPoint(location, steps, position, newest, row.result_preview)
+    if not row.tool_names:
+        return StartingPoint(location, steps, position, "answer", "")
+    return StartingPoint(location, steps, position, "result", _last_text(location.history, steps))
+
+
+def _last_text(history: History, number: int) -> str:
+    """The beginning of the last text of a step in a request: that of the last call's result, or a remark."""
+    [episode] = history.episodes(number, number)
+    turn = episode.turn
+    texts = turn.remarks[-1:] or [returned_text(result) for result in turn.results[-1:]]
+    return "".join(preview(text[:MAX_QUOTED]) for text in texts)
 
 
 @signed_in
@@ -120,6 +135,8 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     context = page_context(request, location) | {
         "server": server,
         "point": end,
+        "rewind": latest_rewind(request, location),
+        "fork_step": location.shared_steps,
         "claude_code_id": claude_code_id(str(session.pk), session.head),
         "folder": folder_of(session.metadata),
         "has_other_harness": session.agent in OTHER_HARNESSES,

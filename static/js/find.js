@@ -118,6 +118,11 @@ if (form && panel) {
     return ranges;
   }
 
+  /** Opens the folded parts that contain an element. */
+  function unfold(element) {
+    for (let part = element.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  }
+
   function markText() {
     if (!window.Highlight) return; // an older browser: count, list and timeline still lead to the steps
     const needle = root.dataset.find ? folded(field.value.trim()) : "";
@@ -126,7 +131,13 @@ if (form && panel) {
       for (const nodes of textBlocks(panel)) ranges.push(...rangesIn(nodes, needle, MAX_MARKED - ranges.length));
     }
     CSS.highlights.set("find", new Highlight(...ranges));
-    if (reveal) ranges.find((range) => range.getBoundingClientRect().height)?.startContainer.parentElement.scrollIntoView({ block: "nearest" });
+    if (reveal && ranges.length) {
+      const matches = ranges.map((range) => range.startContainer.parentElement);
+      const shown = matches.find((element) => element.checkVisibility());
+      const match = shown ?? matches[0];
+      if (!shown) unfold(match);
+      match.scrollIntoView({ block: "nearest" });
+    }
     reveal = false;
   }
 

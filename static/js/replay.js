@@ -2,6 +2,7 @@
 // HTML says how long it is shown and when its text was written (dashboard/pace.py), in milliseconds at ×1.
 
 const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recorded times do not count
+const WHOLE_RUN = 120_000; // milliseconds that the whole run takes at the suggested speed, unless it takes less at ×1
 const [MAX_PAUSE, SHORTENED, MIN] = [30_000, 2_000, 500]; // as in dashboard/pace.py
 const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
 const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
@@ -101,7 +102,17 @@ if (panel) {
 
   async function loadTimesLeft() {
     const answer = await fetch(`${root.dataset.page}/replay-time?${root.dataset.asOf}`, { headers: { "HX-Request": "true" } }).catch(() => {});
-    if (answer?.ok) timesLeft = await answer.json();
+    if (!answer?.ok) return;
+    timesLeft = await answer.json();
+    suggestSpeed();
+  }
+
+  /** Until the reader chooses a speed. */
+  function suggestSpeed() {
+    if (kept("replay-speed") !== null) return;
+    const whole = part("pace-choice").value === "recorded" ? (timesLeft?.times.at(-1) ?? 0) : 0;
+    const speeds = [...part("speed").options].filter((option) => option.value >= 1);
+    part("speed").value = (speeds.find((option) => whole / option.value <= WHOLE_RUN) ?? speeds.at(-1)).value;
   }
 
   /** How long the steps after the one in view take, at ×1; undefined where that is not known. */
@@ -304,4 +315,5 @@ if (panel) {
     field.addEventListener("keydown", () => (isPointed = false));
     field.addEventListener("change", () => isPointed && field.blur());
   }
+  part("pace-choice").addEventListener("change", suggestSpeed);
 }

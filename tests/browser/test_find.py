@@ -5,11 +5,12 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from historyapp.core.entries import ModelInput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.browser.visits import page_of, sign_in
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, draft, ok
 
 
 @pytest.fixture
@@ -103,6 +104,16 @@ def expect_marks_in_folded_text_once_it_is_open(page: Page) -> None:
         unfold.first.click()
         expect(page.locator(f"#step a.unfold[href='{address}']")).to_have_count(0)
     wait_for_marks(page, before + 1)
+
+
+def test_a_match_in_a_folded_input_is_opened(page: Page, project: Project) -> None:
+    session = create_session(project, names={"title": "Folded"})
+    hidden = draft(ModelInput(content="the needle", channel="meta"))
+    append(project, session.pk, [act(), ok(), hidden, act(), ok()])
+    page.goto(page_of(session, "?step=1"))
+    find(page, "the needle")
+    step_is(page, 2)
+    expect(page.locator("#step details.noted")).to_have_attribute("open", "")
 
 
 @pytest.mark.thorough

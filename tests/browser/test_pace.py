@@ -95,6 +95,22 @@ def test_steps_stay_for_their_duration_long_pauses_are_shortened_and_a_clock_sho
     expect(clock).to_have_text(page.evaluate("new Date('2026-03-01T14:15:36Z').toLocaleTimeString('en-GB')"))
 
 
+def test_until_a_speed_is_chosen_a_long_run_takes_two_minutes(page: Page, project: Project) -> None:
+    session = record(project, *(step_at(25 * n, 25 * n + 20, 25 * n + 25) for n in range(24)))  # 10 min
+    page.goto(page_of(session, "?step=1"))
+    speed = page.get_by_label("Speed")
+    expect(speed).to_have_value("1")
+    page.keyboard.press("Space")
+    expect(speed).to_have_value("8")
+    page.keyboard.press("Space")
+    expect_stopped(page)
+    page.get_by_label("Pace", exact=True).select_option("turn")
+    expect(speed).to_have_value("1")
+    speed.select_option("2")
+    page.get_by_label("Pace", exact=True).select_option("recorded")
+    expect(speed).to_have_value("2")
+
+
 def test_one_step_a_second_shows_the_time_of_each_step(page: Page, project: Project) -> None:
     session = record(project, step_at(0, 1, 2), step_at(2, 5, 10), step_at(10, 11, 12))
     page.goto(page_of(session))

@@ -39,7 +39,7 @@ def expect_step(page: Page, number: int) -> None:
 
 def choose_pace(page: Page, *, speed: str, pace: str = "") -> None:
     """Sets the menus as a browser does when it restores a page. To open and use them takes longer."""
-    page.get_by_label("Speed").evaluate("(menu, speed) => (menu.value = speed)", speed)
+    page.get_by_label("Speed").evaluate("(menu, speed) => kept('replay-speed', (menu.value = speed))", speed)
     if pace:
         page.get_by_label("Pace", exact=True).evaluate("(menu, pace) => (menu.value = pace)", pace)
 

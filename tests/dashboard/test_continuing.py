@@ -18,7 +18,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ask, ok
+from tests.services.drafts import act, ask, ok, tool_calls
 
 
 def form(session: Session, query: str = "") -> str:
@@ -45,11 +45,40 @@ def test_each_way_to_continue_says_what_it_keeps_and_cuts_off(alice: Client, ses
 
 def test_each_way_to_continue_says_what_the_model_sees_next(alice: Client, session: Session) -> None:
     page = html(alice.get(form(session, "?step=4")))
-    assert re.search(r"The next request ends with the result of step 3:\s*<q[^>]*>Action failed", page)
+    assert re.search(r"The next request ends with the result of step 3:\s*<q[^>]*>not found</q>", page)
     assert ">text 4</q>" in page
     assert f'href="{reverse("session", args=[session.pk])}?as_of=7&amp;step=-1&amp;mode=what_if"' in page
     shown = alice.get(reverse("session", args=[session.pk]) + "?as_of=7&step=-1&mode=what_if").context
     assert (shown["location"].step, shown["options"].mode) == (3, "what_if")
+
+
+def test_of_parallel_calls_the_last_result_is_what_the_request_ends_with(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [tool_calls("one", "two"), ok("two", "second"), ok("one", "first")])
+    page = html(alice.get(form(session, "?step=6")))
+    assert re.search(r"result of step 6:\s*<q[^>]*>second</q>", page)
+
+
+def test_after_a_rewind_the_page_offers_to_undo_it(alice: Client, session: Session) -> None:
+    response = alice.post(form(session), {"way": "rewind", "step": "4"})
+    page = alice.get(response["Location"])
+    assert "Rewound: 2 steps cut off and kept as a take." in text(page)
+    assert reverse("undo", args=[session.pk, session.head + 1]) in html(page)
+
+
+@pytest.mark.parametrize("rewound", [False, True])
+def test_a_fork_leads_to_its_parent_as_it_is_unless_a_rewind_cut_the_step_off(
+    alice: Client, project: Project, session: Session, rewound: bool
+) -> None:
+    child = continued(alice, session, "fork-after", "3")
+    if rewound:
+        rewind(project, session.pk, Target(to_step=1))
+    query = f"?as_of={child.fork_position}&amp;step=-1" if rewound else "?step=3"
+    for page in ("connect", "session"):
+        shown = html(alice.get(reverse(page, args=[child.pk])))
+        assert f'href="{reverse("session", args=[session.pk])}{query}"' in shown, page
+    assert "a fork of Repair the totals after step 3" in text(alice.get(reverse("connect", args=[child.pk])))
 
 
 def test_before_the_first_step_only_the_inputs_are_left(alice: Client, session: Session) -> None:
@@ -176,3 +205,4 @@ def test_for_other_harnesses_the_page_says_what_is_possible(alice: Client, sessi
     assert "Playhead cannot write session files for codex" in text(page)
     assert "claude --resume" not in text(page)
     assert reverse("export", args=[session.pk, "markdown"]) in html(page)
+    assert 'codex "Read playhead-history.md' in unescape(html(page))
