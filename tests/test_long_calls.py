@@ -1,6 +1,7 @@
 """No text makes a single call of C code take long or much memory: other threads cannot run during it."""
 
 import re
+import sys
 import tracemalloc
 import unicodedata
 from collections.abc import Callable
@@ -21,6 +22,14 @@ from historyapp.core.formats.base import Leaf
 from historyapp.core.formats.calls import legal_name
 from historyapp.core.formats.plain import PLAIN
 from historyapp.core.identifiers import identifier_places, identifiers, new_identifiers
+from historyapp.core.json import (
+    load_dumped,
+    load_fields,
+    parse_embedded,
+    parse_lenient,
+    parse_object,
+    parse_strict,
+)
 from historyapp.core.policies import clipping, shown
 from historyapp.core.policies.clipping import clip_input, clip_result
 from historyapp.core.policies.shown import ShownTexts
@@ -188,3 +197,27 @@ def test_colours_of_a_long_text_are_removed_in_pieces(monkeypatch: pytest.Monkey
     for text in ("\x1b[31mred\x1b[0m, " * 30, "a\x1b[" * 60, ("\x1b[" + "1;" * 10 + "m") * 20):
         assert texts.without_colours(text) == recorded.pattern.sub("", text)
     assert max(recorded.lengths) < 40 + 23
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        parse_strict,
+        parse_embedded,
+        parse_lenient,
+        load_dumped,
+        lambda text: load_dumped(text.replace("1,", r'"\ud800",', 1)),
+        lambda text: parse_object(text.encode()),
+        lambda text: load_fields(text, ("a",)),
+        lambda text: load_fields(text.replace("1,", r'"\ud800",', 1), ("a",)),
+    ],
+)
+def test_other_threads_can_run_between_two_numbers_of_json(read: Callable[[str], object]) -> None:
+    """The parser of msgspec takes 10 µs for each such number: seconds for those of one request."""
+    calls = list[str]()
+    sys.setprofile(lambda frame, event, arg: calls.append(event))
+    try:
+        read('{"a": [1,' + "1e308," * 99 + "2]}")
+    finally:
+        sys.setprofile(None)
+    assert calls.count("call") >= 99

@@ -141,15 +141,19 @@ def text_or_json(value: Any) -> str:
 
 # Reading
 
-_decode_fast = msgspec.json.Decoder().decode
-_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
-
 
 def _finite(text: str) -> float:
+    """The number of a text. For one such as ``1e308``, msgspec's own function takes 10 µs, Python's 0.2 µs.
+    Other threads can run between two calls of this one.
+    """
     value = float(text)
     if not isfinite(value):
         raise InvalidNumber("a number that is too large for a double")
     return value
+
+
+_decode_fast = msgspec.json.Decoder(float_hook=_finite).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any], float_hook=_finite).decode
 
 
 def _refuse_constant(name: str) -> Any:
@@ -181,7 +185,7 @@ def _load_dumped(dumped: str) -> Any:
     try:
         return _decode_fast(dumped)
     except ValueError:  # lone surrogates
-        return json.loads(dumped)
+        return _STRICT.decode(dumped)
 
 
 def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
@@ -193,7 +197,7 @@ def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
     try:
         read = _fields_decoder(names).decode(dumped)
     except ValueError:  # lone surrogates
-        loaded = json.loads(dumped)
+        loaded = _STRICT.decode(dumped)
         return {name: loaded[name] for name in names if name in loaded}
     values = {name: getattr(read, name) for name in names}
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}
@@ -202,7 +206,7 @@ def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
 @cache
 def _fields_decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     fields = [(name, Any, msgspec.UNSET) for name in names]
-    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields))
+    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields), float_hook=_finite)
 
 
 def parse_strict(text: str) -> Any:
