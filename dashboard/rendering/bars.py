@@ -14,7 +14,7 @@ class BarPart:
     label: str
     tokens: int
     share: str
-    """Share of the total as a percentage; empty if there is no total."""
+    """Share of the total as a percentage; empty if there is no total, and for a part below zero."""
     x: str
     width: str
 
@@ -36,13 +36,12 @@ def draw_bar(
         if not tokens:
             continue
         size = round(max(0, tokens) * scale)
-        x, share = percent(before, width), _share(tokens, total) if total else ""
+        x, share = percent(before, width), _share(tokens, total) if total and tokens > 0 else ""
         parts.append(BarPart(kind, label, tokens, share, x, percent(size, width)))
         before += size
     return parts
 
 
 def _share(tokens: int, total: int) -> str:
-    """A part's share, negative for tokens that are missing from the total."""
     percentage = round(100 * tokens / total)
-    return f"{percentage} %" if percentage or tokens < 0 else "<1 %"
+    return f"{percentage} %" if percentage else "<1 %"

@@ -100,6 +100,8 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
 
 def _size_note(request: RecordedRequest) -> str:
     source = "tokens, as billed" if request.reported else "tokens, by Playhead's count"
+    if not request.reported and not request.is_estimated:
+        source = "recorded tokens, by Playhead's count; the whole request is unknown"
     if not request.total:
         source = "size"
     window = f"{request.model_window:,}" if request.model_window else "unknown"
@@ -112,7 +114,10 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     """The parts of the bar. Its width represents the model's window, or the request if the window is
     unknown."""
     tokens, total = request.tokens.parts, max(1, request.total)
-    labels = LABELS | ({"unseen": UNSEEN_TOOLS} if tokens.get("instruction") else {})
+    unseen_label = UNSEEN_TOOLS if tokens.get("instruction") else LABELS["unseen"]
+    if request.tokens.is_remainder:
+        unseen_label = unseen_label.replace("tools", "tools, other text")
+    labels = LABELS | {"unseen": unseen_label}
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
     sizes = [(str(part), label, tokens.get(part, 0)) for part, label in labels.items()]

@@ -20,8 +20,8 @@ from typing import Literal, NamedTuple
 from historyapp.core.entries import text_of
 from historyapp.core.json import mapping
 from historyapp.core.microcompaction import PLACEHOLDER, ClearableResult, results_to_clear
+from historyapp.core.sent_tokens import RESULT_FACTOR, factor_for, output_tokens, result_tokens
 from historyapp.core.text import MAX_READ
-from historyapp.core.tokens import encoding_for
 from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
 
@@ -31,20 +31,6 @@ Part = Literal[
 ]  # fmt: skip
 """The parts of a request. ``steps``, ``screen``, ``overhead`` and ``tools`` are known only for snapshots.
 ``removed`` is negative: the tokens that were removed from the other parts."""
-FACTORS = {
-    "claude-fable-5": 1.55,
-    "claude-opus-4-7": 1.55,
-    "claude-opus-4-8": 1.55,
-    "claude-opus-5": 1.55,
-    "claude-sonnet-5": 1.55,
-    "claude": 1.17,
-    "": 1.1,
-}
-"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-28. Fitted to 1,417
-differences of successive reported inputs, in half of the projects of the corpus."""
-RESULT_FACTOR, RESULT_OVERHEAD = 1.1, 65
-"""The same for results of tools, for models with the factor of ``claude``: for each token, and for each
-entry, because of its frame and of reminders that the transcript does not contain. Fitted with the factors."""
 HOSTED_TOKENS = 3_700
 """Expected tokens of one web search, or of one page that the provider opened: the mean of 17 of them in the
 Codex sessions of the corpus, 2026-11-28. They had between 200 and 6,900."""
@@ -56,7 +42,6 @@ ATTACHED_TOKENS = 2_900
 the mean of the 163 files that agents read whole in the corpus, 2,830, and a frame."""
 JUMP, MIN_JUMP = 0.05, 2_000
 """Larger differences are not counting errors: as a share of the reported input, and in tokens."""
-
 
 Reason = Literal["resumed", "model", "cleared", "removed", "attached", "hosted", "unknown"]
 """Why a request differs from its expected size: a new process of the agent built it; it went to another
@@ -95,6 +80,10 @@ class RequestTokens(NamedTuple):
     jumps: tuple[Jump, ...] = ()
     cleared: tuple[int, ...] = ()
     """The positions of results that Claude Code had replaced with a placeholder."""
+    is_remainder: bool = False
+    """Whether the unseen part has more or less than that of the window's first request: not only tools."""
+    left_thoughts: int = 0
+    """Tokens of thoughts that the request before had: the provider leaves out those of earlier turns."""
 
     @property
     def expected(self) -> int:
@@ -105,40 +94,6 @@ class RequestTokens(NamedTuple):
     def difference(self) -> int | None:
         """The reported input less what was expected; null if that is not known."""
         return None if self.reported is None else self.reported.input - self.expected
-
-
-def factor_for(model: str) -> float:
-    """How many tokens the model counts for each of ours."""
-    if encoding_for(model) is not None:
-        return 1.0
-    name = model.lower().rpartition("/")[2].rpartition(":")[2]
-    prefixes = [start for start in FACTORS if name.startswith(start)]
-    return FACTORS[max(prefixes, key=len)]
-
-
-def result_tokens(tokens: int, entries: int, model: str) -> int:
-    """Tokens of tool results in a request to the model.
-
-    Args:
-        tokens: of their text, by our tokenizer.
-        entries: the number of entries with results.
-    """
-    if "claude" in model.lower() and factor_for(model) == FACTORS["claude"]:
-        return round(tokens * RESULT_FACTOR) + RESULT_OVERHEAD * entries
-    return round(tokens * factor_for(model))
-
-
-def entry_tokens(row: LogRow, model: str) -> int:
-    """Tokens of an entry in the next request to the model."""
-    if row.kind == "tool_results":
-        return result_tokens(row.tokens, 1, model)
-    counted = round(row.tokens * factor_for(model))
-    if row.kind != "model_output":
-        return counted
-    usage = usage_of(row.metadata)
-    if usage.output and row.metadata.get("usage_convention") == "gemini":
-        return max(0, usage.output - usage.reasoning)
-    return max(usage.output, counted)
 
 
 def count_request(
@@ -159,7 +114,10 @@ def count_request(
     if output is not None:
         count.compare(output, is_last=True)
         reported = _reported(output)
-    return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps), count.cleared)
+    return RequestTokens(
+        count.parts(), reported, count.anchor, tuple(count.jumps), count.cleared,
+        is_remainder=count.unseen != count.first_unseen, left_thoughts=count.left_thoughts,
+    )  # fmt: skip
 
 
 class _Count:
@@ -176,7 +134,13 @@ class _Count:
         """Tokens of the outputs of earlier turns, as the model sees them again."""
         self._turn = self._turn_later = 0
         """Tokens of the outputs since the person's newest input: within the turn, and after it."""
-        self._unseen: int | None = None
+        self._turn_thoughts = 0
+        """Those of them that are thoughts, which are left out after the turn."""
+        self.left_thoughts = 0
+        """The thoughts that have been left out since the newest output."""
+        self.unseen: int | None = None
+        self.first_unseen: int | None = None
+        """The unseen part of the window's first request."""
         self._removed = 0
         """Tokens that were removed without a record; negative."""
         self._last_gap = 0
@@ -187,7 +151,7 @@ class _Count:
         self._records_files = False
         """Whether the transcript has what Claude Code attaches, as those of newer versions do."""
         self._expected_files = 0
-        """The expected tokens of attached files since the last reported input. ``_unseen`` has them."""
+        """The expected tokens of attached files since the last reported input. ``unseen`` has them."""
         self._had_hosted = False
         """Whether the last output used a tool that its provider runs."""
         self._clearable: list[ClearableResult] = []
@@ -209,9 +173,11 @@ class _Count:
         """One more entry of the request."""
         if row.kind == "model_output":
             self.compare(row)
-            now, later = self._sizes(row)
+            self.left_thoughts = 0
+            now, later = output_tokens(row, self._model)
             self._turn += now
             self._turn_later += later
+            self._turn_thoughts += now - later if usage_of(row.metadata).reasoning else 0
             return
         part = part_of(row)
         self._is_resumed = self._is_resumed or is_resumed(row)
@@ -224,16 +190,17 @@ class _Count:
         self._expect_files(row)
         if part == "person":
             self._earlier_turns += self._turn_later
-            self._turn = self._turn_later = 0
+            self.left_thoughts += self._turn_thoughts
+            self._turn = self._turn_later = self._turn_thoughts = 0
         self._texts[part] += row.tokens
 
     def _expect_files(self, row: LogRow) -> None:
         """Adds the expected tokens of files that Claude Code attaches to an input, unless it records them."""
-        if self._unseen is None:
+        if self.unseen is None:
             return
         if isinstance(row.body.get("raw_input"), dict):
             self._records_files = True
-            self._unseen -= self._expected_files
+            self.unseen -= self._expected_files
             self._expected_files = 0
         elif not self._records_files:
             is_claude_code = mapping(row.metadata.get("source")).get("format") == "claude_code"
@@ -243,7 +210,7 @@ class _Count:
             tokens = round(ATTACHED_TOKENS * RESULT_FACTOR) * sum(
                 "." in path.rpartition("/")[2] for path in paths
             )
-            self._unseen += tokens
+            self.unseen += tokens
             self._expected_files += tokens
 
     def compare(self, output: LogRow, *, is_last: bool = False) -> None:
@@ -251,8 +218,8 @@ class _Count:
         model = output.metadata.get("model")
         self._model = model if isinstance(model, str) and model else self._model
         hosted = _hosted(output)
-        if self._unseen is not None:
-            self._unseen += HOSTED_TOKENS * hosted
+        if self.unseen is not None:
+            self.unseen += HOSTED_TOKENS * hosted
         reported = _reported(output)
         if reported is None:
             return
@@ -269,8 +236,9 @@ class _Count:
         self._reported_model, self._had_hosted = self._model, bool(hosted)
         self._names_files = self._is_resumed = False
         self._expected_files = 0
-        if self._unseen is None:
-            self._unseen, self.anchor, self._last_gap = gap, output.position, 0
+        if self.unseen is None:
+            self.unseen = self.first_unseen = gap
+            self.anchor, self._last_gap = output.position, 0
             return
         if is_last and reason == "unknown":
             return
@@ -279,7 +247,9 @@ class _Count:
             if reason == "removed":
                 self._removed += gap
             else:
-                self._unseen += gap
+                self.unseen += gap
+            if reason in BEGINNINGS:
+                self.first_unseen = self.unseen
             gap = 0
             if reason != "unknown":
                 self.anchor = output.position
@@ -321,9 +291,8 @@ class _Count:
     def parts(self) -> dict[Part, int]:
         """The count so far."""
         factor = factor_for(self._model)
-        counts = Counter[Part](self._fixed)
-        counts.update(self._texts)
-        counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in counts.items() if tokens}
+        counts = Counter[Part](self._fixed) + self._texts
+        counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in counts.items()}
         if self._results:
             counted["results"] = result_tokens(self._texts["results"], self._results, self._model)
         outputs = self._earlier_turns + self._turn
@@ -331,15 +300,7 @@ class _Count:
             counted["assistant"] = outputs
         if self._removed:
             counted["removed"] = self._removed
-        return counted | ({"unseen": self._unseen} if self._unseen is not None else {})
-
-    def _sizes(self, output: LogRow) -> tuple[int, int]:
-        """Tokens of an output within its turn, and after it."""
-        usage, counted = usage_of(output.metadata), round(output.tokens * factor_for(self._model))
-        now = entry_tokens(output, self._model)
-        if encoding_for(self._model) is None:
-            return now, now
-        return now, max(0, usage.output - usage.reasoning) if usage.reasoning else min(now, counted)
+        return counted | ({"unseen": self.unseen} if self.unseen is not None else {})
 
 
 def part_of(row: LogRow) -> Part:

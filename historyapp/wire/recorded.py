@@ -68,7 +68,7 @@ class RequestChangesOut(ResponseModel):
 
     place: Annotated[str, Field(json_schema_extra={"enum": PLACES})] = Field(
         description="Where they first differ. `end`: the later request only adds to the earlier one. "
-        "`removed`: something was removed that the log does not name."
+        "`removed`: something was removed that the log does not name, or the thoughts of an earlier turn."
     )
     first_byte: int | None = Field(
         description="The first byte that differs, of the request or of its rebuilt text; null if it is "

@@ -10,12 +10,10 @@ from historyapp.core.request_tokens import (
     ATTACHED_TOKENS,
     HOSTED_TOKENS,
     MAX_CHECKS,
-    RESULT_FACTOR,
-    RESULT_OVERHEAD,
     RequestTokens,
     count_request,
-    factor_for,
 )
+from historyapp.core.sent_tokens import RESULT_FACTOR, RESULT_OVERHEAD, factor_for
 from historyapp.core.windows import LogRow
 from tests.core.test_windows import AT
 

@@ -9,7 +9,8 @@ from historyapp.core.entries import text_of
 from historyapp.core.formats import prefix_bytes
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest
-from historyapp.core.request_tokens import Part, count_request, factor_for, part_of
+from historyapp.core.request_tokens import Part, count_request, part_of
+from historyapp.core.sent_tokens import factor_for
 from historyapp.core.usage import Usage, cache_lifetime_of, usage_of
 from historyapp.core.windows import LogRow
 from historyapp.models import Session, Snapshot
@@ -26,7 +27,7 @@ from historyapp.services.snapshots import rebuild_request
 Place = Literal["end", "instruction", "history", "removed"]
 """Where two requests first differ. ``end``: the later one only adds to the earlier one. ``instruction``: its
 instruction has changed. ``history``: its history was replaced or chosen again. ``removed``: something was
-removed, and the log does not say what."""
+removed, and the log does not say what, or the thoughts of an earlier turn."""
 EXPIRES = timedelta(minutes=5)
 """The usual lifetime of providers' caches. Source: Claude documentation, "Prompt caching"."""
 
@@ -109,7 +110,7 @@ def _since_output(request: RecordedRequest, last_output: int) -> RequestChanges:
     if not shared:
         instruction = request.instruction.tokens if request.instruction else 0
         shared = count_request(rows[:last_output], {"instruction": instruction}, None, request.model).expected
-    if request.removed:
+    if request.removed or request.tokens.left_thoughts:
         read = request.reported.cache_read if request.reported else 0
         return _changes(request, Difference("removed"), rows[last_output:], min(shared, read), output)
     return _changes(request, Difference("end"), rows[last_output:], shared, output)

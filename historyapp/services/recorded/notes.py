@@ -134,10 +134,16 @@ def window_note(request: RecordedRequest) -> str:
 
 def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     """The changes since the step before."""
+    if changes is None and request.window.begins == "compaction":
+        return "This is the first recorded request. It begins with the agent's summary of an earlier session."
     if changes is None:
         return "This is the first request of the session."
     before, where = request.step - 1, _first_byte(changes)
     match changes.place:
+        case "removed" if not request.removed:
+            thoughts = f"{_rounded(request.tokens.left_thoughts):,} tokens of thoughts"
+            note = f"{_added(request, changes)} About {thoughts} of the earlier turn are no longer sent."
+            return f"{note} The provider removes them at an input of a person."
         case "removed":
             note = f"About {_rounded(request.removed):,} tokens that the request of step {before:,} had were "
             return f"{note}removed. {_REMOVALS[request.removal or 'removed']}"

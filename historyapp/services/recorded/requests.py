@@ -22,9 +22,9 @@ from historyapp.core.request_tokens import (
     Reason,
     RequestTokens,
     count_request,
-    entry_tokens,
-    factor_for,
+    part_of,
 )
+from historyapp.core.sent_tokens import entry_tokens, factor_for, output_tokens
 from historyapp.core.settings import known_window, window_of
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
@@ -108,9 +108,25 @@ class RecordedRequest:
         """The input tokens as billed, otherwise as Playhead counts them."""
         return self.reported.input if self.reported else self.tokens.expected
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether Playhead's count includes what is not in the log: that of a snapshot, and after a reported
+        request."""
+        return self.snapshot is not None or self.tokens.anchor is not None
+
     def tokens_of(self, row: LogRow) -> int:
         """The tokens of an entry of the request, counted as those of the request's parts."""
-        return row.tokens if self.snapshot else entry_tokens(row, self.model)
+        if self.snapshot:
+            return row.tokens
+        if row.kind == "model_output" and row.position < self.newest_prompt:
+            return output_tokens(row, self.model)[1]
+        return entry_tokens(row, self.model)
+
+    @cached_property
+    def newest_prompt(self) -> int:
+        """The position of the newest input of a person in the request; 0 if there is none."""
+        prompts = (row.position for row in reversed(self.window.rows) if part_of(row) == "person")
+        return next(prompts, 0)
 
     @cached_property
     def largest(self) -> int:
