@@ -23,6 +23,7 @@ _SQLITE_PRAGMAS = (
     "PRAGMA mmap_size=268435456",
     "PRAGMA temp_store=MEMORY",
     "PRAGMA journal_size_limit=67108864",
+    "PRAGMA secure_delete=ON",  # overwrites what is deleted, also where SQLite was built without it
 )
 
 CONNECTION_TIMEOUTS = {

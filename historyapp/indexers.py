@@ -16,8 +16,10 @@ from uuid import UUID, uuid5
 from django.utils import timezone
 
 from historyapp.models import Project, Session
+from historyapp.models.projects import PURGED
 from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 from historyapp.services.names.index import catch_up as index_names
+from historyapp.services.search.deleted_words import remove_deleted_words
 from historyapp.services.search.index import catch_up as index_steps
 from historyapp.services.text_index import index_text
 from historyapp.work_threads import WorkThreads, stopping, work_in_slices
@@ -92,7 +94,8 @@ def request_index(kind: IndexKind, id: UUID) -> None:
     """Lets a thread complete an index when the scheduler chooses it.
 
     Args:
-        id: of the session; for ``search``, of the project.
+        id: of the session; for ``search``, of the project. The words of deleted sessions are removed from the
+            index of the project :data:`PURGED`.
     """
     projects = Project.objects.filter(pk=id).values_list("pk", flat=True)
     sessions = Session.objects.filter(pk=id).values_list("project_id", flat=True)
@@ -137,9 +140,16 @@ def _complete_names(session: UUID, should_stop: Callable[[], bool]) -> None:
             pass
 
 
+def _complete_search(project: UUID, should_stop: Callable[[], bool]) -> None:
+    if project == PURGED:
+        remove_deleted_words(should_stop)
+    else:
+        index_steps(project, should_stop)
+
+
 BUILDERS: dict[IndexKind, Callable[[UUID, Callable[[], bool]], object]] = {
     "text": index_text,
     "names": _complete_names,
-    "search": index_steps,
+    "search": _complete_search,
 }
 INDEXERS = WorkThreads("indexes", INDEXES_AT_ONCE, work_on_indexes)

@@ -42,6 +42,10 @@ def test_sqlite_commits_are_durable_and_writers_wait(tmp_path: Path, name: str, 
     assert pragma(tmp_path, name) == value
 
 
+def test_sqlite_overwrites_what_is_deleted_however_it_was_built(tmp_path: Path) -> None:
+    assert "PRAGMA secure_delete=ON" in database(tmp_path)["OPTIONS"]["init_command"]
+
+
 def test_sqlite_transactions_take_the_write_lock_at_their_start(tmp_path: Path) -> None:
     assert database(tmp_path)["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
 

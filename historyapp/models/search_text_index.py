@@ -14,6 +14,8 @@ _REMOVE = (
     "INSERT INTO historyapp_searchwords (historyapp_searchwords, rowid, tokens) VALUES ('delete', %s, %s)"
 )
 _CLEAR = "INSERT INTO historyapp_searchwords (historyapp_searchwords) VALUES ('delete-all')"
+_MERGE = "INSERT INTO historyapp_searchwords (historyapp_searchwords, rank) VALUES ('merge', %s)"
+_CHANGES = "SELECT total_changes()"
 _SET = "UPDATE historyapp_searchstep SET words = %s WHERE id = %s"
 _ROWS_WITH_WORDS = "SELECT rowid FROM historyapp_searchwords WHERE historyapp_searchwords MATCH %s"
 _ROWS_WITH_VECTOR = "SELECT id FROM historyapp_searchstep WHERE session_id = %s AND words IS NOT NULL"
@@ -37,10 +39,26 @@ def add_words(documents: Iterable[tuple[int, str]]) -> None:
 
 
 def remove_words(documents: Iterable[tuple[int, str]]) -> None:
-    """Removes the tokens of rows. On PostgreSQL they are deleted with the row."""
+    """Removes the tokens of rows. On PostgreSQL they are deleted with the row.
+
+    On SQLite they stay in the file, marked as deleted, until :func:`merge_words` has written the index again.
+    """
     if on_sqlite():
         with connection.cursor() as cursor:
             cursor.executemany(_REMOVE, list(documents))
+
+
+def merge_words(pages: int, *, begins: bool = False) -> bool:
+    """Writes about this many pages of SQLite's text index again. Returns whether there is more to write.
+
+    Args:
+        begins: write the whole index again, which further calls continue.
+    """
+    with connection.cursor() as cursor:
+        before = cursor.execute(_CHANGES).fetchone()
+        cursor.execute(_MERGE, [-pages if begins else pages])
+        after = cursor.execute(_CHANGES).fetchone()
+    return bool(after[0] - before[0] > 1)  # the statement itself counts as one
 
 
 def clear_words() -> None:

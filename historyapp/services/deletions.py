@@ -51,6 +51,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
+from historyapp.services.search.deleted_words import record_deleted_words
 from historyapp.services.short_transactions import delete_in_parts, short_transaction
 from historyapp.services.transactions import writing
 
@@ -272,6 +273,8 @@ def delete_search_steps(session: UUID, before_each: Callable[[], object] = lambd
                 if id in words_of_session(session):
                     SearchStep.objects.filter(pk=id).delete()
                     _remove_words(id, tokens)
+    with short_transaction():
+        record_deleted_words()
 
 
 def _delete_computed(session: UUID, before_each: Callable[[], object]) -> None:

@@ -15,9 +15,11 @@ from historyapp.core.search_documents import SearchDocument
 from historyapp.models import Entry, Project, SearchProgress, SearchStep, Session
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
 from historyapp.models.fields import on_sqlite
+from historyapp.models.projects import PURGED
 from historyapp.models.search_steps import ReadCount, ReadingStopped, documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
 from historyapp.services.faults import concerns_data
+from historyapp.services.search.deleted_words import must_remove_words
 from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import CursorExpired, ServerUnavailable
 
@@ -87,12 +89,15 @@ def catch_up_for_search(project: UUID) -> bool:
 
 
 def projects_to_index() -> list[UUID]:
-    """The projects with more than ``MAX_MISSING_ENTRIES`` missing entries, which a worker adds."""
+    """The projects with more than ``MAX_MISSING_ENTRIES`` missing entries, which a worker adds; also the
+    project of deleted sessions if a worker must remove their words."""
     progress_by_project = {progress.project_id: progress for progress in SearchProgress.objects.all()}
     projects = []
     for project in Project.objects.order_by().values_list("pk", flat=True):
         progress = progress_by_project.get(project)
-        if progress is None:
+        if project == PURGED:
+            is_behind = must_remove_words(progress)
+        elif progress is None:
             is_behind = Session.objects.filter(project=project, head__gt=MAX_MISSING_ENTRIES).exists()
         else:
             is_behind = progress.is_behind or _missing_entries(progress) > MAX_MISSING_ENTRIES
