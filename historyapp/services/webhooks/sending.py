@@ -11,12 +11,15 @@ from uuid import UUID
 import httpx
 
 from historyapp.core.errors import Invalid
+from historyapp.services.webhooks.received_bytes import limit_received
 from historyapp.services.webhooks.targets import TargetRefused, WebhookTarget, addresses_of, parse_target
 
 CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 10.0
 """The time limits for connecting to one address, and for the whole attempt."""
 MAX_READ_BYTES, MAX_STORED_BYTES = 64 * 1024, 1024
 """The maximum number of bytes of a response body that are read, and stored."""
+MAX_RECEIVED_BYTES = 2 * MAX_READ_BYTES
+"""The maximum number of bytes of everything that an attempt receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,11 @@ async def _post(target: WebhookTarget, address: str, headers: dict[str, str], bo
     address."""
     all_headers = {**headers, "host": target.authority, "accept-encoding": "identity", "connection": "close"}
     # Without trust_env, because a proxy would look up the name itself.
+    transport = httpx.AsyncHTTPTransport(verify=_certificates(), trust_env=False)
+    limit_received(transport, MAX_RECEIVED_BYTES)
     async with (
         httpx.AsyncClient(
-            trust_env=False, follow_redirects=False, timeout=_TIMEOUT, verify=_certificates()
+            transport=transport, trust_env=False, follow_redirects=False, timeout=_TIMEOUT
         ) as client,
         client.stream(
             "POST",

@@ -3,9 +3,10 @@
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from ipaddress import ip_network
 from ssl import CERT_REQUIRED
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 from uuid import UUID
 
@@ -72,12 +73,39 @@ def test_a_response_of_gigabytes_is_not_read(receiver: Receiver) -> None:
     assert receiver.sent < 50 << 20, "what fits into the buffers of the sockets"
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 5000),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", b"a"),
+    ],
+    ids=["interim responses", "chunks", "byte by byte"],
+)
+def test_a_response_without_end_is_not_read_until_the_time_limit(first: bytes, then: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def send_without_end() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.sendall(first)
+                while True:
+                    connection.sendall(then)
+                    time.sleep(0.0005 if len(then) == 1 else 0)
+
+        thread = Thread(target=send_without_end)
+        thread.start()
+        attempt = send(f"http://127.0.0.1:{server.getsockname()[1]}/", HEADERS, "{}")
+        thread.join()
+    assert attempt.error == "The request failed: ReadError the target sent more than 128 KB"
+
+
 def test_a_target_that_sends_its_head_byte_by_byte_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TOTAL_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(5)
         started = time.monotonic()
-        import threading
 
         def trickle() -> None:
             connection, _ = server.accept()
@@ -89,7 +117,7 @@ def test_a_target_that_sends_its_head_byte_by_byte_times_out(monkeypatch: pytest
                         return
                     time.sleep(0.1)
 
-        thread = threading.Thread(target=trickle)
+        thread = Thread(target=trickle)
         thread.start()
         attempt = send(f"http://127.0.0.1:{server.getsockname()[1]}/", HEADERS, "{}")
         assert time.monotonic() - started < 6  # all of it takes 7
