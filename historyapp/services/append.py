@@ -46,7 +46,7 @@ from historyapp.services.statements import (
     update_episode,
     update_session,
 )
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import held_values, writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
@@ -117,8 +117,8 @@ def hold_sessions(project: UUID, ids: Collection[UUID]) -> set[UUID]:
     A purge also deletes texts of its sessions from rows that no foreign key protects, if it sees these rows.
     So a transaction holds the sessions before it stores such a text.
     """
-    rows = Session.objects.select_for_update(no_key=True).filter(project=project, pk__in=list(ids))
-    return set(rows.order_by("pk").values_list("pk", flat=True))
+    rows = Session.objects.filter(project=project, pk__in=list(ids)).order_by("pk")
+    return set(held_values(rows.values_list("pk", flat=True)))
 
 
 def append(

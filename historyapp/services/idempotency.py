@@ -15,7 +15,7 @@ from historyapp.models import IdempotencyKey, Project, Session
 from historyapp.models.database_clock import database_now
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
-from historyapp.services.transactions import writing, writing_together
+from historyapp.services.transactions import held_values, writing, writing_together
 
 KEPT_FOR = timedelta(days=7)
 KEPT_CHARACTERS = 1 << 20
@@ -131,8 +131,8 @@ def _delete_old(newest: int) -> None:
 def _is_any_hidden(sessions: Collection[UUID]) -> bool:
     """Whether a purge has hidden one of the sessions. Otherwise it waits for the end of the caller's
     transaction, and then finds the stored response."""
-    locked = Session.objects.select_for_update(no_key=True).filter(pk__in=list(sessions)).order_by("pk")
-    return PURGED in list(locked.values_list("project_id", flat=True))
+    rows = Session.objects.filter(pk__in=list(sessions)).order_by("pk")
+    return PURGED in held_values(rows.values_list("project_id", flat=True))
 
 
 class PurgedResponses:

@@ -95,9 +95,12 @@ _UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assignments(ITEM_COLUMN
 
 
 def select_session(project_id: UUID, session_id: UUID) -> Session | None:
-    """The session row, locked until the transaction ends; None if the project has no such session."""
+    """The session row, locked until the transaction ends; None if the project has no such session.
+
+    The lock excludes other writers of the session, and its deletion.
+    """
     # SQLite has no row locks: our transactions lock the whole database from their beginning.
-    lock = "" if on_sqlite() else " FOR UPDATE"
+    lock = "" if on_sqlite() else " FOR NO KEY UPDATE"
     rows = run_sql(_SELECT_SESSION + lock, (uuid_value(session_id), uuid_value(project_id)))
     if not rows:
         return None

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
+from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -17,6 +18,9 @@ from historyapp.models.run_sql import transaction_database
 from historyapp.services.faults import clear_fault, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
 from historyapp.wire.problems import TransactionTooLong
+
+if TYPE_CHECKING:
+    from django.db.models import Model, QuerySet
 
 queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 """The seconds that this request has waited for a thread. They reduce the time that it waits for other
@@ -234,3 +238,21 @@ def _transaction_with_timeout(timeout: float, default_timeout: float) -> Iterato
 def _set_busy_timeout(seconds: float) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+
+def held_values(values: "QuerySet[Model, _T]") -> list[_T]:
+    """The values of one column, whose rows no other transaction can delete until the caller's ends.
+
+    On PostgreSQL it does not wait for an append to a session, and no append waits for it. A transaction that
+    has locked a session and waits for another one would delay the events of all projects, because their feed
+    ends before the oldest open transaction.
+    """
+    if on_sqlite():  # our transactions lock the whole database from their beginning
+        return list(values)
+    try:
+        statement, parameters = values.query.sql_with_params()
+    except EmptyResultSet:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(f"{statement} FOR KEY SHARE", parameters)
+        return [value for (value,) in cursor.fetchall()]

@@ -21,8 +21,9 @@ from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import ApiKey, Entry, Project
+from historyapp.models import ApiKey, Entry, Project, Session
 from historyapp.services import model_calls, statement_limits
+from historyapp.services.append import hold_sessions, lock_session
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
 from historyapp.services.long_transactions import limit_transactions
@@ -141,6 +142,24 @@ def test_waiting_for_a_row_that_another_program_holds_has_a_limit(
         other.execute("ROLLBACK")
         other.connection.close()
     assert run.post("/entries", {"entries": [ask()]}).status == 201
+
+
+def test_holding_a_session_waits_for_no_append_but_keeps_it_from_being_deleted(
+    run: Agent, session_id: str, project: Project, short_waits: None
+) -> None:
+    session = Session.objects.get(pk=session_id)
+    with connection.copy().cursor() as other:
+        other.execute("SET idle_in_transaction_session_timeout = 0")
+        other.execute("SET lock_timeout = '1ms'")
+        other.execute("BEGIN")
+        other.execute("SELECT 1 FROM historyapp_session FOR NO KEY UPDATE")  # as an append does
+        with writing():
+            assert hold_sessions(project.pk, [session.pk]) == {session.pk}
+            other.execute("ROLLBACK")
+            assert lock_session(project, session.pk, to_append=True) == session
+            with pytest.raises(DatabaseError, match="lock timeout"):
+                other.execute("DELETE FROM historyapp_session")
+        other.connection.close()
 
 
 def test_the_wait_for_a_thread_counts_in_the_wait_for_locks(
