@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+_DIGITS = 500
+
 
 def holds_more_values(text: str, limit: int) -> bool:
     """Whether a JSON text has more than ``limit`` commas and opening brackets outside of strings.
@@ -22,6 +24,17 @@ def holds_more_containers(text: str, limit: int) -> bool:
     if len(text) <= limit or text.count("[") + text.count("{") <= limit:
         return False
     return _holds_more(_without_escapes(text), limit, "[{")
+
+
+def holds_many_digits(text: str, limit: int) -> bool:
+    """Whether a JSON text has more than ``limit`` digits in long numbers. Those in strings count, too.
+
+    Only pieces that consist of digits are counted, so numbers of up to 998 digits may be missed.
+    """
+    if len(text) <= limit:
+        return False
+    starts = range(0, len(text), _DIGITS)
+    return _DIGITS * sum(text[start : start + _DIGITS].isdecimal() for start in starts) > limit
 
 
 def count_values(text: str, limit: int) -> int:

@@ -32,7 +32,7 @@ LARGE_READS = Slots(AT_ONCE, of_owner=OF_PROJECT, waiting=WAITING)
 
 
 class LargeRead(BaseException):
-    """The request has read more than ``PLAYHEAD_LARGE_REQUEST`` bytes and starts again in another process.
+    """The request reads too much for the web process and starts again in another process.
 
     Not an error: only the web server handles it.
     """
@@ -106,6 +106,16 @@ def read_for(owner: bytes) -> None:
     """Counts what this request reads for an owner: a project, or who sent the request."""
     if read := request_read.get():
         read.owner = owner
+
+
+def move_to_other_process() -> None:
+    """Called when this request would stop other requests for too long. A request that may not move stays.
+
+    Raises:
+        LargeRead: when the request moves.
+    """
+    if (read := request_read.get()) and read.may_move:
+        raise LargeRead
 
 
 def stay_in_process() -> None:

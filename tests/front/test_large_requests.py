@@ -16,7 +16,9 @@ import pytest
 from django.utils import timezone
 
 from historyapp import child, meters
+from historyapp.api.parsing import MANY_CONTAINERS, parse_json
 from historyapp.core.errors import Invalid
+from historyapp.core.json import dump_json
 from historyapp.front import large_requests
 from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
@@ -259,6 +261,25 @@ def test_a_request_that_reads_much_moves_to_another_process(read: RequestRead) -
     count_read(1000)
     with pytest.raises(LargeRead):
         count_read(1)
+
+
+MANY_OBJECTS = b"[%s0]" % (b"{}," * MANY_CONTAINERS)
+MANY_LONG_NUMBERS = b"[%s0]" % (b"%s," % (b"9" * 1000) * 300)
+
+
+@pytest.mark.parametrize("body", [MANY_OBJECTS, MANY_LONG_NUMBERS])
+def test_a_request_whose_body_takes_long_to_handle_moves_to_another_process(
+    body: bytes, read: RequestRead
+) -> None:
+    with pytest.raises(LargeRead):
+        parse_json(body)
+    read.may_move = False
+    assert parse_json(body)[-1] == 0
+
+
+def test_a_request_with_long_texts_does_not_move(read: RequestRead) -> None:
+    for text in ("{}[]" * MANY_CONTAINERS, "9" * 100_000, "x1" * 200_000):
+        assert parse_json(dump_json([text]).encode()) == [text]
 
 
 @pytest.mark.django_db(transaction=True)
