@@ -10,7 +10,8 @@ from django.urls import reverse
 
 from dashboard.location import Location
 from dashboard.timeline.bars import percent
-from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
+from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
+from historyapp.core.overview.files import FileFigures
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.services.ledger import ledger_of
@@ -211,7 +212,11 @@ class OverviewPage:
 
     @property
     def edited_files(self) -> int:
-        return sum(file.is_changed for _, file in self.overview.files)
+        return sum(file.is_edited for _, file in self.overview.files)
+
+    @property
+    def deleted_files(self) -> int:
+        return sum(file.deleted_in > 0 for _, file in self.overview.files)
 
     @property
     def usage_is_incomplete(self) -> bool:

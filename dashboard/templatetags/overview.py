@@ -11,7 +11,7 @@ from dashboard.location import Location
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import duration, icon, short_figure
-from historyapp.core.overview.figures import FileFigures
+from historyapp.core.overview.files import FileFigures
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
 from historyapp.models import Session
 from historyapp.models.text_search import MAX_CHARACTERS
@@ -66,7 +66,9 @@ def rough_time(milliseconds: int) -> str:
 def file_url(location: Location, path: str, file: FileFigures) -> str:
     """The steps that read or changed a file, at the first one that changed it."""
     step = next(iter(file.edit_steps or file.steps), 1)
-    is_named = file.reads or file.edits or file.commands  # the filter does not read printed diffs
+    is_named = (
+        file.reads or file.edits or file.commands or file.deleted_in
+    )  # the filter does not read printed diffs
     shown = FilterForm(file=path[-MAX_CHARACTERS:] if is_named else "")
     return f"{location.url}?step={step}{location.as_of_parameter}{shown.query}"
 

@@ -86,7 +86,7 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
             )
             for name, tool in overview.tools
         ],
-        files=[fill(TouchedFileOut, file, path=path, read_again=file.again) for path, file in overview.files],
+        files=_files_out(overview),
         commands=[
             fill(CommandOut, totals, command=command, seconds=_seconds(figures, totals.milliseconds))
             for command, totals in overview.commands
@@ -108,6 +108,13 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         ],
         repeated=[fill(RepeatOut, repeat, last_step=repeat.last) for repeat in figures.repeated.findings()],
     )
+
+
+def _files_out(overview: RunOverview) -> list[TouchedFileOut]:
+    return [
+        fill(TouchedFileOut, file, path=path, deleted_in=file.deleted_in or None, read_again=file.again)
+        for path, file in overview.files
+    ]
 
 
 def _expired_cache_out(overview: RunOverview) -> ExpiredCacheOut:

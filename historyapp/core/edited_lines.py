@@ -4,7 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import MAX_PATCH, PATCHED_FILE, command_line, patch_lines, patch_text
+from historyapp.core.call_subjects import (
+    MAX_PATCH,
+    PATCHED_FILE,
+    PATHS,
+    command_line,
+    patch_lines,
+    patch_text,
+)
 from historyapp.core.line_diff import WorkLeft, lines_in_common
 from historyapp.core.text import MAX_READ, preview
 
@@ -12,6 +19,7 @@ _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 _WHOLE = ("content", "contents", "file_text", "new_source")
 _INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
+_DELETED, _MOVED = "*** Delete File: ", "*** Move to: "
 _MAX_EDITS = 100
 _AT_CURSOR = "edit\n"
 _EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
@@ -47,11 +55,7 @@ def lines_by_file(arguments: Any) -> dict[str, LineCount]:
     """The lines that a patch adds to and removes from each of its files. Empty if there is no patch, or its
     length exceeds :data:`MAX_PATCH`.
     """
-    patch = arguments
-    if isinstance(arguments, Mapping):
-        patch = _text(arguments, _PATCHES) or command_line(arguments)
-    if not isinstance(patch, str) or len(patch) > MAX_PATCH:
-        return {}
+    patch = _patch_of(arguments)
     counts: dict[str, LineCount] = {}
     file = ""
     for line in patch_lines(patch):
@@ -61,6 +65,33 @@ def lines_by_file(arguments: Any) -> dict[str, LineCount]:
             added, removed = counts.get(file, LineCount())
             counts[file] = LineCount(added + (line[0] == "+"), removed + (line[0] == "-"))
     return counts
+
+
+def deleted_files(arguments: Any) -> frozenset[str]:
+    """The files that an edit deletes or moves: those of a patch, or that of an editor's ``delete``. Empty if
+    the patch is longer than :data:`MAX_PATCH`.
+    """
+    if isinstance(arguments, Mapping) and arguments.get("command") == "delete":
+        return frozenset((preview(_text(arguments, PATHS)),))
+    patch = _patch_of(arguments)
+    if _DELETED not in patch and _MOVED not in patch:
+        return frozenset()
+    deleted, file = set[str](), ""
+    for line in patch_lines(patch):
+        if line.startswith(_MOVED):
+            deleted.add(file)
+        elif prefix := next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), ""):
+            file = preview(line.removeprefix(prefix))
+            if prefix == _DELETED:
+                deleted.add(file)
+    return frozenset(deleted)
+
+
+def _patch_of(arguments: Any) -> str:
+    """The text of an edit that may be a patch; empty if it is longer than :data:`MAX_PATCH`."""
+    if isinstance(arguments, Mapping):
+        arguments = _text(arguments, _PATCHES) or command_line(arguments)
+    return arguments if isinstance(arguments, str) and len(arguments) <= MAX_PATCH else ""
 
 
 def _edit_count(edit: Mapping[str, Any], work: WorkLeft) -> LineCount:

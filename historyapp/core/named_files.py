@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from historyapp.core.call_subjects import COMMANDS, PATCHED_FILE, PATHS
+from historyapp.core.command_files import files_used
 from historyapp.core.searchable import lowered
 from historyapp.core.text import MAX_READ
-from historyapp.core.written_files import files_written
 
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
@@ -21,7 +21,8 @@ def is_named(path: str, file: str) -> bool:
 
 
 def names_file(call_text: str, file: str) -> bool:
-    """Whether an argument or a patch in a call's text names the file, or a command line writes it.
+    """Whether an argument or a patch in a call's text names the file, or a command line reads, writes
+    or deletes it.
 
     Args:
         call_text: see :func:`historyapp.core.searchable.passages`.
@@ -34,7 +35,8 @@ def _paths(call_text: str) -> Iterator[str]:
     lines = f"\n{call_text}"
     for mark in (f"\n{name}: " for name in COMMANDS):
         if (at := lines.find(mark)) >= 0:
-            yield from files_written(lines[at + len(mark) : at + len(mark) + MAX_READ])
+            command = lines[at + len(mark) : at + len(mark) + MAX_READ]
+            yield from (used.file for used in files_used(command))
     for line in call_text.splitlines():
         name, separator, value = line.partition(": ")
         if separator and name in _ARGUMENTS:

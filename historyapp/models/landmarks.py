@@ -13,10 +13,10 @@ from uuid import UUID
 from django.db.models import Q
 
 from historyapp.core.call_subjects import command_line
+from historyapp.core.command_files import files_written
 from historyapp.core.entries import PERSON, ModelOutput, load_body, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
-from historyapp.core.written_files import files_written
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack

@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import cached_property
 from uuid import UUID
 
-from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
+from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
+from historyapp.core.overview.files import FileFigures
 from historyapp.core.overview.findings import Ending, Finding, choose_findings, ending_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
@@ -159,7 +160,7 @@ class RunOverview:
 
 
 def _file_rank(file: FileFigures) -> tuple[bool, int, int]:
-    return not file.diffs, -file.edits - file.commands, -file.reads
+    return not file.diffs, -file.edits - file.commands - (file.deleted_in > 0), -file.reads
 
 
 def most_expensive_steps(figures: RunFigures, model: str) -> list[ExpensiveStep]:

@@ -107,14 +107,18 @@ class ToolOut(ResponseModel):
 
 class TouchedFileOut(ResponseModel):
     path: str
-    reads: int
+    reads: int = Field(
+        description="By tool calls, and by commands that print the file: `cat`, `head`, `tail`, `nl`, "
+        "`less`, `more` and `sed`."
+    )
     edits: int
     added: int = Field(
         description="Added lines, from the arguments of edits. `removed` is counted in the same way."
     )
     removed: int
     commands: int = Field(
-        description="Commands of a shell that write the file: redirections, `tee`, `sed -i`, `cp` and `mv`."
+        description="Commands of a shell that write the file: redirections, `tee`, `sed -i`, `cp`, `mv` and "
+        "`--out`."
     )
     diffs: int = Field(
         description="Outputs of commands that print a diff of the agent's changes to the file: `git diff` "
@@ -122,9 +126,13 @@ class TouchedFileOut(ResponseModel):
     )
     diff_added: int
     diff_removed: int
+    deleted_in: int | None = Field(
+        description="The step that deleted or moved the file, by an edit, `rm` or `mv`; null if none did, or "
+        "if it was read or written again later."
+    )
     steps: Steps = Field(description=_STEPS)
     edit_steps: Steps = Field(
-        description="Steps that edit the file, write it by a command or print a diff of it."
+        description="Steps that edit or delete the file, write it by a command or print a diff of it."
     )
     read_again: Steps = Field(description="Steps that read the file again after a compaction.")
 

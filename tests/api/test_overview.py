@@ -62,8 +62,8 @@ def test_figures_name_their_steps(worked: Agent) -> None:
     assert overview["files"] == [
         {
             "path": "/src/a.py", "reads": 1, "edits": 1, "added": 2, "removed": 1, "commands": 0,
-            "diffs": 0, "diff_added": 0, "diff_removed": 0, "steps": [1, 2], "edit_steps": [2],
-            "read_again": [],
+            "diffs": 0, "diff_added": 0, "diff_removed": 0, "deleted_in": None, "steps": [1, 2],
+            "edit_steps": [2], "read_again": [],
         }
     ]  # fmt: skip
     assert overview["commands"] == [

@@ -8,6 +8,7 @@ from heapq import nlargest
 from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
+from historyapp.core.command_files import FileUse
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.entries import (
     COMPACTION,
@@ -22,6 +23,7 @@ from historyapp.core.entries import (
     marks_compaction,
 )
 from historyapp.core.overview.cache_misses import CacheMisses
+from historyapp.core.overview.files import FileFigures, add_step_number, delete_known
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, milliseconds_of, step_facts_of
@@ -33,8 +35,6 @@ VERSION = 17
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
 name."""
-MAX_STEPS = 8
-"""The number of first steps that are kept of each tool, file and command."""
 MAX_SLOWEST, MAX_DEAREST, MAX_TURNS, MAX_WAITS = 10, 20, 200, 5
 
 
@@ -53,7 +53,7 @@ class CallFigures:
         self.errors += tool_call.status == "error"
         self.likely_failures += bool(tool_call.likely_failure)
         self.milliseconds += tool_call.milliseconds
-        _add_step_number(self.steps, number)
+        add_step_number(self.steps, number)
 
 
 @dataclass(slots=True)
@@ -64,34 +64,6 @@ class ToolFigures(CallFigures):
     """Tokens of results, by our own count."""
     error_steps: list[int] = field(default_factory=list)
     likely_steps: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class FileFigures:
-    reads: int = 0
-    edits: int = 0
-    added: int = 0
-    """Lines according to the arguments of edits, like ``removed``."""
-    removed: int = 0
-    commands: int = 0
-    """Commands of a shell that write it, see :mod:`historyapp.core.written_files`."""
-    diffs: int = 0
-    """Diffs of the agent's changes, printed by commands, that contain it."""
-    diff_added: int = 0
-    """Lines of the newest of these diffs, like ``diff_removed``."""
-    diff_removed: int = 0
-    steps: list[int] = field(default_factory=list)
-    edit_steps: list[int] = field(default_factory=list)
-    """Steps that edit it, write it by a command or print a diff of it."""
-    read_before: int = -1
-    """The number of compactions before its newest read; -1: it was not read."""
-    again: list[int] = field(default_factory=list)
-    """Steps that read it again after a compaction."""
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether a call edits it, a command writes it, or a diff of the agent's changes contains it."""
-        return bool(self.edits or self.commands or self.diffs)
 
 
 @dataclass(slots=True)
@@ -216,7 +188,7 @@ class RunFigures:
                 self.is_new_turn = True
             elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:
                 if self.last_status != "interrupted_by_human":  # else the step has been added
-                    _add_step_number(self.interrupted, self.steps + 1)
+                    add_step_number(self.interrupted, self.steps + 1)
             elif isinstance(body, DebugLog):
                 if marks_compaction("debug_log", body.category):
                     self._compact(is_partial=body.category.lower() == CONDENSATION)
@@ -266,11 +238,11 @@ class RunFigures:
         tool.calls += 1
         tool.tokens += tool_call.tokens
         if tool_call.status == "error":
-            _add_step_number(tool.error_steps, number)
+            add_step_number(tool.error_steps, number)
         if tool_call.likely_failure:
-            _add_step_number(tool.likely_steps, number)
+            add_step_number(tool.likely_steps, number)
         if tool_call.status == "interrupted_by_human":
-            _add_step_number(self.interrupted, number)
+            add_step_number(self.interrupted, number)
         if tool_call.subject.kind == "shell":
             self._add_command(number, tool_call)
         self.open_file = tool_call.opened or self.open_file
@@ -282,9 +254,8 @@ class RunFigures:
         A failed read or edit, and a call that a person refused, counts for no file. Of a failed command line,
         the last program counts for no file.
         """
-        for file in tool_call.written:
-            if figures := self._file(number, file, is_change=True):
-                figures.commands += 1
+        for used in tool_call.uses:
+            self._add_use(number, used)
         for patch in tool_call.patches:
             if figures := self._file(number, patch.file, is_change=True):
                 figures.diffs += 1
@@ -294,6 +265,19 @@ class RunFigures:
         is_of_open_file = tool_call.subject.kind == "edit" and not tool_call.subject.files and self.open_file
         for file in (self.open_file,) if is_of_open_file else tool_call.subject.files:
             self._add_file(number, tool_call, preview(file))
+
+    def _add_use(self, number: int, used: FileUse) -> None:
+        """Adds what a command line does with a file."""
+        if used.use == "delete_if_known":
+            delete_known(self.files, used.file, number)
+        elif file := self._file(number, used.file, is_change=used.use != "read"):
+            if used.use == "read":
+                file.add_read(number, self.compactions)
+            elif used.use == "write":
+                file.commands += 1
+                file.deleted_in = 0
+            else:
+                file.add_deletion(number)
 
     def _add_command(self, number: int, tool_call: CallFacts) -> None:
         command = tool_call.subject.target
@@ -311,9 +295,7 @@ class RunFigures:
             self.more_files += 1
             return None
         file = self.files.setdefault(path, FileFigures())
-        _add_step_number(file.steps, number)
-        if is_change:
-            _add_step_number(file.edit_steps, number)
+        file.add_step(number, is_change=is_change)
         return file
 
     def _add_file(self, number: int, tool_call: CallFacts, path: str) -> None:
@@ -328,22 +310,15 @@ class RunFigures:
             lines = tool_call.lines if is_single else tool_call.file_lines.get(path, LineCount())
             file.added += lines.added
             file.removed += lines.removed
+            file.deleted_in = number if path in tool_call.deleted else 0
             return
-        file.reads += 1
-        if -1 < file.read_before < self.compactions:
-            _add_step_number(file.again, number)
-        file.read_before = self.compactions
+        file.add_read(number, self.compactions)
 
 
 def _failed_step(number: int, tool_call: CallFacts) -> FailedStep:
     return FailedStep(
         number, tool_call.name, tool_call.subject.target, tool_call.error_line, tool_call.likely_failure
     )
-
-
-def _add_step_number(steps: list[int], number: int) -> None:
-    if len(steps) < MAX_STEPS and (not steps or steps[-1] != number):
-        steps.append(number)
 
 
 def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, limit: int) -> list[StepFigure]:

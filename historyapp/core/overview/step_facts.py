@@ -7,8 +7,15 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import SCRIPTS, CallSubject, call_subject, command_line, opened_file
+from historyapp.core.command_files import (
+    FileUse,
+    PrintedPatch,
+    files_used,
+    printed_patches,
+    prints_own_changes,
+)
 from historyapp.core.conversation import PairedResult, Progress, Status
-from historyapp.core.edited_lines import LineCount, edited_lines, lines_by_file
+from historyapp.core.edited_lines import LineCount, deleted_files, edited_lines, lines_by_file
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.failures import Check, check_of, error_line, found_nothing, likely_failure
 from historyapp.core.json import dump_json
@@ -16,7 +23,6 @@ from historyapp.core.line_diff import WorkLeft
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
-from historyapp.core.written_files import PrintedPatch, files_written, printed_patches, prints_own_changes
 
 _NO_LINES = LineCount()
 
@@ -38,6 +44,8 @@ class CallFacts:
     """The command line of a call of a shell."""
     file_lines: Mapping[str, LineCount] = field(default_factory=dict)
     """The lines of each file, of a patch that changes several files."""
+    deleted: frozenset[str] = frozenset()
+    """The files that an edit deletes or moves."""
     opened: str = ""
     """The file that it opens for later edits, see :func:`historyapp.core.call_subjects.opened_file`."""
     status: str = ""
@@ -63,11 +71,15 @@ class CallFacts:
         return self.status in ("error", "interrupted_by_human")
 
     @property
-    def written(self) -> tuple[str, ...]:
-        """The files that its command line writes; none if a person refused it."""
+    def uses(self) -> tuple[FileUse, ...]:
+        """What its command line does with files; nothing if a person refused it.
+
+        A file that the error line names was not read or deleted.
+        """
         if not self.command or self.status == "interrupted_by_human":
             return ()
-        return files_written(self.command, has_failed=self.has_failed)
+        uses = files_used(self.command, has_failed=self.has_failed)
+        return tuple([used for used in uses if used.use == "write" or used.file not in self.error_line])
 
 
 class StepFacts(NamedTuple):
@@ -165,6 +177,7 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         check_of(name, arguments, subject.kind),
         command=command,
         file_lines=lines_by_file(arguments) if has_files else {},
+        deleted=deleted_files(arguments) if subject.kind == "edit" else frozenset(),
         opened=opened_file(name, arguments),
     )
 

@@ -90,6 +90,30 @@ def test_a_failed_call_has_read_and_changed_nothing() -> None:
     assert run.figures.files == {}
 
 
+def test_commands_read_and_delete_files() -> None:
+    run = (
+        Run()
+        .call("Write", file_path="m/a.svg", content="x")
+        .ok()
+        .call(command="cat m/a.svg; cat gone")
+        .ok("x\ncat: gone: No such file or directory")
+    )
+    run.note("compaction").call(command="nl -ba m/a.svg").ok().call(command="rm m/a.svg").ok()
+    run.call(command="cp b.py c.py").ok().call(command="rm -r c.py m unknown").ok()
+    run.call(command="echo 1 > c.py").ok().call(command="rm c.py").failed("rm: c.py: Permission denied")
+    patch = "*** Begin Patch\n*** Delete File: d.py\n*** Update File: e.py\n*** Move to: f.py\n*** End Patch"
+    files = run.call("apply_patch", patch=patch).ok().figures.files
+    shown = {path: (file.reads, file.commands, file.edits, file.deleted_in) for path, file in files.items()}
+    assert shown == {
+        "m/a.svg": (2, 0, 1, 4),
+        "c.py": (0, 2, 0, 0),
+        "d.py": (0, 0, 1, 9),
+        "e.py": (0, 0, 1, 9),
+        "f.py": (0, 0, 1, 0),
+    }
+    assert (files["m/a.svg"].again, files["m/a.svg"].edit_steps) == ([3], [1, 4])
+
+
 def test_a_refused_command_has_written_nothing() -> None:
     assert Run().call(command="cat > a.py; make").stopped().figures.files == {}
 

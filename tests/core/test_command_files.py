@@ -1,8 +1,8 @@
-"""Files that command lines write, and files of printed diffs."""
+"""Files that command lines read, write and delete, and files of printed diffs."""
 
 import pytest
 
-from historyapp.core.written_files import files_written, printed_patches, prints_own_changes
+from historyapp.core.command_files import files_used, files_written, printed_patches, prints_own_changes
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,8 @@ from historyapp.core.written_files import files_written, printed_patches, prints
         ("sed -i -e s/a/b/ foo.py 2>&1", ("foo.py",)),
         ("cp a.py b.py 2>/dev/null", ("b.py",)),
         ("make 1> out.log 2>> err.log", ("out.log",)),
+        ("sips -s format png a.svg --out m/a.png && pandoc a.md --output=a.html", ("m/a.png", "a.html")),
+        ("git mv a.py b.py", ("b.py",)),
     ],
 )
 def test_a_command_line_names_the_files_that_it_writes(command: str, files: tuple[str, ...]) -> None:
@@ -50,10 +52,33 @@ def test_a_command_line_names_the_files_that_it_writes(command: str, files: tupl
         "echo 'unmatched > x.txt",
         "echo a >&2",
         "cat > ..",
+        "az list --output table",
     ],
 )
 def test_a_file_is_left_out_rather_than_guessed(command: str) -> None:
     assert files_written(command) == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "uses"),
+    [
+        ("sed -n '1,180p' .github/a.yml", "read .github/a.yml"),
+        ("sed -n -e 1p -e 3p a b", "read a, read b"),
+        ("nl -ba -w 3 a.ts | sed -n '1,70p' && head -20 b.ts", "read a.ts, read b.ts"),
+        ("tail -n 5 a 2>&1; /bin/cat -A b c", "read a, read b, read c"),
+        ("cat a > b", "write b"),
+        ("cat a 2>/dev/null; cat $x *.py", ""),
+        ("cat a || echo none", ""),
+        ("sed -i s/a/b/ c.py; cat c.py; rm c.py", "write c.py, read c.py, delete c.py"),
+        ("git rm --cached a; git rm b", "delete b"),
+        ("rm -rf build/ a.py", "delete_if_known build, delete_if_known a.py"),
+        ("mv a.py b.py", "write b.py, delete_if_known a.py"),
+        ("mv a b", ""),
+        ("xargs cat; find . -exec rm a +", ""),
+    ],
+)
+def test_a_command_line_names_the_files_that_it_reads_and_deletes(command: str, uses: str) -> None:
+    assert ", ".join(" ".join(used) for used in files_used(command)) == uses
 
 
 def test_the_last_program_of_a_failed_command_may_have_written_nothing() -> None:

@@ -1,5 +1,8 @@
-"""The files that a command line writes: targets of redirections, ``tee``, ``sed -i``, ``cp`` and ``mv``.
-Also finds the files of a diff that it prints.
+"""The files that a command line reads, writes and deletes, and the files of a diff that it prints.
+
+Read: arguments of ``cat``, ``head``, ``tail``, ``nl``, ``less``, ``more`` and ``sed``. Written: targets of
+redirections, ``tee``, ``sed -i``, ``cp``, ``mv`` and ``--out``. Deleted: arguments of ``rm`` and what ``mv``
+moves.
 
 This is not a shell parser. A file is left out rather than guessed: what a program writes without such words,
 names with variables or patterns, folders, and targets after the first :data:`_MAX_COMMAND` characters are
@@ -10,7 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.text import MAX_READ, preview
@@ -19,8 +22,9 @@ MAX_FILES = 20
 _MAX_COMMAND = 2_000
 """Characters of a command line that are read, without the texts of here-documents."""
 _MAX_LINES = 2_000
-_WRITERS = (">", "tee", "sed", "cp ", "mv ")
+_WRITERS = (">", "tee", "sed", "cp ", "mv ", "--out")
 """Most command lines contain none of these and end here."""
+_MARKS = (*_WRITERS, "cat ", "head ", "tail ", "nl ", "less ", "more ", "rm ", "unlink ")
 _HEREDOC = re.compile(r"<<-?\s{0,5}([\"']?)(\w{1,60})\1")
 _OPERATORS = re.compile(r"[();<>|&]{1,20}")
 """Operators as :mod:`shlex` reads them: several without spaces between them are one word."""
@@ -51,6 +55,17 @@ _PREFIX_WORDS = {
 _TESTS = {"[", "[[", "test", "let", "expr"}
 """Programs whose ``>`` compares."""
 _IN_PLACE = re.compile(r"-[Ernsz]{0,5}i|--in-place")
+_READERS = {
+    "cat": frozenset[str](),
+    "less": frozenset[str](),
+    "more": frozenset[str](),
+    "head": frozenset(("-n", "-c", "--lines", "--bytes")),
+    "tail": frozenset(("-n", "-c", "--lines", "--bytes")),
+    "nl": frozenset(("-b", "-d", "-f", "-h", "-i", "-l", "-n", "-s", "-v", "-w")),
+}
+"""Programs that print files, with their options whose value is the next word."""
+_SED_SCRIPT = re.compile(r"-[nErsz]{0,5}[ef]|--expression|--file")
+"""Options of ``sed`` before a script; without them the script is the first name."""
 _DIFF = "diff --git a/"
 _SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """The word by which mini-swe-agent recognises the command that submits."""
@@ -58,17 +73,42 @@ _UNKNOWN = frozenset("$`*?{}<>|&;()\n\\\"'=: ")
 """Characters that a plain name of a file does not contain."""
 
 
-def files_written(command: str, *, has_failed: bool = False) -> tuple[str, ...]:
-    """The files that a command line writes, as it names them, each once, at most :data:`MAX_FILES`.
+Use = Literal["read", "write", "delete", "delete_if_known"]
+
+
+class FileUse(NamedTuple):
+    """What a command line does with a file. ``delete_if_known``: the file may not exist, or be a folder."""
+
+    use: Use
+    file: str
+
+
+def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]:
+    """The files that a command line reads, writes and deletes, in this order of its programs, each use once,
+    at most :data:`MAX_FILES`.
 
     Args:
-        has_failed: whether it ended with an error. The last program may then have written nothing.
+        has_failed: whether it ended with an error. The last program may then have done nothing.
+
+    With ``||`` only writes count, because the line goes on if a file is missing.
     """
-    if not any(mark in command for mark in _WRITERS):
+    if not any(mark in command for mark in _MARKS):
         return ()
     parts = _parts(_without_heredocs(command))
-    files = (_file(name) for part in parts[: len(parts) - has_failed] for name in _targets(part))
-    return tuple(dict.fromkeys(file for file in files if file))[:MAX_FILES]
+    hides_errors = "||" in command
+    uses: dict[FileUse, None] = {}
+    for part in parts[: len(parts) - has_failed]:
+        for use, name in _uses(part):
+            if (file := _file(name)) and (use == "write" or not hides_errors):
+                uses[FileUse(use, file)] = None
+    return tuple(uses)[:MAX_FILES]
+
+
+def files_written(command: str, *, has_failed: bool = False) -> tuple[str, ...]:
+    """The files that a command line writes, as it names them, each once, at most :data:`MAX_FILES`."""
+    if not any(mark in command for mark in _WRITERS):
+        return ()
+    return tuple([file for use, file in files_used(command, has_failed=has_failed) if use == "write"])
 
 
 def _without_heredocs(command: str) -> str:
@@ -124,47 +164,91 @@ def _parts(text: str) -> list[list[str]]:
     return [part for part in (*parts, *reversed(outer)) if part]
 
 
-def _targets(words: list[str]) -> Iterator[str]:
-    """The words of one program that name files that it writes."""
+def _uses(words: list[str]) -> Iterator[tuple[Use, str]]:
+    """What one program does with the words that name files.
+
+    A program whose output is redirected, or whose errors are hidden, does not show what it reads.
+    """
     while words and (words[0] in _PREFIX_WORDS or re.fullmatch(r"\w{1,60}=.*", words[0], re.DOTALL)):
         words = words[1:]
     if not words or words[0] in _TESTS:
         return
     arguments: list[str] = []
-    descriptor = ""
+    descriptor, is_shown = "", True
     for previous, word in pairwise(("", *words)):
         if word.startswith("#"):  # a comment
             break
         if _REDIRECTION.fullmatch(previous):
             if previous in _OUTPUTS and descriptor != "2":  # 2: messages of errors
-                yield word
+                yield "write", word
         elif _REDIRECTION.fullmatch(word):
             has_descriptor = previous in _DESCRIPTORS and arguments[-1:] == [previous]
             descriptor = arguments.pop() if has_descriptor else ""
+            is_shown = is_shown and word == ">&"
         else:
             arguments.append(word)
-    yield from _arguments_written(arguments[0].rpartition("/")[2] if arguments else "", arguments[1:])
+    program = arguments[0].rpartition("/")[2] if arguments else ""
+    if is_shown:
+        yield from (("read", name) for name in _arguments_read(program, arguments[1:]))
+    yield from (("write", name) for name in _arguments_written(program, arguments[1:]))
+    yield from _arguments_deleted(program, arguments[1:])
+
+
+def _options_and_names(arguments: list[str]) -> tuple[list[str], list[str]]:
+    options = [word for word in arguments if word.startswith("-") and len(word) > 1]
+    return options, [word for word in arguments if word and not word.startswith("-")]
+
+
+def _arguments_read(program: str, arguments: list[str]) -> list[str]:
+    options, names = _options_and_names(arguments)
+    if program == "sed":
+        scripts = sum(bool(_SED_SCRIPT.fullmatch(option)) for option in options)
+        return [] if any(map(_IN_PLACE.match, options)) else names[max(1, scripts) :]
+    if program not in _READERS:
+        return []
+    valued = _READERS[program]
+    words = pairwise(("", *arguments))
+    return [word for option, word in words if option not in valued and not word.startswith(("-", "+"))]
 
 
 def _arguments_written(program: str, arguments: list[str]) -> list[str]:
-    options = [word for word in arguments if word.startswith("-") and len(word) > 1]
-    names = [word for word in arguments if word and not word.startswith("-")]
+    options, names = _options_and_names(arguments)
     if program == "tee":
         return names
-    if program == "sed" and any(_IN_PLACE.match(option) for option in options):
+    if program == "sed" and any(map(_IN_PLACE.match, options)):
         if any(option in ("-e", "-f", "--expression", "--file") for option in options):
             return names[-1:]
         return names[1:]
-    if (
-        program in ("cp", "mv")
-        and len(names) == 2
-        and all(option in ("-f", "-p", "-v") for option in options)
-    ):
-        source, target = names
-        if target.endswith("/"):
-            return [target + source.rstrip("/").rpartition("/")[2]]
-        return [target] if "." in target.rpartition("/")[2].strip(".") else []
-    return []
+    if program in ("cp", "mv"):
+        return _target_of_two(options, names)
+    if program == "git" and names[:1] == ["mv"]:
+        return _target_of_two(options, names[1:])
+    outputs = [word for option, word in pairwise(arguments) if option in ("--out", "--output")]
+    outputs += [option.partition("=")[2] for option in options if option.startswith(("--out=", "--output="))]
+    return [name for name in outputs if "." in name.rpartition("/")[2].strip(".")]
+
+
+def _target_of_two(options: list[str], names: list[str]) -> list[str]:
+    """The file to which ``cp`` and ``mv`` write; none if it may be a folder."""
+    if len(names) != 2 or not all(option in ("-f", "-p", "-v") for option in options):
+        return []
+    source, target = names
+    if target.endswith("/"):
+        return [target + source.rstrip("/").rpartition("/")[2]]
+    return [target] if "." in target.rpartition("/")[2].strip(".") else []
+
+
+def _arguments_deleted(program: str, arguments: list[str]) -> Iterator[tuple[Use, str]]:
+    options, names = _options_and_names(arguments)
+    if program == "git":
+        program, names = names[0] if names else "", names[1:]
+        if program not in ("rm", "mv") or "--cached" in options:
+            return
+    if program == "mv" and _target_of_two(options, names):
+        yield "delete_if_known", names[0]  # it may be a folder
+    elif program in ("rm", "unlink"):
+        use: Use = "delete_if_known" if any(option != "-v" for option in options) else "delete"
+        yield from ((use, name.rstrip("/")) for name in names)
 
 
 def _file(name: str) -> str:

@@ -1,0 +1,77 @@
+"""The figures of one file of a run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAX_STEPS = 8
+"""The number of first steps that are kept of each tool, file and command."""
+
+
+@dataclass(slots=True)
+class FileFigures:
+    """What tool calls and command lines did with a file."""
+
+    reads: int = 0
+    """Reads by tool calls and by commands that print a file, see :mod:`historyapp.core.command_files`."""
+    edits: int = 0
+    added: int = 0
+    """Lines according to the arguments of edits, like ``removed``."""
+    removed: int = 0
+    commands: int = 0
+    """Commands of a shell that write it."""
+    diffs: int = 0
+    """Diffs of the agent's changes, printed by commands, that contain it."""
+    diff_added: int = 0
+    """Lines of the newest of these diffs, like ``diff_removed``."""
+    diff_removed: int = 0
+    deleted_in: int = 0
+    """The step that deleted or moved it; 0 if none did, or if it was read or written again later."""
+    steps: list[int] = field(default_factory=list)
+    edit_steps: list[int] = field(default_factory=list)
+    """Steps that edit or delete it, write it by a command or print a diff of it."""
+    read_before: int = -1
+    """The number of compactions before its newest read; -1: it was not read."""
+    again: list[int] = field(default_factory=list)
+    """Steps that read it again after a compaction."""
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a call edits it, a command writes it, or a diff of the agent's changes contains it."""
+        return bool(self.edits or self.commands or self.diffs)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is edited or deleted."""
+        return self.is_edited or self.deleted_in > 0
+
+    def add_read(self, number: int, compactions: int) -> None:
+        """Adds a read in a step after this many compactions."""
+        self.reads += 1
+        self.deleted_in = 0
+        if -1 < self.read_before < compactions:
+            add_step_number(self.again, number)
+        self.read_before = compactions
+
+    def add_step(self, number: int, *, is_change: bool) -> None:
+        """Adds a step that uses it."""
+        add_step_number(self.steps, number)
+        if is_change:
+            add_step_number(self.edit_steps, number)
+
+    def add_deletion(self, number: int) -> None:
+        """Adds a step that deletes or moves it."""
+        self.add_step(number, is_change=True)
+        self.deleted_in = number
+
+
+def delete_known(files: Mapping[str, FileFigures], name: str, number: int) -> None:
+    """Adds the deletion of a file or of all files in a folder, of those that earlier calls used."""
+    for path, file in files.items():
+        if not file.deleted_in and (path == name or path.startswith(f"{name}/")):
+            file.add_deletion(number)
+
+
+def add_step_number(steps: list[int], number: int) -> None:
+    """Adds a step to a list of the first steps."""
+    if len(steps) < MAX_STEPS and (not steps or steps[-1] != number):
+        steps.append(number)
