@@ -191,7 +191,7 @@ class Connection:
         encoding = response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             raise self._response_broken(
-                f"sent a compressed response ({encoding[:100]!r}), which Playhead does not read. "
+                f"sent a compressed response ({self._quoted(encoding)}), which Playhead does not read. "
                 f"Turn compression off in the server or proxy of {self._variable()}"
             )
 
@@ -201,8 +201,12 @@ class Connection:
             return
         first_bytes = next(self._parts(response), b"")[:2048]
         message = without_keys(first_bytes.decode("utf-8", "replace"), self._sdk.key)
-        sent = repr(media_type[:100]) if media_type else "a response without a content type"
+        sent = self._quoted(media_type) if media_type else "a response without a content type"
         raise self._response_broken(f"sent {sent} instead of an event stream", message)
+
+    def _quoted(self, header: str) -> str:
+        """The beginning of a header of the response, which may repeat the key."""
+        return repr(without_keys(header, self._sdk.key)[:100])
 
     def _response_broken(self, fault: str, message: str = "", *, retryable: bool = False) -> ResponseBroken:
         return ResponseBroken(

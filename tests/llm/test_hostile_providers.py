@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+import os
 import socket
 import threading
 import time
@@ -80,6 +81,17 @@ def test_a_compressed_stream_is_refused(loopback: Loopback, api: Api, caller: Ca
     loopback.steps.append(Raw(gzip.compress(b"data: {}\n\n"), headers={"content-encoding": "gzip"}))
     with pytest.raises(ResponseBroken, match=r"compressed response.*Turn compression off"):
         caller.deltas(api.request())
+
+
+@pytest.mark.parametrize("name", ["content-type", "content-encoding"])
+def test_an_error_that_quotes_a_header_does_not_show_the_key(
+    loopback: Loopback, api: Api, caller: Caller, name: str
+) -> None:
+    key = os.environ[f"{api.name.partition('_')[0].upper()}_API_KEY"]
+    loopback.steps.append(Raw(b"hi", headers={name: f"{'x' * 90} {key}"}))
+    with pytest.raises(ResponseBroken, match="xxx") as caught:
+        caller.deltas(api.request())
+    assert key[:6] not in str(caught.value)
 
 
 def test_a_redirect_is_not_followed(loopback: Loopback, api: Api, caller: Caller) -> None:
