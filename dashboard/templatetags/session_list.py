@@ -41,8 +41,7 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
     step = session.live_tail.step
     if step is None:
         return SafeString()
-    is_rewound = session.tail_start != 1  # the transcript states the end of steps that a rewind cut off
-    is_final = session.status != Session.Status.LIVE and not is_rewound
+    is_final = session.status != Session.Status.LIVE and session.is_as_begun
     if is_final and (stated := stated_ending(exit_statuses.get(session.pk))):
         kind, text = stated
         css, word = "good" if kind == "submitted" else "bad", text.partition(":")[0]

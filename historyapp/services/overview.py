@@ -78,9 +78,7 @@ class RunOverview:
         history = self.history
         session = history.session
         is_newest = history.as_of is None or history.as_of == session.head
-        exit_status = session.metadata.get("exit_status") if is_newest else None
-        if exit_status and self.rewinds:
-            exit_status = None  # the transcript states the end of steps that a rewind cut off
+        exit_status = session.metadata.get("exit_status") if is_newest and session.is_as_begun else None
         is_live = is_newest and session.status == Session.Status.LIVE
         return ending_of(self.figures, is_live=is_live, exit_status=exit_status)
 

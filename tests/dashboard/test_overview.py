@@ -14,7 +14,7 @@ from historyapp.models import FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
@@ -146,12 +146,15 @@ def test_the_cost_tab_names_the_most_expensive_steps(alice: Client, project: Pro
     assert "Model Input Output Cost" not in words, "a single model has no table of its own"
 
 
-def test_a_run_that_was_rewound_did_not_end_as_its_transcript_says(alice: Client, project: Project) -> None:
+def test_a_run_that_was_forked_or_rewound_did_not_end_as_its_transcript_says(
+    alice: Client, project: Project
+) -> None:
     session = create_session(project, metadata={"exit_status": "Submitted"})
     append(project, session.pk, [ask("go"), act("shell", command="ls"), ok(), act("submit"), ok()])
     change_session(project, session.pk, {"status": "ended"})
     assert '<a class="ending good"' in html(alice.get(address(session)))
     assert "Time submitted" in text(alice.get(address(session)))
+    assert "submitted" not in text(alice.get(address(fork(project, session.pk))))
     rewind(project, session.pk, Target(to_step=1))
     assert "submitted" not in text(alice.get(address(session)))
 

@@ -28,6 +28,11 @@ _TEXTS: dict[EndingKind, str] = {
 }
 _MAX_EXIT_STATUS = 60
 """The maximum number of characters of an exit status in a text."""
+_EXITS = (
+    "early_exit", "exit_api", "exit_command", "exit_command_timeout", "exit_context", "exit_cost",
+    "exit_environment_error", "exit_error", "exit_format", "exit_total_execution_time",
+)  # fmt: skip
+"""Exit statuses of SWE-agent without a submission."""
 _BY_STATUS: dict[str, EndingKind] = {
     "in_flight": "no_result",
     "abandoned": "no_result",
@@ -102,7 +107,9 @@ def stated_ending(exit_status: object) -> tuple[EndingKind, str] | None:
     if word in ("submitted", "exit_forfeit"):
         kind: EndingKind = "submitted" if word == "submitted" else "gave_up"
         return kind, _TEXTS[kind]
-    if word.startswith(("submitted (", "exit_", "early_exit")) or word.endswith(("exceeded", "error")):
+    is_limit = word in _EXITS or word.startswith("submitted (exit_")
+    is_exception = exit_status.isidentifier() and exit_status.endswith(("Exceeded", "Error"))
+    if is_limit or is_exception:
         return "stopped", f"{_TEXTS['stopped']}: {exit_status}"
     return None
 
