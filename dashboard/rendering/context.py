@@ -22,6 +22,7 @@ from historyapp.core.context_diff import (
 )
 from historyapp.core.formats import format_named, prefix_bytes
 from historyapp.core.formats.base import Format
+from historyapp.core.json import dump_json
 from historyapp.core.manifest import FullHistory, Manifest, Segment
 from historyapp.core.prices import Prices
 from historyapp.core.settings import window_of
@@ -45,6 +46,8 @@ LABELS = {
 """The parts of a composition bar, in its order."""
 LISTED = 200
 """The maximum number of segments in a list; a context with a high budget may have thousands."""
+MAX_DEPTH = 6
+"""Levels of a request's item that are looked through for text. Formats nest texts in up to four."""
 EXCERPT = 80
 """Bytes that are shown on either side of the first difference of two requests."""
 
@@ -133,7 +136,8 @@ def request_parts(built: BuiltContext) -> tuple[list[RequestPart], int]:
         for item in value[-LISTED:] if is_list else [value]:
             label, text, language = _item_text(name, item, format) if is_list else _field_text(name, item)
             block = folder.block(f"part-{len(parts)}", text, language)
-            parts.append(RequestPart(label, preview(text, 90), block))
+            excerpt = readable(item) if is_list and name == format.items_field else ""
+            parts.append(RequestPart(label, preview(excerpt or text, 90), block))
     return parts, unlisted
 
 
@@ -154,6 +158,32 @@ def _item_text(name: str, item: Mapping[str, Any], format: Format) -> tuple[str,
     if set(item) <= {"role", "content"} and _is_text(content):
         return label, content_text(content), TERMINAL
     return label, pretty_json(item), "json"
+
+
+def readable(item: Any, depth: int = MAX_DEPTH) -> str:
+    """The text of an item of a request in any format, without the JSON around it; empty if it has none.
+
+    >>> readable({"role": "tool", "tool_call_id": "call_1", "content": "No such file"})
+    'No such file'
+    """
+    if not depth:
+        return ""
+    match item:
+        case str(text) | {"text": str(text)} | {"thinking": str(text)}:
+            return text
+        case [*parts]:
+            return "\n".join(filter(None, (readable(part, depth - 1) for part in parts)))
+        case {"tool_calls": [*calls]}:
+            return readable([item.get("content"), *calls], depth)
+        case {"function": {"name": str(), "arguments": _} as function}:
+            return readable(function, depth - 1)
+        case {"name": str(name), "arguments": arguments} | {"name": str(name), "input": arguments}:
+            return f"{name} {arguments if isinstance(arguments, str) else dump_json(arguments)}"
+        case {"output": content} | {"content": content}:
+            return readable(content, depth - 1)
+        case {"type": str(kind)}:
+            return f"[{kind}]"
+    return ""
 
 
 def _is_text(content: Any) -> bool:

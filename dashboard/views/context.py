@@ -30,7 +30,8 @@ from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
-from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step
+from historyapp.services.recorded.notes import unrecorded_note
+from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step, recorded_request
 from historyapp.services.snapshots import serve_context
 from historyapp.services.what_ifs import WhatIfOptions
 
@@ -189,6 +190,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
         "built": built,
         "composition": composition(built.manifest, form.budget),
         "cheaper": cheaper_full_history(built),
+        "unrecorded": _unrecorded(form.location),
     }
     match form.view:
         case "diff":
@@ -204,6 +206,11 @@ def _context(form: ContextForm) -> dict[str, Any]:
         case _:
             shown["contents"] = list_contents(built.manifest)
     return shown
+
+
+def _unrecorded(location: Location) -> str:
+    """What the agent adds to a context, by the recorded request of the step before it."""
+    return unrecorded_note(recorded_request(location.history, location.step)) if location.step else ""
 
 
 def _bill(location: Location) -> Bill:

@@ -168,6 +168,15 @@ def test_an_unseen_part_that_grew_is_not_called_tools(alice: Client, project: Pr
     assert re.search(r" tools, other text \(unseen\) 18,\d+", panel(alice, session, "?step=3"))
 
 
+def test_what_if_names_what_the_agent_adds(alice: Client, project: Project) -> None:
+    """A budget that was chosen by the context alone was 20,000 tokens too small."""
+    session = create_session(project, names={"model": MODEL})
+    append(project, session.pk, [ask("go"), billed(19_600)])
+    shown = panel(alice, session, "?step=1&mode=what_if")
+    added = "The agent adds its system prompt and tools: about 19,600 tokens, by the request of step 1."
+    assert f"Not included: {added}" in shown
+
+
 def test_a_request_after_a_summary_is_not_the_first_one(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": MODEL})
     compacted = draft(DebugLog(category="compaction", message="Conversation compacted"))

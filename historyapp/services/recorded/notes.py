@@ -22,6 +22,8 @@ PARTS: dict[Part, str] = {
     "removed": "the removed part",
 }
 """The names of a request's parts in sentences."""
+MIN_UNRECORDED = 100
+"""Fewer tokens that are not recorded may be an error of counting."""
 _REMOVALS: dict[Reason, str] = {
     "cleared": "Claude Code cleared old results.",
     "removed": "What was removed is not recorded. Agents remove old results, and providers remove the "
@@ -74,6 +76,18 @@ def unseen_note(tokens: RequestTokens) -> str:
         note = f"The request had about {_rounded(-unseen):,} tokens fewer than the log. "
         note += "The agent left out parts of the log; which parts is unknown."
     return f"{note} {_difference(tokens)}".strip()
+
+
+def unrecorded_note(request: RecordedRequest) -> str:
+    """The tokens that the agent adds to a context that is built from the log; empty if none are known."""
+    tokens = request.tokens
+    if tokens.anchor is None or tokens.parts.get("unseen", 0) < MIN_UNRECORDED:
+        return ""
+    parts = "tools" if tokens.parts.get("instruction") else "system prompt and tools"
+    note = f"The agent adds its {parts}" + (", and other text" if tokens.is_remainder else "")
+    return (
+        f"{note}: about {_rounded(tokens.parts['unseen']):,} tokens, by the request of step {request.step:,}."
+    )
 
 
 def _begun(tokens: RequestTokens) -> str:
