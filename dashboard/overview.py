@@ -170,7 +170,8 @@ class OverviewPage:
     def times(self) -> list[Share]:
         """The shares of the total time, in milliseconds."""
         figures = self.figures
-        waited = self.location.address_of(figures.waits[0][1]) if figures.waits else "#context-size"
+        waits = figures.waits or figures.approvals
+        waited = self.location.address_of(waits[0][1]) if waits else "#context-size"
         parts = (
             ("model", "share-model", figures.model_time, "#most-expensive"),
             ("tools", "share-tools", figures.tool_time, "#slowest"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
@@ -26,6 +26,7 @@ from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import NotFound
+from historyapp.core.overview.approvals import approval_waits
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Episode, Session, Summary
@@ -46,6 +47,7 @@ SUMMARIES = 10
 """The maximum number of summaries shown of one step, the narrowest first."""
 ENTRIES = 2_000
 """The maximum number of entries read of one step."""
+_REVIEW_TEXTS = ("analysis", "supervision")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class StepView:
     usage: Usage
     pace: Pace | None
     """How long a replay shows it; None if its time is not known."""
+    approval: timedelta
+    """How long it waited for a person to approve its calls."""
     blocks: dict[str, Block] = field(repr=False)
 
 
@@ -170,9 +174,8 @@ def load_step(
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
         calls = [output.use_tool]
-    names = ("analysis", "supervision")
     reviews = [
-        (review, {name: text for name in names if (text := getattr(review, name)) is not None})
+        (review, {name: text for name in _REVIEW_TEXTS if (text := getattr(review, name)) is not None})
         for review in episode.reviews[:CALLS]
     ]
     # Blocks are made in the order of the page, because the folder shortens later ones more.
@@ -204,6 +207,7 @@ def load_step(
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
         pace=_pace(row, before[0] if before else None, inputs, output, usage_of(metadata)),
+        approval=timedelta(milliseconds=sum(approval_waits(entries).values())),
         blocks=folder.blocks,
     )
 

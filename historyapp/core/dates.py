@@ -15,6 +15,11 @@ def known_time(moment: datetime | None) -> datetime | None:
     return None if moment == UNDATED else moment
 
 
+def milliseconds_of(moment: datetime) -> int:
+    """A time as milliseconds since 1970."""
+    return int(moment.timestamp() * 1000)
+
+
 def utc_text(moment: datetime) -> str:
     """A time in UTC as JSON has it, to the millisecond: 2026-11-25T19:30:00.250Z."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

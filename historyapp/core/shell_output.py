@@ -52,6 +52,13 @@ def shell_output(text: str) -> ShellOutput:
     return ShellOutput(text, _exit_code(last) if last.startswith("[") else None)
 
 
+def reported_seconds(text: str) -> float | None:
+    """How long the tool took, as the lines of the harness before the output say; does not read JSON."""
+    head, _ = _head_and_output(text)
+    wall = _WALL.search(head, 0, _MAX_HEAD)
+    return float(wall[1]) if wall else None
+
+
 def printed(text: str) -> str:
     """What the program printed, without what a harness wrote around it; does not read JSON."""
     if text.startswith(_CODE):

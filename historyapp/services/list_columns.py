@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from historyapp.core.dates import known_time
+from historyapp.core.dates import known_time, milliseconds_of
 from historyapp.core.lineage import Lineage
-from historyapp.core.overview.step_facts import milliseconds_of
 from historyapp.core.projection import Tail
 from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.models import Entry, Session

@@ -341,3 +341,14 @@ def test_a_step_shows_the_duration_of_each_part(alice: Client, project: Project,
 def test_a_step_without_a_time_has_no_pace(alice: Client, project: Project, empty: Session) -> None:
     append(project, empty.pk, [draft(each.body, UNDATED) for each in (act(), ok())])
     assert pace(alice, empty, 1) is None
+
+
+def test_a_step_says_how_long_it_waited_for_approval(alice: Client, empty: Session) -> None:
+    arguments = {"cmd": "git push", "sandbox_permissions": "require_escalated"}
+    call = ModelOutput(tool_calls=(ToolCall(id="1", name="exec_command", arguments=arguments),))
+    outputs = "Wall time: 2.0000 seconds\nProcess exited with code 0\nOutput:\n"
+    result = ToolResults(results=(ToolResult(tool_call_id="1", status="success", outputs=outputs),))
+    start = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+    drafts = [EntryDraft(call, start), EntryDraft(result, start + timedelta(seconds=62))]
+    append(empty.project, empty.pk, drafts)
+    assert "1 min 2 s, including 1 min 0 s waiting for a person's approval" in shown(alice, empty)

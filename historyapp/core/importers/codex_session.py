@@ -225,7 +225,7 @@ class CodexSession:
             facts["model"] = output.model
         if output.usage:
             facts |= {"usage": output.usage, "usage_convention": "openai"}
-        yield from self._append(body, output.first, facts)
+        yield from self._append(body, output.items[-1], facts)  # Codex writes each item when it is complete
         for item in output.items:
             if result := hosted_result(item.payload, calls):
                 yield from self._append(ToolResults(results=(result,)), item)

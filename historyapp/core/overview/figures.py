@@ -1,7 +1,7 @@
 """The figures of a run: a fold over its live entries. The size of its state does not depend on the run's
 length."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
 from historyapp.core.command_files import FileUse
+from historyapp.core.dates import milliseconds_of
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.entries import (
     COMPACTION,
@@ -26,16 +27,17 @@ from historyapp.core.overview.cache_misses import CacheMisses
 from historyapp.core.overview.files import FileFigures, add_step_number, delete_known
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
-from historyapp.core.overview.step_facts import CallFacts, StepFacts, milliseconds_of, step_facts_of
+from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 17
+VERSION = 19
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
 name."""
 MAX_SLOWEST, MAX_DEAREST, MAX_TURNS, MAX_WAITS = 10, 20, 200, 5
+_NO_WAITS: Mapping[int, int] = {}
 
 
 @dataclass(slots=True)
@@ -114,7 +116,9 @@ class RunFigures:
     tool_time: int = 0
     waiting_time: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
-    """The longest waits for a person, and the steps that followed them."""
+    """The longest waits for an input from a person, and the steps that followed them."""
+    approvals: list[tuple[int, int]] = field(default_factory=list)
+    """The longest waits for the approval of tool calls, and their steps."""
     turns: list[int] = field(default_factory=list)
     """The first steps that followed inputs from a person."""
     turn_count: int = 0
@@ -172,13 +176,18 @@ class RunFigures:
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
         self.waits_for_tools = bool(step.calls)
-        self._add_entries(group[1:])
+        self._add_entries(group[1:], step.waits)
 
-    def _add_entries(self, entries: Sequence[Entry]) -> None:
+    def _add_entries(self, entries: Sequence[Entry], waits: Mapping[int, int] = _NO_WAITS) -> None:
+        """Adds the entries.
+
+        Args:
+            waits: see :attr:`StepFacts.waits`.
+        """
         for entry in entries:
             body = entry.body
             if isinstance(body, ToolResults):
-                self._add_time(entry, "tools" if self.steps else "")
+                self._add_time(entry, "tools" if self.steps else "", waits.get(entry.position, 0))
                 self.waits_for_tools = False
             elif isinstance(body, ModelInput) and body.channel == COMPACTION:
                 self._compact()
@@ -199,8 +208,8 @@ class RunFigures:
         self.compactions += not self.sizes.is_compacted
         self.sizes.compact(is_partial=is_partial)
 
-    def _add_time(self, entry: Entry, spent_by: str) -> None:
-        """Adds the time since the previous entry to its category."""
+    def _add_time(self, entry: Entry, spent_by: str, approval: int = 0) -> None:
+        """Adds the time since the previous entry to its category, without the wait for an approval."""
         moment, previous = milliseconds_of(entry.created_at), self.ended_at
         self.ended_at = moment if previous is None else max(previous, moment)
         if previous is None:
@@ -212,7 +221,11 @@ class RunFigures:
         if spent_by == "model":
             self.model_time += passed
         elif spent_by == "tools":
-            self.tool_time += passed
+            waited = min(approval, passed)
+            self.tool_time += passed - waited
+            self.waiting_time += waited
+            if waited:
+                self.approvals = nlargest(MAX_WAITS, [*self.approvals, (waited, self.steps)])
         elif spent_by == "person":
             self.waiting_time += passed
             if passed and self.steps:

@@ -144,6 +144,9 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
     if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
         waited, step = figures.waits[0]
         yield Finding("longest_pause", "Longest wait for an input", (step,), waited)
+    if figures.is_dated and figures.approvals and figures.approvals[0][0] >= LONG_WAIT:
+        waited, step = figures.approvals[0]
+        yield Finding("longest_approval", "Longest wait for an approval", (step,), waited)
     if figures.is_dated and figures.slowest and figures.slowest[0].score >= LONG_STEP:
         slowest = figures.slowest[0]
         text = f"Slowest step: {slowest.tool}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -15,11 +14,13 @@ from historyapp.core.command_files import (
     prints_own_changes,
 )
 from historyapp.core.conversation import PairedResult, Progress, Status
+from historyapp.core.dates import milliseconds_of
 from historyapp.core.edited_lines import LineCount, deleted_files, edited_lines, lines_by_file
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.failures import Check, check_of, error_line, found_nothing, likely_failure
 from historyapp.core.json import dump_json
 from historyapp.core.line_diff import WorkLeft
+from historyapp.core.overview.approvals import approval_waits
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
@@ -63,7 +64,8 @@ class CallFacts:
     """Tokens of its result, by our own count. Results of one entry share its tokens by the length of their
     texts."""
     milliseconds: float = 0
-    """From the previous call or result to its result. Results of one entry share the time."""
+    """From the previous call or result to its result, without a wait for approval. Results of one entry share
+    the time."""
 
     @property
     def has_failed(self) -> bool:
@@ -99,7 +101,9 @@ class StepFacts(NamedTuple):
     tokens: int
     """Tokens of its entries, by our own count."""
     milliseconds: int
-    """From the output to the last result."""
+    """From the output to the last result, without waits for approval."""
+    waits: Mapping[int, int]
+    """The waits for approval, see :func:`historyapp.core.overview.approvals.approval_waits`."""
     calls: list[CallFacts]
 
     @property
@@ -110,11 +114,6 @@ class StepFacts(NamedTuple):
         reported = (tool_call for tool_call in errors if not tool_call.found_nothing)
         likely = (tool_call for tool_call in self.calls if tool_call.likely_failure)
         return next(reported, None) or next(likely, None)
-
-
-def milliseconds_of(moment: datetime) -> int:
-    """A time as milliseconds since 1970."""
-    return int(moment.timestamp() * 1000)
 
 
 def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
@@ -128,12 +127,13 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
     assert isinstance(output, ModelOutput)
     calls = _calls(output)
     progress, previous = Progress.begin(output), milliseconds_of(first.created_at)
-    start, end = previous, previous
+    start, end, waits = previous, previous, approval_waits(entries)
     for entry in entries[1:]:
         if isinstance(entry.body, ToolResults):
             progress, answered = progress.add_results(entry.body.results)
             moment = milliseconds_of(entry.created_at)
-            _add_results(calls, answered, entry.tokens, max(0, moment - previous))
+            elapsed = max(0, moment - previous) - waits.get(entry.position, 0)
+            _add_results(calls, answered, entry.tokens, elapsed)
             previous = end = max(previous, moment)
     model = first.metadata.get("model")
     return StepFacts(
@@ -145,7 +145,8 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
         cost=cost_of(first.metadata),
         cache_lifetime=cache_lifetime_of(first.metadata),
         tokens=sum(entry.tokens for entry in entries if entry.body.in_step),
-        milliseconds=end - start,
+        milliseconds=end - start - sum(waits.values()),
+        waits=waits,
         calls=list(calls.values()),
     )
 

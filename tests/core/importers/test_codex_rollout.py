@@ -2,6 +2,7 @@ import io
 import json
 from collections import Counter
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import Head, Skipped, Source
+from historyapp.core.importers.base import Append, Head, Skipped, Source
 from historyapp.core.importers.codex_rollout import CODEX_ROLLOUT
 from tests.core.importers.codex_lines import (
     asks,
@@ -165,3 +166,10 @@ def test_a_value_of_the_wrong_type_anywhere_breaks_nothing(every: int) -> None:
 def test_no_damage_breaks_the_importer(raw: bytes) -> None:
     with suppress(UnreadableTranscript):
         check(CODEX_ROLLOUT.read(Source("x.jsonl", io.BytesIO(raw))))
+
+
+def test_an_output_has_the_time_of_its_last_item() -> None:
+    call = tool_call("c") | {"timestamp": "2026-02-23T11:41:40Z"}
+    _, entry, _ = [op for op in read(asks("go"), thinks("Hm."), call, output("c")) if isinstance(op, Append)]
+    assert entry.draft.created_at == datetime(2026, 2, 23, 11, 41, 40, tzinfo=UTC)
+    assert entry.draft.metadata["source"]["line"] == 2
