@@ -19,6 +19,7 @@ TOTALS = (
     Column("Title", flexible=True),
     Column("Steps", number=True),
     Column("Errors", number=True),
+    Column("Likely failed", number=True),
     Column("Tokens", number=True),
     Column("Cost", number=True),
     Column("Seconds", number=True),
@@ -107,7 +108,7 @@ def _pairs_around(pairs: list[JsonObject], divergence: JsonObject) -> list[JsonO
 
 def _totals_cells(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
-    figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "tokens")]
+    figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "likely_failures", "tokens")]
     money = "" if totals["money"] is None else dollars_text(totals["money"])
     seconds = "" if totals["seconds"] is None else f"{totals['seconds']:,.0f}"
     at = "" if side["as_of"] is None else f"@{side['as_of']}"
