@@ -3,6 +3,7 @@
 Reads unified diffs, also those of git, and the patches of ``apply_patch``. Other texts are not patches.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from historyapp.core.call_subjects import patch_text
@@ -121,6 +122,30 @@ def edit_diff(old: str, new: str) -> str:
     before, after = old.splitlines(), new.splitlines()
     common = lines_in_common(before, after)
     return "\n".join(marked_lines(before, after, common)) if before != after else ""
+
+
+_HUNK = re.compile(r"@@ -(\d{1,7})(?:,\d{1,7})? \+(\d{1,7})(?:,\d{1,7})? @@")
+
+
+def head_of_edit(edit: str, recorded: str) -> str:
+    """The line with ``@@`` for a diff of an edit, from the first part of the recorded diff. Empty if their
+    first changed lines differ.
+    """
+    head = _HUNK.match(recorded)
+    changed, known = _first_change(edit.split("\n")), _first_change(recorded.split("\n")[1:])
+    if head is None or known is None or changed is None or changed[1] != known[1]:
+        return ""
+    before = known[0] - changed[0]
+    lines = edit.split("\n")
+    counts = [sum(not line.startswith(mark) for line in lines) for mark in "+-"]
+    starts = [int(head[1]) + before, int(head[2]) + before]
+    return f"@@ -{starts[0]},{counts[0]} +{starts[1]},{counts[1]} @@" if min(starts) > 0 else ""
+
+
+def _first_change(lines: list[str]) -> tuple[int, str] | None:
+    """The number of lines before the first changed line, and this line."""
+    changes = ((index, line) for index, line in enumerate(lines) if line[:1] in ("+", "-"))
+    return next(changes, None)
 
 
 def _marked(mark: str, text: str) -> str:

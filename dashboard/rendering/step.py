@@ -1,8 +1,9 @@
 """One step as the session page shows it: inputs before it, thought, tool calls and their results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
@@ -27,6 +28,7 @@ from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import NotFound
 from historyapp.core.overview.approvals import approval_waits
+from historyapp.core.recorded_diffs import RecordedDiff, recorded_diffs
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Episode, Session, Summary
@@ -45,6 +47,7 @@ MAX_FOLDERS = 3
 """The maximum number of parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The maximum number of summaries shown of one step, the narrowest first."""
+_REVIEW_TEXTS = ("analysis", "supervision")
 ENTRIES = 2_000
 """The maximum number of entries read of one step."""
 _REVIEW_TEXTS = ("analysis", "supervision")
@@ -183,7 +186,7 @@ def load_step(
     inputs = _inputs_before(history, row, before[0] if before else None, folder)
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
     text = folder.block("text", output.text, MARKDOWN) if output.text else None
-    drawn = draw_calls(folder, episode, calls, first_call)
+    drawn = draw_calls(folder, episode, calls, first_call, recorded_diffs(*[e.metadata for e in entries]))
     _link_subagents(history, row, episode, drawn, first_call)
     return StepView(
         row=row,
@@ -315,9 +318,13 @@ def _pace(
 
 
 def draw_calls(
-    folder: Folder, step: Step, calls: Sequence[core.ToolCall | core.UseTool], first_call: int
+    folder: Folder,
+    step: Step,
+    calls: Sequence[core.ToolCall | core.UseTool],
+    first_call: int,
+    diffs: Mapping[str, RecordedDiff] = MappingProxyType({}),
 ) -> list[CallView]:
-    """At most :data:`CALLS` of a step's calls, from ``first_call``."""
+    """At most :data:`CALLS` of a step's calls, from ``first_call``. ``diffs``: by the calls' ids."""
     answered = {call_id for received in step.received for call_id in received.calls}
     ids = [tool_call.id for tool_call in step.output.tool_calls] or [""]
     results = dict(enumerate(zip(ids, step.turn.results, strict=False)))
@@ -325,7 +332,8 @@ def draw_calls(
     for index in range(first_call, min(len(calls), first_call + CALLS)):
         id, result = results.get(index, ("", None))
         result = result if id in answered else None
-        tool_call = RecordedCall(calls[index].name, calls[index].arguments, result)
+        diff = diffs[id].text if result and id in diffs else ""
+        tool_call = RecordedCall(calls[index].name, calls[index].arguments, result, diff)
         card = draw_call(tool_call, CallBlocks(folder, index))
         view = _result(folder, f"result-{index}", result, in_card=True) if result else None
         views.append(CallView(tool_call.name, tool_call.subject, card, view))

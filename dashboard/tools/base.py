@@ -27,6 +27,8 @@ class RecordedCall:
     """An object, or the text that the model wrote."""
     result: ToolResult | None = None
     """None: no result was recorded."""
+    diff: str = ""
+    """What an edit changed, as the agent recorded it; see :mod:`historyapp.core.recorded_diffs`."""
 
     @cached_property
     def subject(self) -> CallSubject:

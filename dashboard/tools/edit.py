@@ -5,7 +5,7 @@ from typing import Any
 
 from dashboard.rendering.blocks import DIFF, Block
 from dashboard.rendering.code import language_of
-from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
+from dashboard.rendering.patches import FilePatch, Patch, edit_diff, head_of_edit, parse_patch
 from dashboard.rendering.values import EDITS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
@@ -15,6 +15,7 @@ from historyapp.core.shell_output import shell_output
 from historyapp.core.text import MAX_READ, preview
 
 _TEXTS = ("content", "contents", "file_text", "new_source", "insert_text", "new_str", "replacement_text")
+_PAIRED = tuple([name for pair in EDITS for name in pair])
 _LINES = ("start_line", "insert_line")
 _PATCHES = ("patch", "diff", "unified_diff", "input", "command", "cmd", "changes", "script")
 _EDITOR_COMMANDS = ("create", "insert", "str_replace", "write", "edit")
@@ -35,9 +36,11 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     names: tuple[str, ...] = PATHS
     if patch := _patch(tool_call) or _changes(tool_call):
         card.request, names = patch_blocks(patch, make.request, "patch"), (*PATHS, *_PATCHES)
+    elif tool_call.diff and _shows_pairs(tool_call):
+        card.request, names = _recorded_blocks(tool_call, make), (*PATHS, *_TEXTS, *_PAIRED, "edits")
     elif pairs := list(_pairs(tool_call)):
         card.request = [_pair_block(tool_call, make, number, pair) for number, pair in enumerate(pairs)]
-        names = (*PATHS, *(name for pair in EDITS for name in pair), "edits")
+        names = (*PATHS, *_PAIRED, "edits")
     else:
         path = tool_call.text_of(*PATHS)
         line = next(
@@ -53,6 +56,21 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
         card.badge, card.is_bad = f"exit {output.exit_code}", output.exit_code != 0
     card.response = answer_blocks(tool_call, make, lambda text, key: _answer(tool_call, make, text, key))
     return card
+
+
+def _shows_pairs(tool_call: RecordedCall) -> bool:
+    """Whether the recorded diff contains all lines of the replaced texts and of the new ones."""
+    return all(line in tool_call.diff for pair in _pairs(tool_call) for line in "\n".join(pair).splitlines())
+
+
+def _recorded_blocks(tool_call: RecordedCall, make: CallBlocks) -> list[Block]:
+    """The diff that the agent recorded, and the whole new text of a file below it."""
+    path = tool_call.text_of(*PATHS)
+    code = language_of(path)
+    blocks = [make.request("diff", tool_call.diff, DIFF, preview(path), code=code)]
+    if not next(_pairs(tool_call), None) and (new := _new_text(tool_call)):
+        blocks.append(make.request("text", new, code, label="Whole new text", is_aside=True))
+    return blocks
 
 
 def patch_blocks(patch: Patch, make: Callable[..., Block], key: str) -> list[Block]:
@@ -118,10 +136,13 @@ def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pair_block(tool_call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
-    """An edit as a block, with line numbers if the answer contains the changed lines with their numbers."""
+    """An edit as a block, with line numbers if the recorded diff has them, or if the answer contains the
+    changed lines with their numbers."""
     old, new = pair
     path = tool_call.text_of(*PATHS)
     text = edit_diff(old, new)
+    if head := head_of_edit(text, tool_call.diff) if number == 0 else "":
+        return make.request("edit0", f"{head}\n{text}", DIFF, preview(path), code=language_of(path))
     shown = numbered_code(tool_call.text) if new else None
     at = f"\n{shown.code}\n".find(f"\n{new.strip(chr(10))}\n") if shown else -1
     if shown and at >= 0:

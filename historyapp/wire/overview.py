@@ -113,7 +113,8 @@ class TouchedFileOut(ResponseModel):
     )
     edits: int
     added: int = Field(
-        description="Added lines, from the arguments of edits. `removed` is counted in the same way."
+        description="Added lines, from diffs in the transcript, otherwise from the arguments of edits. "
+        "`removed` is counted in the same way."
     )
     removed: int
     commands: int = Field(

@@ -15,6 +15,7 @@ from historyapp.core.importers.claude_code_records import (
     attachment_of,
     blocks_of,
     channel_of,
+    diffs_of,
     ends_turn,
     input_of,
     parts_of,
@@ -252,6 +253,7 @@ class ClaudeCodeSession:
             agent = mapping(record.get("toolUseResult")).get("agentId")
             clearable = clearable_tokens(results, text(record.get("version")))
             source |= {} if clearable is None else {"clearable": clearable}
+            source |= diffs_of(results, record)
             metadata = {"source": source} | ({"agent_id": agent} if agent else {})
             yield from self._append(ToolResults(results=results), record, metadata, RESULTS)
         body = input_of(record, blocks)

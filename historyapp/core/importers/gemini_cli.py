@@ -15,6 +15,7 @@ from historyapp.core.entries import (
     EntryDraft,
     ModelInput,
     ModelOutput,
+    ToolResult,
     ToolResults,
 )
 from historyapp.core.importers.base import (
@@ -27,7 +28,7 @@ from historyapp.core.importers.base import (
     Source,
 )
 from historyapp.core.importers.exchanges import require_entries
-from historyapp.core.importers.gemini_parts import calls_of, content_of, result_of, thoughts_of
+from historyapp.core.importers.gemini_parts import calls_of, content_of, diffs_of, result_of, thoughts_of
 from historyapp.core.importers.messages import (
     CallMatcher,
     moment,
@@ -215,14 +216,16 @@ class _GeminiRun:
         facts |= present_fields(model=message.get("model"))
         body = ModelOutput(thoughts=thoughts_of(message) or None, text=plain_text(content), tool_calls=calls)
         yield EntryDraft(body, metadata=facts | {"source": present_fields(call_ids=renamed)})
-        results, times = [], []
+        results, times = list[tuple[ToolResult, Mapping[str, Any]]](), []
         for tool_call, raw in zip(calls, map(mapping, listing(message.get("toolCalls"))), strict=False):
             if result := result_of(tool_call, raw):
-                results.append(result)
+                results.append((result, raw))
                 times.append(moment(raw.get("timestamp")))
         if results:
             at = max((time for time in times if time), default=None)
-            yield EntryDraft(ToolResults(results=tuple(results)), at)
+            source = present_fields(diffs=diffs_of(results) or None)
+            metadata = {"source": source} if source else {}
+            yield EntryDraft(ToolResults(results=tuple([result for result, _ in results])), at, metadata)
 
 
 def _id_of(record: SourceRecord) -> str:

@@ -1,12 +1,13 @@
 """The parts of Gemini's messages: content, thoughts, tool calls and results."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import ToolCall, ToolResult
 from historyapp.core.importers.messages import SourceCall, tool_result
 from historyapp.core.json import listing, mapping, text
+from historyapp.core.recorded_diffs import diff_fields
 
 
 def content_of(content: Any) -> Any:
@@ -67,6 +68,20 @@ def result_of(tool_call: ToolCall, record: Mapping[str, Any]) -> ToolResult | No
         case "cancelled":
             return tool_result(tool_call.id, tool_call.name, feedback=plain_text(outputs))
     return None
+
+
+def diffs_of(results: Sequence[tuple[ToolResult, Mapping[str, Any]]]) -> dict[str, Any]:
+    """What successful edits changed, by the ids of their calls: see :mod:`historyapp.core.recorded_diffs`.
+
+    Args:
+        results: with the records of their calls.
+    """
+    diffs = {}
+    for result, record in results:
+        shown = mapping(record.get("resultDisplay"))
+        if result.status == "success" and result.tool_call_id and shown.get("isNewFile") is False:
+            diffs[result.tool_call_id] = diff_fields(text(shown.get("fileDiff")))
+    return {id: fields for id, fields in diffs.items() if fields}
 
 
 def _outputs(record: Mapping[str, Any]) -> Any:

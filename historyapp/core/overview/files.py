@@ -15,7 +15,7 @@ class FileFigures:
     """Reads by tool calls and by commands that print a file, see :mod:`historyapp.core.command_files`."""
     edits: int = 0
     added: int = 0
-    """Lines according to the arguments of edits, like ``removed``."""
+    """Lines according to recorded diffs, otherwise to the arguments of edits, like ``removed``."""
     removed: int = 0
     commands: int = 0
     """Commands of a shell that write it."""

@@ -21,6 +21,7 @@ from historyapp.core.failures import Check, check_of, error_line, found_nothing,
 from historyapp.core.json import dump_json
 from historyapp.core.line_diff import WorkLeft
 from historyapp.core.overview.approvals import approval_waits
+from historyapp.core.recorded_diffs import recorded_diffs
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
@@ -37,6 +38,7 @@ class CallFacts:
     name: str
     subject: CallSubject
     lines: LineCount
+    """Of an edit: as the agent recorded them with the result, otherwise by its arguments."""
     digest: str
     """Equal for calls of the same tool with the same arguments."""
     check: Check
@@ -134,6 +136,9 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
             moment = milliseconds_of(entry.created_at)
             elapsed = max(0, moment - previous) - waits.get(entry.position, 0)
             _add_results(calls, answered, entry.tokens, elapsed)
+            for id, diff in recorded_diffs(entry.metadata).items():
+                if id in calls and calls[id].subject.kind == "edit":
+                    calls[id].lines = diff.lines
             previous = end = max(previous, moment)
     model = first.metadata.get("model")
     return StepFacts(

@@ -7,7 +7,7 @@ from historyapp.core.importers.base import Append, RewindTo
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared
 
-_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable"}
+_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable", "diffs"}
 _LOCATION_FIELDS = frozenset({"line", "index", "message", "row", *_ADDED_FIELDS})
 """Fields of ``metadata.source`` that say where a record is in the file. Digests do not include them: a blank
 line at the top of a file changes all of them, and they differ between a sub-agent's own file and its

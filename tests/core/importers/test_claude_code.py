@@ -251,6 +251,14 @@ def test_a_result_names_the_sub_agent_that_it_comes_from() -> None:
     assert metadata(operations)[0]["agent_id"] == "a1"
 
 
+@pytest.mark.parametrize(("facts", "is_kept"), [({}, True), ({"userModified": True}, False)])
+def test_an_edit_has_the_diff_of_the_transcript(facts: dict[str, Any], *, is_kept: bool) -> None:
+    hunk = {"oldStart": 3, "oldLines": 1, "newStart": 3, "newLines": 1, "lines": ["-a", "+b"]}
+    operations = read(answer(1, None, "t", toolUseResult={"structuredPatch": [hunk], **facts}))
+    diffs = {"t": {"added": 1, "removed": 1, "diff": "@@ -3,1 +3,1 @@\n-a\n+b"}}
+    assert metadata(operations)[0]["source"].get("diffs") == (diffs if is_kept else None)
+
+
 def lines_of(path: Path) -> list[dict[str, Any]]:
     """The file's records, read without the importer. Includes glued records, and repeated ones once."""
     records, seen = [], set()

@@ -67,6 +67,18 @@ def test_a_result_has_the_status_of_its_call() -> None:
     assert (cancelled.status, cancelled.feedback) == ("interrupted_by_human", "here")
 
 
+def test_a_file_that_is_written_again_has_the_diff_of_the_transcript() -> None:
+    shown = {"fileDiff": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "isNewFile": False}
+    call = {"id": "w", "name": "write_file", "args": {"file_path": "a", "content": "y"}, "status": "success"}
+    records = [
+        {**call, "resultDisplay": shown},
+        {**call, "id": "n", "resultDisplay": {**shown, "isNewFile": True}},
+    ]
+    operations = in_lines(asks("1", "go"), says("2", toolCalls=records))
+    diffs = metadata(operations)[-1]["source"]["diffs"]
+    assert diffs == {"w": {"added": 1, "removed": 1, "diff": "@@ -1 +1 @@\n-x\n+y"}}
+
+
 def test_a_response_with_other_fields_is_kept_completely() -> None:
     response = [{"functionResponse": {"response": {"output": "x", "exit": 1}}}]
     call = {"id": "a", "name": "look", "status": "success", "result": response}

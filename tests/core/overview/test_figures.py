@@ -114,6 +114,14 @@ def test_commands_read_and_delete_files() -> None:
     assert (files["m/a.svg"].again, files["m/a.svg"].edit_steps) == ([3], [1, 4])
 
 
+def test_a_diff_recorded_with_the_result_counts_rather_than_the_arguments() -> None:
+    diffs = {"1": {"added": 7, "removed": 6}}
+    result = ToolResults(results=(ToolResult(tool_call_id="1", status="success", outputs="ok"),))
+    run = Run().call("write_file", file_path="a.svg", content="1\n2\n").add(result, source={"diffs": diffs})
+    file = run.figures.files["a.svg"]
+    assert (file.added, file.removed) == (7, 6)
+
+
 def test_a_refused_command_has_written_nothing() -> None:
     assert Run().call(command="cat > a.py; make").stopped().figures.files == {}
 

@@ -30,6 +30,8 @@ index 1..2 100644
 +new
  after
 """
+RECORDED = "@@ -3,3 +3,3 @@\n a\n-x\n+y\n z"
+SUCCESS = ToolResult(status="success", outputs="updated")
 TODOS = [
     {"content": "Look", "status": "completed"},
     {"content": "Fix", "status": "in_progress", "activeForm": "Fixing"},
@@ -57,6 +59,9 @@ SAMPLES: dict[str, list[RecordedCall]] = {
             "str_replace_editor", {"command": "insert", "path": "a", "insert_line": 3, "new_str": "hello"}
         ),
         called("edit", {"replacement_text": "one\ntwo", "start_line": 7, "end_line": 8}),
+        RecordedCall("Write", {"file_path": "a.py", "content": "y\nz"}, SUCCESS, RECORDED),
+        RecordedCall("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, SUCCESS, RECORDED),
+        RecordedCall("Edit", {"file_path": "a.py", "old_string": "b", "new_string": "c"}, SUCCESS, RECORDED),
         called("apply_patch", PATCH, "Success"),
         called("apply_patch", {"input": PATCH}),
         called("shell", {"command": ["apply_patch", PATCH]}, "Exit code: 0\nOutput:\nSuccess"),

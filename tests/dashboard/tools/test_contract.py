@@ -149,3 +149,13 @@ def test_any_call_has_a_view(name: str, arguments: Any, outputs: Any) -> None:
     assert json.dumps(card.title)
     if isinstance(arguments, str) and arguments.strip() and not arguments.startswith(PATCH):
         assert visible(arguments.strip().split()[0])[:50] in visible(everything(card, blocks))
+
+
+def test_a_recorded_diff_replaces_the_arguments_that_it_shows_and_gives_other_edits_their_lines() -> None:
+    write, short, other = (sample for sample in SAMPLES["edit"] if sample.diff)
+    assert [block.text for block in drawn(write)[0].request] == [write.diff, "y\nz"]
+    assert [block.text for block in drawn(short)[0].request] == [write.diff]
+    assert [block.text for block in drawn(other)[0].request] == ["-b\n+c"]
+    edit = {"file_path": "a.py", "old_string": "far above\na\nx", "new_string": "far above\na\ny"}
+    long = RecordedCall("Edit", edit, write.result, write.diff)
+    assert drawn(long)[0].request[0].text == "@@ -2,3 +2,3 @@\n far above\n a\n-x\n+y"
