@@ -1,16 +1,24 @@
-"""The chart of the tokens of each step, for the ledger."""
+"""The tokens of each step, for the ledger: a chart, their sums by turn, and the losses of the cache."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from datetime import timedelta
+from itertools import accumulate, groupby, pairwise
+from typing import NamedTuple
 
 from dashboard.location import Location
 from dashboard.timeline.bars import bar_width, percent
+from historyapp.core.context_diff import is_missed
+from historyapp.core.dates import known_time
+from historyapp.core.usage import Usage
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
 """Steps in one chart. The number is fixed, so that a chart costs the same in every session."""
 HEIGHT = 72
 """Height of the tallest bar, in pixels."""
+MAX_LOSSES = 8
+"""The largest losses of the cache that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,7 @@ class ChartBar:
     width: str
     height: int
     parts: list[tuple[str, int, int]]
-    """Class, y and height of each visible part: output above uncached input above cache reads."""
+    """Class, y and height of each visible part: output, uncached input, cache writes, cache reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +60,20 @@ def shown_steps(step: int, steps: int) -> range:
 def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
     """The chart of consecutive steps around the location's step."""
     reported = any(account.usage.input or account.usage.output for account in accounts)
-    tokens: list[tuple[int, int, int]] = []
+    kinds: tuple[str, ...] = ("share-cached", "share-written", "share-uncached", "share-output")
+    tokens: list[tuple[int, ...]] = []
     for account in accounts:
         usage = account.usage
-        uncached = max(0, usage.input - usage.cache_read)
-        counted = (usage.cache_read, uncached, usage.output) if reported else (0, account.row.tokens, 0)
-        tokens.append(counted)
+        tokens.append((usage.cache_read, usage.cache_write, usage.uncached, usage.output))
+    if not reported:
+        kinds, tokens = ("chart-estimated",), [(account.row.tokens,) for account in accounts]
     maximum, slots = max(map(sum, tokens), default=0) or 1, max(1, len(accounts))
     bars = []
     for number, account in enumerate(accounts):
-        cached, input, output = (round(HEIGHT * end / maximum) for end in accumulate(tokens[number]))
-        stacked = (("output", input, output), ("input", cached, input), ("cached", 0, cached))
-        parts = [(kind, HEIGHT - end, end - start) for kind, start, end in stacked if end > start]
-        bars.append(ChartBar(account, percent(number, slots), bar_width(1, slots), output, parts))
+        ends = [0, *(round(HEIGHT * end / maximum) for end in accumulate(tokens[number]))]
+        stacked = zip(kinds, pairwise(ends), strict=True)
+        parts = [(kind, HEIGHT - end, end - start) for kind, (start, end) in stacked if end > start]
+        bars.append(ChartBar(account, percent(number, slots), bar_width(1, slots), ends[-1], parts))
     first, last = (accounts[0].row.number, accounts[-1].row.number) if accounts else (0, 0)
     return Chart(
         bars,
@@ -77,3 +86,56 @@ def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
         later=last + 1 if last < location.steps else None,
         maximum=max(map(sum, tokens), default=0),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAccount:
+    """The steps of one turn that a chart shows."""
+
+    first: StepAccount
+    last: StepAccount
+    usage: Usage
+    """The sum of their model calls."""
+    money: int | None
+    """In millionths of a dollar; None if the cost of one of them is unknown."""
+
+
+def turn_accounts(accounts: Sequence[StepAccount]) -> list[TurnAccount]:
+    """The sums of consecutive steps by turn."""
+    turns: list[TurnAccount] = []
+    for _, group in groupby(accounts, key=lambda account: account.row.turn):
+        steps = list(group)
+        usage = Usage(*map(sum, zip(*(step.usage for step in steps), strict=True)))
+        amounts = [step.money for step in steps if step.money is not None or step.usage.input]
+        known = [amount for amount in amounts if amount is not None]
+        turns.append(TurnAccount(steps[0], steps[-1], usage, sum(known) if known == amounts else None))
+    return turns
+
+
+class CacheLoss(NamedTuple):
+    """A step whose request read less from the cache than it could share with the request before."""
+
+    step: int
+    read: int
+    """Tokens that it read from the cache."""
+    shared: int
+    """Tokens that it had in common with the request before, at most."""
+    pause: timedelta | None
+    """The time since the step before; None if unknown."""
+
+
+def cache_losses(accounts: Sequence[StepAccount]) -> list[CacheLoss]:
+    """The :data:`MAX_LOSSES` largest losses of the cache, in the order of the steps. Empty if no step read
+    from a cache."""
+    reported = [account for account in accounts if account.usage.input]
+    if not any(account.usage.cache_read for account in reported):
+        return []
+    losses: list[CacheLoss] = []
+    for before, after in pairwise(reported):
+        shared, read = min(before.usage.input, after.usage.input), after.usage.cache_read
+        if is_missed(shared - read, shared):
+            earlier, later = known_time(before.row.started_at), known_time(after.row.started_at)
+            pause = later - earlier if earlier and later else None
+            losses.append(CacheLoss(after.row.number, read, shared, pause))
+    largest = sorted(losses, key=lambda loss: loss.read - loss.shared)[:MAX_LOSSES]
+    return sorted(largest)

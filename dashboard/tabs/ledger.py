@@ -3,7 +3,7 @@
 from typing import Any
 
 from dashboard.location import Location
-from dashboard.rendering.ledger import draw_chart, shown_steps
+from dashboard.rendering.ledger import cache_losses, draw_chart, shown_steps, turn_accounts
 from dashboard.tabs.base import Tab
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
@@ -13,7 +13,9 @@ from historyapp.services.overview import ExpensiveStep, most_expensive_steps
 
 def content(location: Location) -> dict[str, Any]:
     steps = shown_steps(location.step, location.steps)
-    accounts = step_accounts(location.history, steps.start, steps.stop - 1)
+    before = max(1, steps.start - 1)  # the cache of the first step is compared with the step before it
+    accounts = step_accounts(location.history, before, steps.stop - 1)
+    shown = accounts[steps.start - before :]
     ledger = ledger_of(location.history)
     too_few_of, tokens = 0, ledger.tokens
     is_incomplete = tokens.usage_is_incomplete(tokens.estimated)
@@ -27,7 +29,10 @@ def content(location: Location) -> dict[str, Any]:
         "expensive": expensive,
         "kinds": _kinds(ledger),
         "too_few_of": too_few_of,
-        "chart": draw_chart(accounts, location),
+        "chart": draw_chart(shown, location),
+        "turns": turn_accounts(shown),
+        "losses": cache_losses(accounts),
+        "calls_without_usage": max(0, location.steps - ledger.totals.calls),
         "caps": applicable_caps(location.history.session),
     }
 

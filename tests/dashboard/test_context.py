@@ -319,7 +319,7 @@ def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) ->
     shown = text(fragment(alice, address(session, name="ledger")))
     assert "Cost $0.16" in shown
     assert f"Prices as of {load_prices().as_of}." in shown
-    assert "my-own 1.0M 1.0k unknown" in shown
+    assert "my-own 1 1.0M 400k 1.0k unknown" in shown
     assert "uncached input 1,200,000 $0.15 written to cache 0 $0.0000 read from cache 800,000 $0.01" in shown
     assert "step 2 · 1,000,000 in (400,000 from cache) · 1,000 out · price unknown" in shown
 
@@ -352,7 +352,7 @@ def test_charts_of_a_long_session_link_to_each_other(alice: Client, project: Pro
     session = long_session(project, 250)
     page = html(fragment(alice, address(session, "?step=120", "ledger")))
     assert re.findall(r'hx-get="[^"]*step=(\d+)"', page) == ["100", "201"]
-    assert page.count('<rect class="chart-input"') == 100
+    assert page.count('<rect class="chart-estimated"') == 100
 
 
 def test_the_tallest_bar_has_the_charts_height(session: Session) -> None:

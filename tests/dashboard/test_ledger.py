@@ -1,0 +1,90 @@
+"""The tab Cost: where the tokens of a run went, by model and turn, and where the cache was lost."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from dashboard.location import Location
+from dashboard.rendering.ledger import CacheLoss, cache_losses, draw_chart, turn_accounts
+from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.core.prices import load_prices
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.ledger import step_accounts
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import fragment, text
+from tests.services.drafts import ask, draft
+
+AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def billed(minute: int, sent: int, read: int, *, written: int = 0, model: str = "gpt-5") -> EntryDraft:
+    usage: dict[str, Any] = {"input_tokens": sent - read - written, "output_tokens": 100}
+    usage |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    metadata = {"model": model, "usage": usage, "usage_convention": "anthropic"}
+    return EntryDraft(ModelOutput(text="ok"), AT + timedelta(minutes=minute), metadata)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    """Three turns: the cache is lost after a pause, and one model call has no usage."""
+    session = create_session(project)
+    first = [ask("go"), billed(0, 20_000, 0), billed(1, 21_000, 20_000), ask("go on")]
+    second = [billed(60, 22_000, 1_000, written=500), billed(61, 23_000, 21_900), ask("stop")]
+    append(project, session.pk, [*first, *second, draft(ModelOutput(text="cut off"))])
+    session.refresh_from_db()
+    return session
+
+
+def tab(client: Client, session: Session) -> str:
+    return text(fragment(client, reverse("ledger", args=[session.pk]) + "?step=1"))
+
+
+def test_tokens_are_added_up_by_turn(alice: Client, session: Session) -> None:
+    turns = turn_accounts(step_accounts(History(session), 1, 5))
+    assert [(turn.first.row.number, turn.last.row.number) for turn in turns] == [(1, 2), (3, 4), (5, 5)]
+    assert [turn.usage.input for turn in turns] == [41_000, 45_000, 0]
+    shown = tab(alice, session)
+    assert "1 go 1 –2 21,000 20,000 200 $0.03 2 go on 3 –4 22,100 22,900 200" in shown
+
+
+def test_a_turn_with_an_unknown_price_has_an_unknown_cost(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("go"), billed(0, 900, 0), billed(1, 900, 0, model="my-own")])
+    session.refresh_from_db()
+    assert [turn.money for turn in turn_accounts(step_accounts(History(session), 1, 2))] == [None]
+
+
+def test_a_step_that_lost_the_cache_is_listed_with_its_pause(alice: Client, session: Session) -> None:
+    losses = cache_losses(step_accounts(History(session), 1, 5))
+    assert losses == [CacheLoss(3, 1_000, 21_000, timedelta(minutes=59))]
+    assert "step 3 1,000 21,000 59 min" in tab(alice, session)
+
+
+def test_without_a_cache_none_is_lost(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("go"), billed(0, 20_000, 0), billed(1, 21_000, 0)])
+    session.refresh_from_db()
+    assert cache_losses(step_accounts(History(session), 1, 2)) == []
+
+
+def test_the_model_without_a_price_is_named(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [billed(0, 20_000, 0, model="my-own")])
+    shown = tab(alice, session)
+    assert "my-own 1 20k 0 100 unknown" in shown
+    assert f"The price list of {load_prices().as_of} does not have my-own ." in shown
+
+
+def test_model_calls_without_usage_are_counted(alice: Client, session: Session) -> None:
+    assert "Model calls 4, 1 more without usage" in tab(alice, session)
+
+
+def test_the_chart_has_the_colours_of_the_overview(session: Session) -> None:
+    chart = draw_chart(step_accounts(History(session), 1, 5), Location(History(session), 2))
+    kinds = {kind for bar in chart.bars for kind, _, _ in bar.parts}
+    assert kinds == {"share-cached", "share-written", "share-uncached", "share-output"}
