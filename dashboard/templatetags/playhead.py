@@ -21,6 +21,7 @@ from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
+from historyapp.core.file_tools import use_of_file
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import rounded_dollars
 from historyapp.models import Episode, Session
@@ -212,6 +213,8 @@ def truncated(text: str, length: int) -> str:
 def tool_label(row: Episode) -> str:
     """The names of a step's tools if its icon does not identify them, or how often its one tool ran."""
     is_self_explanatory = row.kind not in ("", "other") and bool(outcome_line(row))
+    if row.kind == "edit" and "delete" in map(use_of_file, row.tool_names):
+        is_self_explanatory = False
     if not is_self_explanatory or len(set(row.tool_names)) != 1:
         return names([(mcp_parts(name) or ("", name))[1] for name in row.tool_names])
     calls = len(row.tool_names)

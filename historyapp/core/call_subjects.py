@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
+from historyapp.core.file_tools import use_of_file
 from historyapp.core.json import parse_lenient
 from historyapp.core.text import clean, preview
 
@@ -200,7 +201,8 @@ def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if pattern:
         return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
     if path:
-        return _file_subject("read", path)
+        use = use_of_file(name)
+        return _file_subject("edit" if use == "delete" else use, path)
     if cell := _text(arguments, ("cell_id",)):  # Codex waits for a script that still runs
         return CallSubject("other", preview(f"cell {cell}"))
     return CallSubject(

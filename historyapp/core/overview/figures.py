@@ -31,7 +31,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 19
+VERSION = 20
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -325,7 +325,8 @@ class RunFigures:
             file.removed += lines.removed
             file.deleted_in = number if path in tool_call.deleted else 0
             return
-        file.add_read(number, self.compactions)
+        if tool_call.subject.kind == "read":  # another tool may do anything with the file
+            file.add_read(number, self.compactions)
 
 
 def _failed_step(number: int, tool_call: CallFacts) -> FailedStep:

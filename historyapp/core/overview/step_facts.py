@@ -18,6 +18,7 @@ from historyapp.core.dates import milliseconds_of
 from historyapp.core.edited_lines import LineCount, deleted_files, edited_lines, lines_by_file
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.failures import Check, check_of, error_line, found_nothing, likely_failure
+from historyapp.core.file_tools import use_of_file
 from historyapp.core.json import dump_json
 from historyapp.core.line_diff import WorkLeft
 from historyapp.core.overview.approvals import approval_waits
@@ -183,9 +184,15 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         check_of(name, arguments, subject.kind),
         command=command,
         file_lines=lines_by_file(arguments) if has_files else {},
-        deleted=deleted_files(arguments) if subject.kind == "edit" else frozenset(),
+        deleted=_deleted_files(name, arguments, subject) if subject.kind == "edit" else frozenset(),
         opened=opened_file(name, arguments),
     )
+
+
+def _deleted_files(name: str, arguments: Any, subject: CallSubject) -> frozenset[str]:
+    """The files that an edit deletes or moves."""
+    deleted = deleted_files(arguments)
+    return frozenset(subject.files) if not deleted and use_of_file(name) == "delete" else deleted
 
 
 def digest_of(text: str) -> str:

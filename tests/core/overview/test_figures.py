@@ -126,6 +126,20 @@ def test_a_refused_command_has_written_nothing() -> None:
     assert Run().call(command="cat > a.py; make").stopped().figures.files == {}
 
 
+def test_a_tool_counts_for_a_file_by_the_words_of_its_name() -> None:
+    run = Run()
+    for name, path in (
+        ("ls", "src"),
+        ("rm", "old"),
+        ("move_file", "a.py"),
+        ("mkdir", "new"),
+        ("upload", "z"),
+    ):
+        run.call(name, path=path).ok()
+    shown = {path: (file.reads, file.edits, file.deleted_in) for path, file in run.figures.files.items()}
+    assert shown == {"src": (1, 0, 0), "old": (0, 1, 2), "a.py": (0, 1, 3), "new": (0, 1, 0), "z": (0, 0, 0)}
+
+
 def test_a_file_is_changed_by_commands_and_has_the_lines_of_the_newest_printed_diff() -> None:
     run = Run().call(command="sed -i s/a/b/ a.py && make").failed().call(command="cat > a.py << X\n1\nX").ok()
     diff = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"

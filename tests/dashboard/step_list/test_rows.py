@@ -87,6 +87,8 @@ def test_several_calls_of_one_tool_show_their_number() -> None:
 
 def test_the_name_of_an_mcp_tool_is_shown_without_its_server() -> None:
     assert tool_label(Episode(kind="other", tool_names=["mcp__docs__look_up", "think"])) == "look_up, think"
+    row = Episode(kind="edit", tool_names=["rm"], status="success", result_preview="Done.")
+    assert tool_label(row) == "rm", "a pencil does not say that a file was deleted"
 
 
 def test_a_success_without_output_says_so() -> None:
