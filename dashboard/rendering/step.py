@@ -99,12 +99,16 @@ class Headline:
     is_bad: bool
     failed: tuple[int, ...]
     """The numbers of the failed calls among the shown ones, if the step has several."""
+    has_failed: bool = False
+    """Whether the step has an error or a likely failure."""
 
     @property
     def short(self) -> str:
-        """The target without the folder that a command enters, and with only the end of a long path."""
+        """The target without the folder that a command enters, and with only the end of a long path. Of a
+        failed step, the whole command: it may have been the ``cd`` that failed.
+        """
         entered, _, command = self.target.partition(" && ")
-        text = command if entered.startswith("cd ") and command else self.target
+        text = command if entered.startswith("cd ") and command and not self.has_failed else self.target
         parts = text.replace("\\", "/").split("/")
         is_path = self.kind in ("read", "edit") and len(parts) > MAX_FOLDERS + 1
         return preview(f"…/{'/'.join(parts[-MAX_FOLDERS:])}" if is_path else text, MAX_HEADLINE)
@@ -194,7 +198,7 @@ def load_step(
         thought=thought,
         text=text if not calls or output.text != output.thoughts_text else None,
         calls=drawn,
-        headline=_headline(drawn, len(calls), first_call) if drawn else None,
+        headline=_headline(row, drawn, len(calls), first_call) if drawn else None,
         first_call=first_call,
         last_call=min(len(calls), first_call + CALLS),
         all_calls=len(calls),
@@ -354,14 +358,15 @@ def _link_subagents(
             view.subagent = by_call.get(tool_call.id) or next(others, None)
 
 
-def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headline:
+def _headline(row: Episode, drawn: list[CallView], all_calls: int, first_call: int) -> Headline:
     first = drawn[0]
     numbered = enumerate(drawn, first_call + 1) if all_calls > 1 else ()
     failed = tuple(n for n, view in numbered if view.result and view.result.status == "error")
     badge, is_bad = (first.card.badge, first.card.is_bad) if all_calls == 1 else ("", False)
     is_known = first.subject.kind != "other" and first.subject.target
     target = first.subject.target if is_known else f"{first.name} {first.subject.target}".strip()
-    return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad, failed)
+    has_failed = row.status == "error" or row.likely_failure != ""
+    return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad, failed, has_failed)
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:

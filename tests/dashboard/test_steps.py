@@ -352,3 +352,13 @@ def test_a_step_says_how_long_it_waited_for_approval(alice: Client, empty: Sessi
     drafts = [EntryDraft(call, start), EntryDraft(result, start + timedelta(seconds=62))]
     append(empty.project, empty.pk, drafts)
     assert "1 min 2 s, including 1 min 0 s waiting for a person's approval" in shown(alice, empty)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "heading"), [("a.md", "ls"), ("cd: docs: No such file or directory", "cd docs && ls")]
+)
+def test_the_heading_of_a_failed_step_has_the_whole_command(
+    alice: Client, empty: Session, outputs: str, heading: str
+) -> None:
+    record(empty, called("Bash", command="cd docs && ls"), result(outputs=outputs))
+    assert f'dir="auto">{heading}</b>' in unescape(panel(alice, empty))
