@@ -42,7 +42,7 @@ COLUMNS = {
         ListColumn("errors", "Errors", "errors", has_total=True),
         ListColumn("likely_failures", "Likely failures", "likely_failures", has_total=True),
         ListColumn("duration", "Time", "duration"),
-        ListColumn("tokens", "Tokens", "tokens", has_total=True),
+        ListColumn("tokens", "Tokens in", "tokens", has_total=True),
         ListColumn("money", "Cost", "money", has_total=True),
         ListColumn("ended", "Ended", is_number=False),
         ListColumn("started", "Started", "started"),

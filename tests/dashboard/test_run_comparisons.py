@@ -54,7 +54,7 @@ def test_totals_are_shown_for_the_runs_and_for_the_part_after_the_shared_steps(
 ) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
     assert page.count("after the common part") == 2
-    assert "Steps Errors Likely failures Tokens Cost Time" in page
+    assert "Steps Errors Likely failures Tokens in Cost Time" in page
 
 
 def test_runs_of_equal_steps_are_folded(alice: Client, project: Project) -> None:
