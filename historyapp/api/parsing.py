@@ -9,15 +9,15 @@ from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
 from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, TooManyValues, parse_strict
-from historyapp.core.json_counts import holds_many_digits, holds_more_containers
-from historyapp.models.large_reads import move_to_other_process
+from historyapp.core.json_counts import holds_more_containers
+from historyapp.models.large_reads import move_for_digits, move_to_other_process
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
 _DRAIN_FACTOR = 4
 """A refused body of up to this many times the limit is read and dropped."""
-MANY_CONTAINERS, MANY_DIGITS = 20_000, 100_000
-"""Lists and objects in a body, and digits in its long numbers, that the web process reads. Validating 100,000
-objects, or writing a million digits of such numbers, stops all other threads for a fraction of a second.
+MANY_CONTAINERS = 20_000
+"""Lists and objects in a body that the web process reads. Validating 100,000 objects stops all other threads
+for a fraction of a second.
 """
 
 
@@ -77,8 +77,9 @@ def parse_json(body: bytes) -> Any:
     """
     try:
         text = body.decode("utf-8")
-        if holds_more_containers(text, MANY_CONTAINERS) or holds_many_digits(text, MANY_DIGITS):
+        if holds_more_containers(text, MANY_CONTAINERS):
             move_to_other_process()
+        move_for_digits(text)
         return parse_strict(text)
     except UnicodeDecodeError as error:
         raise Malformed(f"The body is not valid UTF-8: byte {error.start} cannot be read.") from error

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from django.conf import settings
 from django.db import connection
 
+from historyapp.core.json_counts import holds_many_digits
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.models.open_queries import close_queries
 from historyapp.wire.busy import busy_error
@@ -23,6 +24,10 @@ AT_ONCE, OF_PROJECT, WAITING = 3, 1, 5
 """Such requests at the same time in total and of one project, and how many more of a project may wait. What a
 waiting request has read stays in memory."""
 WAIT_SECONDS, RETRY_SECONDS = 15.0, 2
+MANY_DIGITS = 100_000
+"""Digits in long numbers of one JSON text. Reading and writing 4 MB of them stops all other threads for a
+third of a second.
+"""
 NO_SLOT = (
     f"Other requests of this {{whose}} are reading more than {VERY_LARGE:,} bytes of entries and summaries. "
     "Wait until one has ended, then retry."
@@ -116,6 +121,12 @@ def move_to_other_process() -> None:
     """
     if (read := request_read.get()) and read.may_move:
         raise LargeRead
+
+
+def move_for_digits(text: str) -> None:
+    """Called before a JSON text is read. As :func:`move_to_other_process`, if it has :data:`MANY_DIGITS`."""
+    if len(text) > MANY_DIGITS and holds_many_digits(text, MANY_DIGITS):
+        move_to_other_process()
 
 
 def stay_in_process() -> None:

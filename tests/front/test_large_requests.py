@@ -28,6 +28,7 @@ from historyapp.front.pools import Client
 from historyapp.front.process_messages import MAX_PART, Message
 from historyapp.front.unread import UnreadBytes
 from historyapp.models import Project
+from historyapp.models.fields import read_json
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
 from historyapp.services.keys import create_key, notify_of_credential, record_use
@@ -275,6 +276,15 @@ def test_a_request_whose_body_takes_long_to_handle_moves_to_another_process(
         parse_json(body)
     read.may_move = False
     assert parse_json(body)[-1] == 0
+
+
+def test_a_request_that_reads_many_digits_moves_to_another_process(settings: Any, read: RequestRead) -> None:
+    settings.PLAYHEAD_LARGE_REQUEST = 1_000_000
+    stored = MANY_LONG_NUMBERS.decode()
+    with pytest.raises(LargeRead):
+        read_json(stored)
+    read.may_move = False
+    assert read_json(stored)[-1] == 0
 
 
 def test_a_request_with_long_texts_does_not_move(read: RequestRead) -> None:
