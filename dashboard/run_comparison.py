@@ -1,7 +1,7 @@
 """Two runs side by side, as their page shows them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -34,6 +34,8 @@ CANDIDATES = 20
 _SHOWN = ("title", "agent", "steps", "last_entry_at")
 MAX_WORDS = 200
 """Characters of the words that find a session."""
+_PARTED = ("only_a", "only_b")
+"""The changes of two steps without a match, with which two runs part. One row shows both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,15 @@ class ComparedPair:
     place: PairPlace
     is_first_divergence: bool = False
     is_first_difference: bool = False
+    is_unmatched: bool = False
+    """Whether its steps are those with which the runs part, and neither matches a step of the other run."""
+
+    @property
+    def inputs(self) -> tuple[str, str]:
+        """The beginnings of the inputs before both steps; empty if they are the same."""
+        sides = self.pair.a, self.pair.b
+        a, b = (side.row.input_preview if side else "" for side in sides)
+        return ("", "") if a == b else (a, b)
 
     @property
     def differs_in_call(self) -> bool:
@@ -98,7 +109,7 @@ def side_of(run: ComparedRun, letter: str, other: ComparedRun) -> ComparedSide:
 
 def stretches(rows: Iterable[ComparedPair]) -> Iterator[PairStretch]:
     """Groups consecutive equal rows, and folds long groups."""
-    for is_same, group in groupby(rows, lambda row: row.pair.is_same):
+    for is_same, group in groupby(rows, lambda row: row.pair.is_same and not row.is_unmatched):
         group_rows = list(group)
         yield PairStretch(group_rows, is_same and len(group_rows) >= FOLDED)
 
@@ -184,15 +195,17 @@ def context_changes(a: History, b: History, place: PairPlace) -> Changes:
 def page_rows(steps: AlignedSteps, index: int, **marks: int | None) -> dict[str, Any]:
     """The rows of the page that begins with a pair, in groups, and the start of the next page."""
     pairs, more = steps.page(index, PAGE)
-    rows = [
-        ComparedPair(
-            pair,
-            steps.places[index + n],
-            is_first_divergence=index + n == marks.get("divergence"),
-            is_first_difference=index + n == marks.get("difference"),
+    rows: list[ComparedPair] = []
+    for number, pair in enumerate(pairs, index):
+        if rows and rows[-1].is_first_divergence and (rows[-1].pair.change, pair.change) == _PARTED:
+            parted = StepPair(rows[-1].pair.a, pair.b, (), is_exact=True)
+            rows[-1] = replace(rows[-1], pair=parted, is_unmatched=True)
+            continue
+        is_divergence, is_difference = (number == marks.get(name) for name in ("divergence", "difference"))
+        place = steps.places[number]
+        rows.append(
+            ComparedPair(pair, place, is_first_divergence=is_divergence, is_first_difference=is_difference)
         )
-        for n, pair in enumerate(pairs)
-    ]
     return {
         "stretches": list(stretches(rows)),
         "more": place_parameter(more),

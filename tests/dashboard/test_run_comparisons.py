@@ -13,7 +13,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, ask, ok
 
 
 def page_of(a: object, b: object, more: str = "") -> str:
@@ -44,9 +44,18 @@ def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     assert "They diverge at step 4 of A, step 4 of B." in page
     assert "The first difference" in page
     assert "result, status" in page
-    assert "only A" in page
+    assert "write_file" in page.partition("different steps")[2]
+    assert page.count("only A") == 1, "the last step of A"
     assert "A · parent B · fork" in page
     assert "After the common part: 0 equal" in page
+
+
+def test_the_input_that_makes_the_difference_is_shown(
+    alice: Client, project: Project, session: Session
+) -> None:
+    other = fork(project, session.pk, at_step=2)
+    append(project, other.pk, [ask("Do it differently."), act("write_file", path="b"), ok()])
+    assert "Do it differently." in text(alice.get(page_of(session.pk, other.pk)))
 
 
 def test_totals_are_shown_for_the_runs_and_for_the_part_after_the_shared_steps(
