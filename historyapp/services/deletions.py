@@ -54,6 +54,7 @@ from historyapp.services.idempotency import PurgedResponses, empty_responses
 from historyapp.services.search.deleted_words import record_deleted_words
 from historyapp.services.short_transactions import delete_in_parts, short_transaction
 from historyapp.services.transactions import writing
+from historyapp.services.wal import empty_wal
 
 log = logging.getLogger(__name__)
 
@@ -165,6 +166,7 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
         retention_pass = RetentionPass.objects.create()
         Session.objects.get(pk=session).delete()
         retention_pass.delete()
+    empty_wal()  # otherwise the worker that removes the words does it
 
 
 class _Heartbeat:

@@ -21,6 +21,14 @@ pytestmark = [
 WORD = "zqpassword" * 5
 
 
+@pytest.fixture(autouse=True)
+def emptied(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the log of changes can be emptied: not within the transaction of a test."""
+    answers = [True]
+    monkeypatch.setattr(deleted_words, "empty_wal", lambda: answers[-1])
+    return answers
+
+
 @pytest.fixture
 def kept(project: Project) -> Session:
     """A session of words that are older than those of deleted sessions."""
@@ -102,4 +110,16 @@ def test_without_deletions_the_index_is_not_written_again(project: Project, kept
     erase(kept)
     remove_deleted_words()
     assert SearchProgress.objects.get(project=PURGED).done_to is None
+    assert not must_remove()
+
+
+def test_the_removal_is_not_complete_until_the_log_of_changes_is_empty(
+    kept: Session, emptied: list[bool]
+) -> None:
+    emptied.append(False)
+    erase(kept)
+    remove_deleted_words()
+    assert must_remove()
+    emptied.append(True)
+    remove_deleted_words()
     assert not must_remove()

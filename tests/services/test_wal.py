@@ -6,6 +6,7 @@ from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace as Namespace
 
 import pytest
 
@@ -67,3 +68,24 @@ def test_a_query_that_uses_the_log_stays_open(
     wal.shorten_wal(str(tmp_path / "db"))
     assert wal_size(tmp_path) == 0
     assert writer.execute("SELECT COUNT(*) FROM texts").fetchone() == (3,)
+
+
+def test_the_log_does_not_keep_what_was_deleted(
+    writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Namespace(vendor="sqlite", settings_dict={"NAME": tmp_path / "db"}, in_atomic_block=False)
+    monkeypatch.setattr(wal, "connection", database)
+    monkeypatch.setattr(wal._Emptied, "next_attempt", 0.0)
+    monkeypatch.setattr(wal, "BRIEF_WAIT_SECONDS", 0.01)
+    writer.execute("PRAGMA secure_delete=ON")
+    writer.execute("DELETE FROM texts")
+    kept = b"x" * 1_000
+    with closing(sqlite3.connect(tmp_path / "db")) as reader:
+        assert reader.execute("SELECT COUNT(*) FROM texts").fetchone() == (0,)
+        assert kept in (tmp_path / "db-wal").read_bytes()
+        assert wal.empty_wal()
+        assert all(kept not in file.read_bytes() for file in tmp_path.iterdir())
+        writer.execute("INSERT INTO texts VALUES ('z')")
+        assert not wal.empty_wal(), "it was emptied a moment ago"
+        wal._Emptied.next_attempt = 0.0
+        assert wal.empty_wal()

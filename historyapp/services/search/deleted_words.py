@@ -19,6 +19,7 @@ from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.models.search_text_index import merge_words
 from historyapp.services.short_transactions import short_transaction
+from historyapp.services.wal import empty_wal
 
 REST = timedelta(minutes=10)
 """The index is not written again for this long: it may have gigabytes."""
@@ -45,7 +46,7 @@ def must_remove_words(state: SearchProgress | None) -> bool:
 
 
 def remove_deleted_words(should_stop: Callable[[], bool] = lambda: False) -> None:
-    """Writes the index without the words that were deleted before this began.
+    """Writes the index without the words that were deleted before this began, and then empties the log (WAL).
 
     Args:
         should_stop: called before each transaction. The next call continues.
@@ -63,5 +64,6 @@ def remove_deleted_words(should_stop: Callable[[], bool] = lambda: False) -> Non
     while has_more and not should_stop():
         with short_transaction():
             has_more = merge_words(_PAGES)
-            if not has_more:
-                rows.update(done_to=None, cursor=(database_now() + REST).isoformat())
+    if not has_more and empty_wal():
+        with short_transaction():
+            rows.update(done_to=None, cursor=(database_now() + REST).isoformat())
