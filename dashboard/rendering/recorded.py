@@ -42,6 +42,8 @@ LABELS: dict[Part, str] = {
 UNSEEN_TOOLS = "tools (unseen)"
 """The unseen part if the instruction is recorded."""
 MAX_TAKES = 5
+ROUNDED_FROM = 10_000
+"""An estimated size is rounded to hundreds from here on."""
 SHOWN = 2_000
 """Characters of a message in the list; the step has the whole text."""
 
@@ -52,6 +54,8 @@ class RecordedPanel:
 
     request: RecordedRequest
     changes: RequestChanges | None
+    size: str
+    """The large figure: the tokens as billed, else about as counted; "unknown" if nothing is recorded."""
     size_note: str
     """Explains the large figure: its source, and the model's window."""
     parts: list[BarPart]
@@ -84,6 +88,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
     return RecordedPanel(
         request=request,
         changes=changes,
+        size=_size(request),
         size_note=_size_note(request),
         parts=_bar(request),
         read=f"{100 * reported.cache_read // reported.input} %" if reported else "",
@@ -96,6 +101,14 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         takes=recent_takes[-MAX_TAKES:],
         source_note=source_note(request),
     )
+
+
+def _size(request: RecordedRequest) -> str:
+    if not request.total:
+        return "unknown"
+    if request.reported or request.snapshot or request.total < ROUNDED_FROM:
+        return f"{request.total:,}"
+    return f"about {round(request.total, -2):,}"
 
 
 def _size_note(request: RecordedRequest) -> str:
@@ -121,11 +134,13 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
     sizes = [(str(part), label, tokens.get(part, 0)) for part, label in labels.items()]
-    difference = request.tokens.difference or 0
+    difference = request.tokens.difference if request.reported else request.tokens.last_difference
+    difference = difference or 0
     if (unseen := tokens.get("unseen", 0)) < 0:  # the bill is below our count: nothing is known to be unseen
         sizes = [size for size in sizes if size[0] != "unseen"]
         difference += unseen
-    sizes.append(("difference", "difference from the bill", difference))
+    label = "difference from the bill" if request.reported else "difference from the last bill"
+    sizes.append(("difference", label, difference))
     return draw_bar(sizes, request.model_window or total, total=total, scale=scale)
 
 

@@ -82,6 +82,8 @@ class RequestTokens(NamedTuple):
     """The positions of results that Claude Code had replaced with a placeholder."""
     is_remainder: bool = False
     """Whether the unseen part has more or less than that of the window's first request: not only tools."""
+    last_difference: int = 0
+    """The difference of the newest request before that was reported."""
     left_thoughts: int = 0
     """Tokens of thoughts that the request before had: the provider leaves out those of earlier turns."""
 
@@ -110,13 +112,14 @@ def count_request(
     count = _Count(fixed, model)
     for row in rows:
         count.add(row)
-    reported = None
+    reported, last_difference = None, count.last_gap
     if output is not None:
         count.compare(output, is_last=True)
         reported = _reported(output)
     return RequestTokens(
         count.parts(), reported, count.anchor, tuple(count.jumps), count.cleared,
-        is_remainder=count.unseen != count.first_unseen, left_thoughts=count.left_thoughts,
+        is_remainder=count.unseen != count.first_unseen,
+        last_difference=last_difference, left_thoughts=count.left_thoughts,
     )  # fmt: skip
 
 
@@ -143,7 +146,7 @@ class _Count:
         """The unseen part of the window's first request."""
         self._removed = 0
         """Tokens that were removed without a record; negative."""
-        self._last_gap = 0
+        self.last_gap = 0
         self._last_input = 0
         """The last reported input."""
         self._names_files = False
@@ -238,11 +241,11 @@ class _Count:
         self._expected_files = 0
         if self.unseen is None:
             self.unseen = self.first_unseen = gap
-            self.anchor, self._last_gap = output.position, 0
+            self.anchor, self.last_gap = output.position, 0
             return
         if is_last and reason == "unknown":
             return
-        if is_known or abs(gap - self._last_gap) > max(MIN_JUMP, JUMP * reported.input):
+        if is_known or abs(gap - self.last_gap) > max(MIN_JUMP, JUMP * reported.input):
             self.jumps.append(Jump(output.position, gap, reason))
             if reason == "removed":
                 self._removed += gap
@@ -253,7 +256,7 @@ class _Count:
             gap = 0
             if reason != "unknown":
                 self.anchor = output.position
-        self._last_gap = gap
+        self.last_gap = gap
 
     def _clear(self, position: int) -> None:
         """Removes the results that Claude Code cleared just before a request, by its rule."""
@@ -280,7 +283,7 @@ class _Count:
             return "hosted"
         if self._expected_files and sent >= self._last_input:
             return "attached"
-        if gap < self._last_gap:
+        if gap < self.last_gap:
             return "removed" if sent < self._last_input else "unknown"
         return "attached" if self._names_files else "unknown"
 

@@ -1,5 +1,6 @@
 """The changes of a recorded request since the step before, and their effect on the provider's cache."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, NamedTuple
@@ -110,10 +111,24 @@ def _since_output(request: RecordedRequest, last_output: int) -> RequestChanges:
     if not shared:
         instruction = request.instruction.tokens if request.instruction else 0
         shared = count_request(rows[:last_output], {"instruction": instruction}, None, request.model).expected
-    if request.removed or request.tokens.left_thoughts:
+    if request.tokens.left_thoughts and not request.removed:
+        shared = _before_turn(rows[:last_output]) or shared
+        return _changes(request, Difference("removed"), rows[last_output:], shared, output)
+    if request.removed:
         read = request.reported.cache_read if request.reported else 0
         return _changes(request, Difference("removed"), rows[last_output:], min(shared, read), output)
     return _changes(request, Difference("end"), rows[last_output:], shared, output)
+
+
+def _before_turn(rows: Sequence[LogRow]) -> int:
+    """The reported input of the first request of the newest turn, which has none of the turn's thoughts."""
+    first = 0
+    for row in reversed(rows):
+        if part_of(row) == "person":
+            break
+        if row.kind == "model_output":
+            first = usage_of(row.metadata).input
+    return first
 
 
 def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> RequestChanges:

@@ -105,6 +105,9 @@ def _rounded(tokens: int) -> int:
 
 
 _NO_USAGE = "The usage of this model call is not recorded, so the size of the whole request is unknown."
+_ESTIMATED = (
+    "The usage of this model call is not recorded. Its size is estimated from the last billed request."
+)
 _COUNTING_ERROR = 0.01
 """A smaller difference, as a share of the billed input or cost, is treated as an error of counting."""
 
@@ -112,7 +115,7 @@ _COUNTING_ERROR = 0.01
 def _difference(tokens: RequestTokens) -> str:
     difference = tokens.difference
     if tokens.reported is None or difference is None:
-        return _NO_USAGE
+        return _NO_USAGE if tokens.anchor is None else _ESTIMATED
     if abs(difference) <= _COUNTING_ERROR * tokens.reported.input:
         return f"Playhead's count differs from the bill by {abs(difference):,} tokens." if difference else ""
     comparison = "more" if difference > 0 else "fewer"
@@ -203,9 +206,9 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     """Where the provider stopped reading its cache, and the reason if it is known."""
     if request.reported is None or changes is None:
         return ""
-    if changes.place == "removed":
+    if changes.place == "removed" and (request.removed or not changes.is_missed):
         return "The provider's cache was read up to the place where something was removed."
-    if changes.place != "end":
+    if changes.place not in ("end", "removed"):
         return "The provider's cache ends where the request differs."
     if not changes.is_missed:
         return ""

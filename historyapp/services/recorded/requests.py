@@ -105,8 +105,8 @@ class RecordedRequest:
 
     @property
     def total(self) -> int:
-        """The input tokens as billed, otherwise as Playhead counts them."""
-        return self.reported.input if self.reported else self.tokens.expected
+        """The input tokens as billed, otherwise as Playhead counts them from the last bill on."""
+        return self.reported.input if self.reported else self.tokens.expected + self.tokens.last_difference
 
     @property
     def is_estimated(self) -> bool:

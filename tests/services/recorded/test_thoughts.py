@@ -2,15 +2,16 @@
 
 from typing import Any
 
+from dashboard.rendering.recorded import draw_recorded
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Project
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.recorded.changes import request_changes
-from historyapp.services.recorded.notes import change_note
+from historyapp.services.recorded.notes import cache_note, change_note
 from historyapp.services.recorded.requests import RecordedRequest, messages, recorded_request
 from historyapp.services.sessions import create_session
-from tests.services.drafts import ask
+from tests.services.drafts import ask, draft
 
 
 def answer(sent: int, read: int, model: str, *, reasoning: int = 0) -> EntryDraft:
@@ -46,3 +47,32 @@ def test_thoughts_that_stay_are_not_removed(project: Project) -> None:
     assert changes is not None
     assert changes.place == "end"
     assert messages(request, 1, 1)[0].tokens == 1_535
+
+
+def test_a_cache_that_was_lost_before_the_thoughts_was_not_read_up_to_them(project: Project) -> None:
+    """After a pause of hours the page said that the cache had been read up to the thoughts."""
+    session = create_session(project)
+    first, second = answer(20_000, 0, "gpt-5", reasoning=1_527), answer(20_020, 2_000, "gpt-5")
+    append(project, session.pk, [ask("go"), first, ask("go on"), second])
+    session.refresh_from_db()
+    request = recorded_request(History(session), 2)
+    changes = request_changes(request)
+    assert changes is not None
+    assert changes.missed == 17_968
+    assert "did not read 17,968 tokens from its cache" in cache_note(request, changes)
+
+
+def test_a_request_without_usage_continues_the_last_bill(project: Project) -> None:
+    """It was shown with 5,000 tokens more than the requests on both sides of it."""
+    session = create_session(project)
+    bills = [answer(20_000, 0, "gpt-5"), answer(20_510, 0, "gpt-5")]
+    append(
+        project, session.pk, [ask("go"), bills[0], ask("on"), bills[1], draft(ModelOutput(text="cut off"))]
+    )
+    session.refresh_from_db()
+    request = recorded_request(History(session), 3)
+    panel = draw_recorded(request, None)
+    assert request.total == sum(part.tokens for part in panel.parts) == 20_518
+    assert panel.size == "about 20,500"
+    assert panel.parts[-1].label == "difference from the last bill"
+    assert "Its size is estimated from the last billed request." in panel.absent[0]
