@@ -1,13 +1,11 @@
 """Sends HTTP requests to a provider through its SDK, and reads the JSON events of the response."""
 
-import json
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds
-from historyapp.core.json_parts import without_collections
+from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds, parse_lenient
 from historyapp.llm.errors import (
     ModelCallError,
     ProviderUnreachable,
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 
 MAX_RESPONSE = 64 * 1024 * 1024
 """The maximum size of one response, in bytes from the network."""
-LONG_EVENT = 1 << 18
-"""Characters of an event during whose parsing the garbage collector pauses."""
 
 
 class Deadline:
@@ -99,7 +95,7 @@ class Connection:
                 content += part
                 if len(content) > MAX_BODY:
                     raise TooMuch(f"{MAX_BODY} bytes")
-            return self._checked(json.loads(content))
+            return self._checked(parse_lenient(content.decode("utf-8", "surrogatepass")))
 
     def events(
         self, path: str, body: Mapping[str, Any], drop_unread: Callable[[Event], None]
@@ -171,7 +167,7 @@ class Connection:
 
     def _event(self, name: str, data: str, response: "httpx2.Response") -> Event:
         try:
-            event = json.loads(data) if len(data) < LONG_EVENT else without_collections(json.loads, data)
+            event = parse_lenient(data)
         except ValueError:
             if name != "error":
                 raise

@@ -53,3 +53,19 @@ def test_the_tool_calls_of_a_response_are_limited_as_those_of_an_entry(
     assert len(caller.collected(api.request(tools=True)).output.tool_calls) == 2
     with pytest.raises(ResponseBroken, match="more than 2 tool calls"):
         caller.deltas(api.request(tools=True))
+
+
+def test_numbers_that_json_does_not_have_are_read_as_null(loopback: Loopback, caller: Caller) -> None:
+    """A usage of NaN ended the call with an unexpected error, and the paid answer was lost."""
+    loopback.steps.append(
+        Raw(
+            b'data: {"id": "c", "choices": [{"delta": {"content": "Done."}, "x": -Infinity}]}\n\n'
+            b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+            b'data: {"choices": [], "usage": {"prompt_tokens": 1e400, "completion_tokens": NaN}}\n\n'
+            b"data: [DONE]\n\n"
+        )
+    )
+    completion = caller.collected(APIS[0].request())
+    assert (completion.output.text, completion.billed) == ("Done.", None)
+    assert completion.usage is not None
+    assert completion.usage.raw == {"prompt_tokens": None, "completion_tokens": None}
