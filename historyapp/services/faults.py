@@ -224,6 +224,16 @@ def refuse_damaged() -> None:
         raise _fault(DatabaseCorrupt)
 
 
+def refuse_full_disk() -> None:
+    """Called before a model is called, whose response needs space.
+
+    Raises:
+        DiskFull: when a write has failed for this reason within a minute, and none has succeeded since.
+    """
+    if isinstance(fault := current_fault(), DiskFull):
+        raise fault
+
+
 def find_damage() -> StorageFailed | None:
     """The damage that may have caused an unexpected error: rows of a damaged file can contain anything.
 

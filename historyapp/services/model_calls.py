@@ -35,6 +35,7 @@ from historyapp.services.append import (
 from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
+from historyapp.services.faults import refuse_full_disk
 from historyapp.services.leaving_clients import has_client_left
 from historyapp.services.model_call_slots import turn_to_record
 from historyapp.services.prices import price_list
@@ -144,8 +145,8 @@ class ModelCall:
             ModelCallError: when the model call fails. An entry about it is appended to the log.
             Conflict: when another client has appended meanwhile. An entry about it is appended to the log.
             CapReached: when a spending cap leaves too little for the model call. Nothing is sent.
-            ServerUnavailable: when the contexts and options of other calls take too much memory. Nothing is
-                sent.
+            ServerUnavailable: when the contexts and options of other calls take too much memory, or nothing
+                can be stored. Nothing is sent.
             SpendForbidden, ModelNotAllowed: when permission was withdrawn. Nothing is sent, or no further
                 attempt.
             NotFound: when the session was erased meanwhile.
@@ -161,7 +162,10 @@ class ModelCall:
     def _deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
         self._started = time.monotonic()
         try:
+            refuse_full_disk()
             self._reserve()
+            # Before anything is paid: a full disk, which still lets counters change, refuses it.
+            self._snapshot = record_snapshot(self._served)
             release_connection()
             end_large_read()
             self._is_sent = True
@@ -170,9 +174,6 @@ class ModelCall:
             with closing(answer) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
-                        if self._snapshot is None:
-                            self._snapshot = record_snapshot(self._served)
-                            release_connection()
                         self._builder.add(delta)
                     yield delta
             self._latency = time.monotonic() - self._started
@@ -185,6 +186,9 @@ class ModelCall:
             raise
         except (Invalid, NotFound) as error:
             self._reservation.fail(error)
+            if self._snapshot is not None:  # nothing was sent, or the session was erased
+                with writing():
+                    Snapshot.objects.filter(pk=self._snapshot.pk).delete()
             raise
         finally:
             self._reservation.settle(None)  # for a call that was cancelled or failed in another way

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from contextvars import copy_context
+from unittest.mock import Mock
 
 import pytest
 
 from historyapp.core.errors import PlayheadError
 from historyapp.llm.retries import RetryPolicy
 from historyapp.models import Project, Session, SpendingReservation
-from historyapp.services import call_memory, model_calls
+from historyapp.services import call_memory, faults, model_calls
 from historyapp.services.append import append, lock_session
 from historyapp.services.call_memory import OF_PROJECT, CallMemory
 from historyapp.services.caps import set_caps
@@ -16,6 +17,7 @@ from historyapp.services.deletions import hide
 from historyapp.services.leaving_clients import has_client_left
 from historyapp.services.projects import change_project
 from historyapp.services.sessions import change_session
+from historyapp.wire.problems import DiskFull
 from tests.api.agent import Agent, ask
 from tests.api.test_costs_of_calls import CALL, counted
 from tests.api.test_problems import assert_problem
@@ -116,3 +118,19 @@ def test_no_further_attempt_is_sent_for_a_client_that_has_left(
     copy_context().run(call)
     assert len(loopback.requests) == 1
     assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
+
+
+@pytest.mark.parametrize("fails", ["snapshot", "earlier"])
+def test_no_model_is_called_while_its_response_could_not_be_stored(
+    run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """On a full disk, counters could still change: of 48 calls, 39 were paid and not recorded."""
+    full = DiskFull("The disk of the database is full.", retry_after=30)
+    if fails == "snapshot":
+        monkeypatch.setattr(model_calls, "record_snapshot", Mock(side_effect=full))
+    else:
+        monkeypatch.setattr(faults, "current_fault", lambda: full)
+    run.append(ask("find it"))
+    response = run.post("/calls", CALL)
+    assert (response.status, response.body["type"][-9:]) == (503, "disk-full")
+    assert loopback.requests == []
