@@ -27,7 +27,8 @@ from historyapp import enqueue, health, lag, redis_values
 from historyapp.celery import app
 from historyapp.llm.errors import LimitReached
 from historyapp.redis_values import TIME_LIMITS
-from historyapp.services.compression import provider_limits, summarise
+from historyapp.services.compression import provider_limits
+from historyapp.services.compression.summarise import MeteredModel
 from historyapp.services.reservations import Reservation
 from historyapp.services.spending import Payer
 from tests.redis import Redis, dripping_server, redis_server, silent_server
@@ -256,7 +257,7 @@ def test_runs_leave_a_slow_redis_alone(
     try:
         for _ in range(3):
             if access == "set":
-                summarise._before_retry("gpt-5-mini", reservation, limit, 1.0)
+                MeteredModel("gpt-5-mini", None)._before_retry(reservation, limit, 1.0)
             else:
                 provider_limits.wait_for_provider("openai", "gpt-5-mini", PROJECT)
         assert begun == [access]

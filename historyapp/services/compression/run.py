@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import cache, partial
 from itertools import chain
@@ -42,7 +42,7 @@ from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.model_call_threads import CallThreads
 from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import waiting_briefly, writing
 from historyapp.wire.problems import ServerUnavailable, TransactionTooLong
 
 log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class _RunWorker:
                     self._wait()
                 elif self._results:
                     continue  # items that are too long
-                elif not finish_run(self._run.pk) or self._should_stop():
+                elif not self._reach(partial(finish_run, self._run.pk)) or self._should_stop():
                     return
         finally:
             ACTIVE_RUNS.forget(self._run.pk)
@@ -263,11 +263,17 @@ class _RunWorker:
 
     def _reach(self, access: Callable[[], T]) -> T:
         """The result of ``access``. While the database cannot be reached, paid results wait here, and so do
-        model calls that are being made: if this run gave up, they would be made and paid again."""
+        model calls that are being made: if this run gave up, they would be made and paid again.
+
+        With a model, it waits for locks for a part of a transaction's time, so that a row that somebody else
+        has locked is such a failure, and not a transaction that takes too long.
+        """
         started, next_warning, too_long = time.monotonic(), 0.0, 0
+        wait = settings.PLAYHEAD_TRANSACTION_SECONDS / 3
         while True:
             try:
-                return access()
+                with waiting_briefly(wait) if self._summariser.calls_model else nullcontext():
+                    return access()
             except TransactionTooLong as error:
                 too_long += 1
                 if too_long == MAX_TOO_LONG:
@@ -285,6 +291,13 @@ class _RunWorker:
                     next_warning = now + LOG_SECONDS
                 connection.close()
                 time.sleep(STORE_PAUSE)
+            self._keep_claims()
+
+    def _keep_claims(self) -> None:
+        """Renews the claims if it is time and possible. The items of waiting results would be paid again."""
+        if _elapsed() >= self._next_renewal:
+            with suppress(OperationalError, InterfaceError, ServerUnavailable):
+                self._renew()
 
     def _wait(self) -> None:
         """Waits until a summary is ready or the next write is due."""

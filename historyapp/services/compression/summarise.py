@@ -1,13 +1,16 @@
 """Makes the summary of one item with the run's strategy and model, and counts its cost."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 
 from historyapp.core.budget import meter_for
 from historyapp.core.errors import Invalid, PlayheadError
@@ -49,12 +52,16 @@ from historyapp.services.summary_writers.writers import (
     WriterFault,
 )
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CapReached, SpendForbidden
+from historyapp.wire.problems import CapReached, ServerUnavailable, SpendForbidden
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 NO_PROJECT = UUID(int=0)
 LIMITS = TimeLimits(connect=10, read=60, total=120)
+REACH_PAUSE, MAX_WAIT = 0.5, 600.0
+"""Seconds between two attempts to reach the database before a model call, and how long they are repeated."""
 UNEXPECTED_ERROR = "An unexpected {}; the worker's log has details."
 
 
@@ -245,7 +252,7 @@ class MeteredModel:
         schema = dump_json(prompt.answer_schema) if prompt.answer_schema else ""
         tokens = sum(map(self._meter.count, (prompt.instruction, prompt.material, schema)))
         reservation = self._reserve(tokens, prompt.max_output_tokens)
-        before_retry = partial(_before_retry, self._model, reservation)
+        before_retry = partial(self._before_retry, reservation)
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
             self._check_allowed()
@@ -282,8 +289,7 @@ class MeteredModel:
         try:
             self._check_allowed()
             if self._payer is not None:
-                with short_connection(("calls", self._payer.project_id)):
-                    reservation.check()
+                self._reach(reservation.check)
         except (ClaimEnded, CapReached, SpendForbidden):
             # For the failed attempts, which may be billed. complete() does it for ModelNotAllowed.
             self._add_usage(Usage())
@@ -297,10 +303,39 @@ class MeteredModel:
         """Reserves a model call whose prompt has this many tokens, uncorrected."""
         if self._payer is None:
             return Reservation(Payer(NO_PROJECT, NO_PROJECT), self._model)
-        with short_connection(("calls", self._payer.project_id)):
-            learned = learned_factor(correction_of(self._payer.project_id, self._model))
+        payer = self._payer
+
+        def access() -> Reservation:
+            learned = learned_factor(correction_of(payer.project_id, self._model))
             tokens_in = ceil((tokens + 100) * max(self._meter.factor, learned or 0))
-            return reserve(self._payer, self._model, tokens_in, max_output_tokens)
+            return reserve(payer, self._model, tokens_in, max_output_tokens)
+
+        return self._reach(access)
+
+    def _reach(self, access: Callable[[], T]) -> T:
+        """The result of ``access``, repeated while the database cannot be used and the claim has not ended.
+
+        Nothing is paid meanwhile, and afterwards the item's worker waits for the database itself.
+        """
+        until = time.monotonic() + MAX_WAIT
+        while True:
+            try:
+                with short_connection(("calls", self._payer.project_id if self._payer else NO_PROJECT)):
+                    return access()
+            except (OperationalError, InterfaceError, ServerUnavailable):
+                self._check_allowed()
+                if time.monotonic() >= until:
+                    raise
+            sleep(REACH_PAUSE)
+
+    def _before_retry(self, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
+        """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
+        necessary."""
+        self._reach(partial(reservation.retry, failure, wait))
+        if isinstance(
+            failure, LimitReached
+        ):  # a provider's limit for a model applies to all calls with its key
+            begin_pause(self._model, reservation.payer.project_id, wait)
 
     def _add_usage(self, usage: Usage) -> None:
         total, price = self.usage, self._price
@@ -310,13 +345,3 @@ class MeteredModel:
             total.tokens_out + usage.output,
             None if total.cost is None or price is None else total.cost + price.cost(usage),
         )
-
-
-def _before_retry(model: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
-    """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
-    necessary."""
-    project = reservation.payer.project_id
-    with short_connection(("calls", project)):
-        reservation.retry(failure, wait)
-    if isinstance(failure, LimitReached):  # a provider's limit for a model applies to all calls with its key
-        begin_pause(model, project, wait)
