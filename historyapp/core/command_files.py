@@ -5,7 +5,7 @@ redirections, ``tee``, ``sed -i``, ``cp``, ``mv`` and ``--out``. Deleted: argume
 moves.
 
 This is not a shell parser. A file is left out rather than guessed: what a program writes without such words,
-names with variables or patterns, folders, and targets after the first :data:`_MAX_COMMAND` characters are
+names with variables or patterns, folders, and targets after the first :data:`MAX_COMMAND` characters are
 unknown.
 """
 
@@ -19,7 +19,7 @@ from historyapp.core.edited_lines import LineCount
 from historyapp.core.text import MAX_READ, preview
 
 MAX_FILES = 20
-_MAX_COMMAND = 2_000
+MAX_COMMAND = 2_000
 """Characters of a command line that are read, without the texts of here-documents."""
 _MAX_LINES = 2_000
 _WRITERS = (">", "tee", "sed", "cp ", "mv ", "--out")
@@ -114,7 +114,7 @@ def files_written(command: str, *, has_failed: bool = False) -> tuple[str, ...]:
 def _without_heredocs(command: str) -> str:
     """The command line without the texts of here-documents and comments."""
     if "<<" not in command and "#" not in command:
-        return command[:_MAX_COMMAND]
+        return command[:MAX_COMMAND]
     lines: list[str] = []
     end = ""
     size = 0
@@ -129,9 +129,9 @@ def _without_heredocs(command: str) -> str:
             line = _HEREDOC.sub("", line, count=1)
         lines.append(line)
         size += len(line) + 1
-        if size > _MAX_COMMAND:
+        if size > MAX_COMMAND:
             break
-    return "\n".join(lines)[:_MAX_COMMAND]
+    return "\n".join(lines)[:MAX_COMMAND]
 
 
 def _parts(text: str) -> list[list[str]]:

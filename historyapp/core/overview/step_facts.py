@@ -1,12 +1,13 @@
 """The facts of one step for the figures: tool calls with their results, times, tokens and usage."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import SCRIPTS, CallSubject, call_subject, command_line, opened_file
 from historyapp.core.command_files import (
+    MAX_COMMAND,
     FileUse,
     PrintedPatch,
     files_used,
@@ -28,6 +29,9 @@ from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
 
 _NO_LINES = LineCount()
+_MAX_COMMANDS = 100_000
+"""Characters of the command lines of one step, of at most 2,000 each, that are read for the files that they
+use. They take 0.1 s, as many as 50 of the longest ones."""
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class CallFacts:
     check: Check
     """The facts by which its result is checked for a failure that was not reported."""
     command: str = ""
-    """The command line of a call of a shell."""
+    """The command line of a call of a shell; empty after the first :data:`_MAX_COMMANDS` of a step."""
     file_lines: Mapping[str, LineCount] = field(default_factory=dict)
     """The lines of each file, of a patch that changes several files."""
     deleted: frozenset[str] = frozenset()
@@ -162,10 +166,14 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
     work = WorkLeft()
     if output.use_tool and not output.tool_calls:
         return {"": _call("", output.use_tool.name, output.use_tool.arguments, work)}
-    return {
-        tool_call.id: _call(tool_call.id, tool_call.name, tool_call.arguments, work)
-        for tool_call in output.tool_calls
-    }
+    calls, read = dict[str, CallFacts](), 0
+    for tool_call in output.tool_calls:
+        facts = _call(tool_call.id, tool_call.name, tool_call.arguments, work)
+        read += min(len(facts.command), MAX_COMMAND)
+        if read > _MAX_COMMANDS:
+            facts.command = ""
+        calls[tool_call.id] = facts
+    return calls
 
 
 def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
@@ -204,30 +212,35 @@ def _add_results(
     calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, elapsed: int
 ) -> None:
     """Adds to each answered call its result, and its share of the entry's tokens and of the time."""
-    answered_calls = list(_answered_calls(calls, answered))
-    characters = sum(size for _, _, _, size in answered_calls)
-    for tool_call, result, text, size in answered_calls:
+    found = [(result, [calls[id] for id in ids if id in calls]) for result, ids in answered]
+    texts = [
+        (result, answered_calls, returned_text(result)) for result, answered_calls in found if answered_calls
+    ]
+    characters = sum(len(text) + 1 for _, _, text in texts)
+    count = sum(len(answered_calls) for _, answered_calls, _ in texts)
+    for result, answered_calls, text in texts:
+        _add_result(answered_calls, result, text)
+        share = tokens * (len(text) + 1) / len(answered_calls) / characters
+        for tool_call in answered_calls:
+            tool_call.tokens += share
+            tool_call.milliseconds += elapsed / count
+
+
+def _add_result(answered_calls: Sequence[CallFacts], result: ToolResult, text: str) -> None:
+    """Adds a result to the calls that it answers. It is read once, as a result of the first one."""
+    check = answered_calls[0].check
+    finding = likely_failure(result, check)
+    nothing = found_nothing(result, check, text)
+    is_failure = result.status == "error" and not nothing
+    reported_line = error_line(result) if is_failure else ""
+    digest = digest_of(text)
+    for tool_call in answered_calls:
         tool_call.status = result.status
-        finding = likely_failure(result, tool_call.check)
         tool_call.likely_failure = finding.rule if finding else ""
-        tool_call.found_nothing = found_nothing(result, tool_call.check, text)
-        is_failure = result.status == "error" and not tool_call.found_nothing
-        reported_line = error_line(result) if is_failure else ""
+        tool_call.found_nothing = nothing
         tool_call.error_line = finding.line if finding else reported_line
-        tool_call.result_digest = digest_of(text)
-        if text.startswith("diff --git ") and prints_own_changes(tool_call.command):
-            tool_call.patches = printed_patches(text)
-        tool_call.tokens += tokens * size / characters
-        tool_call.milliseconds += elapsed / len(answered_calls)
-
-
-def _answered_calls(
-    calls: dict[str, CallFacts], answered: Sequence[PairedResult]
-) -> Iterator[tuple[CallFacts, ToolResult, str, float]]:
-    """Each answered call with its result, the result's text, and its share of the text's length."""
-    for result, ids in answered:
-        answered_calls = [calls[id] for id in ids if id in calls]
-        if answered_calls:
-            text = returned_text(result)
-            for tool_call in answered_calls:
-                yield tool_call, result, text, (len(text) + 1) / len(answered_calls)
+        tool_call.result_digest = digest
+    if text.startswith("diff --git "):
+        printing = (tool_call for tool_call in answered_calls if prints_own_changes(tool_call.command))
+        if (printed_by := next(printing, None)) is not None:
+            printed_by.patches = printed_patches(text)

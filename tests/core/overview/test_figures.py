@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.overview import step_facts
 from historyapp.core.overview.figures import (
     MAX_COMMANDS,
     MAX_FILES,
@@ -280,3 +282,36 @@ def test_an_edit_without_a_file_changes_the_open_file() -> None:
         ("b.py", [4], 1),
     ]
     assert not Run().call("edit", replacement_text="x").ok().figures.files
+
+
+def test_a_result_of_many_calls_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One result of 1 MB without an id answered 1,000 calls, and was read for each: 31 seconds."""
+    reads = list[str]()
+    for name in ("digest_of", "printed_patches", "likely_failure"):
+        real = getattr(step_facts, name)
+
+        def noted(*given: Any, real: Any = real) -> Any:
+            reads.append("read")
+            return real(*given)
+
+        monkeypatch.setattr(step_facts, name, noted)
+    run = Run()
+    calls = tuple(ToolCall(id=str(n), name="bash", arguments={"command": "submit"}) for n in range(50))
+    run.add(ModelOutput(tool_calls=calls), 1)
+    before = len(reads)
+    text = "diff --git a/x b/x\n+one\n-two\n-three\n"
+    run.add(ToolResults(results=(ToolResult(status="success", outputs=text),)), 2)
+    figures = run.figures
+    assert len(reads) - before - len(calls) == 3  # and one digest for the arguments of each call
+    assert (figures.tools["bash"].calls, round(figures.tools["bash"].milliseconds)) == (50, 2000)
+    assert (figures.files["x"].diffs, figures.files["x"].diff_removed) == (1, 2)
+
+
+def test_the_command_lines_of_a_step_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """990 commands with 260 redirections each took two seconds for each step."""
+    monkeypatch.setattr(step_facts, "_MAX_COMMANDS", 50)
+    commands = ["echo x > a.py; rest", "echo x > b.py; rest", "echo x > c.py; rest"]
+    calls = tuple(ToolCall(id=line, name="bash", arguments={"command": line}) for line in commands)
+    figures = Run().add(ModelOutput(tool_calls=calls)).add(ModelOutput(tool_calls=calls[2:])).figures
+    assert [*figures.files] == ["a.py", "b.py", "c.py"]
+    assert figures.files["c.py"].steps == [2]

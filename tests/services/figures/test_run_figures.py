@@ -317,3 +317,9 @@ def test_a_worker_stops_counting_on_request_and_when_the_session_is_deleted(
     run_figures.count_ahead(session.pk, lambda: True)
     assert steps_stored(session) == []
     run_figures.count_ahead(uuid4(), never)
+
+
+def test_the_time_of_a_request_is_checked_after_each_step(project: Project, session: Session) -> None:
+    """After 16 steps, six steps of 990 long commands took 14 seconds."""
+    session = work(project, session, 3)
+    assert [count_run(History(session), 0).figures.steps for _ in range(3)] == [1, 2, 3]
