@@ -1,6 +1,7 @@
 """The results of a search of all sessions, as its page shows them."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from django.urls import reverse
 
 from dashboard.templatetags.playhead import status_label
 from historyapp.core.errors import Invalid
+from historyapp.core.search_query import QueryWord, SearchQuery, query_words
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
 from historyapp.models.search import SearchHit
@@ -51,6 +53,13 @@ class SearchResults:
 
     matches: Results
     text: str
+
+    @property
+    def phrase(self) -> str:
+        """The query that finds the words side by side, in this order; empty unless it has only words."""
+        with suppress(Invalid):
+            return _phrase(list(query_words(self.text, SearchQuery())))
+        return ""  # a sentence that the search has rewritten
 
     @property
     def hits(self) -> Iterator[ShownHit]:
@@ -109,6 +118,12 @@ def _address(text: str, **fields: str) -> str:
     query = QueryDict(mutable=True)
     query.update({"q": text, **fields})
     return f"{reverse('search')}?{query.urlencode()}"
+
+
+def _phrase(words: list[QueryWord]) -> str:
+    is_plain = not any(word.facet or word.is_quoted or word.is_excluded or word.is_and for word in words)
+    shown = " ".join(word.text for word in words)
+    return f'"{shown}"' if len(words) > 1 and is_plain and not {'"', "*"} & set(shown) else ""
 
 
 def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:

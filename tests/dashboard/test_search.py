@@ -42,6 +42,13 @@ def test_the_results_say_their_number_and_rename_the_page(alice: Client, searche
     assert part.startswith("<title>zebra · Search · Playhead</title>")
 
 
+def test_words_are_also_offered_as_a_phrase(alice: Client, searched_session: Session) -> None:
+    page = html(alice.get("/search?q=zebra+one"))
+    assert '<a href="/search?q=%22zebra%20one%22">&quot;zebra one&quot;</a>' in page
+    for query in ("zebra", "%22zebra+one%22", "zebra+tool:look", "zebra+-two", "zeb*+one"):
+        assert "Only in this order" not in text(alice.get(f"/search?q={query}"))
+
+
 def test_words_that_no_step_has_together_are_found_in_different_steps(
     alice: Client, searched_session: Session
 ) -> None:
