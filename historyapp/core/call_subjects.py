@@ -92,6 +92,15 @@ _OPENERS = {"create", "open"}
 _MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
+_VARIABLES = re.compile(
+    r"(?:env[ \t]{1,9})?(?:[A-Za-z_]\w{0,99}="
+    r"(?:\"[^\"`]{0,2000}\"|'[^']{0,2000}'|[^\s\"'`();&|<>]{0,2000})[ \t]{1,9})+"
+    r"(?![A-Za-z_]\w{0,99}=)(?=[^\s&|;#])"
+)
+"""The variables before a program: ``env A=1 B="x y" ``. Not before the end of the line or an operator."""
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ACTED_ON = ("text", "selector", "ref", "key")
+"""What an action of a browser or a computer is about."""
 _TOOLS = "tools."
 SCRIPTS = ("const ", "let ", "await ", "text(", "//")
 """The beginnings of scripts for Codex's tools. They are JavaScript, not command lines."""
@@ -105,7 +114,8 @@ class CallSubject(NamedTuple):
 
     kind: Kind
     target: str
-    """The command, file, pattern, address or task, at most 200 characters. Empty if there is none."""
+    """The command without variables before its program, or the file, pattern, address or task, at most 200
+    characters. Empty if there is none."""
     files: tuple[str, ...] = ()
     """The files that it reads or changes, as the call names them, at most 20. Empty for commands."""
 
@@ -195,7 +205,9 @@ def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if command := _command(arguments):
         if files := _patched_files(command):
             return CallSubject("edit", preview(files[0]), files)
-        return _editor_subject(command) or CallSubject("shell", preview(command_line(command)))
+        return _editor_subject(command) or CallSubject(
+            "shell", preview(_without_variables(command_line(command)))
+        )
     if url := _text(arguments, ("url", "uri", "href")):
         return CallSubject("web", preview(url))
     if pattern:
@@ -205,9 +217,26 @@ def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
         return _file_subject("edit" if use == "delete" else use, path)
     if cell := _text(arguments, ("cell_id",)):  # Codex waits for a script that still runs
         return CallSubject("other", preview(f"cell {cell}"))
-    return CallSubject(
-        _subject_by_name(name), preview(next(_texts(arguments.values()), "") or _first_question(arguments))
-    )
+    return CallSubject(_subject_by_name(name), preview(_other_target(arguments)))
+
+
+def _without_variables(command: str) -> str:
+    """The command line without the variables before its program, such as ``env PATH=/a:/b``.
+
+    A variable whose value comes from another command is kept.
+    """
+    first = command.partition(" ")[0]
+    match = _VARIABLES.match(command[:_MAX_SCRIPT]) if first == "env" or "=" in first else None
+    return command[match.end() :] if match else command
+
+
+def _other_target(arguments: Mapping[str, Any]) -> str:
+    """An action with its text, otherwise the first text that is not a UUID, or the first one."""
+    if action := _text(arguments, ("action",)):
+        return f"{action} {_text(arguments, _ACTED_ON)}".rstrip()
+    texts = list(_texts(arguments.values()))
+    words = (text for text in texts if not _UUID.fullmatch(text))
+    return next(words, "") or next(iter(texts), "") or _first_question(arguments)
 
 
 def _first_question(arguments: Mapping[str, Any]) -> str:

@@ -139,7 +139,10 @@ class TouchedFileOut(ResponseModel):
 
 
 class CommandOut(ResponseModel):
-    command: str = Field(description="Its first 200 characters, on one line.")
+    command: str = Field(
+        description="Its first 200 characters, on one line, without variables before the program, such as "
+        "`env A=1`."
+    )
     runs: int
     errors: int
     likely_failures: int

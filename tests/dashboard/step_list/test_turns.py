@@ -76,6 +76,10 @@ def test_messages_of_programs_have_no_number(alice: Client, project: Project, ru
     rows = html(alice.get(f"/sessions/{run.pk}?step=7")).partition('id="rows"')[2]
     assert rows.count('class="input-row turn"') == 3
     assert '<li class="input-row" data-turn="3">' in rows
+    assert rows.count("Input that begins no turn") == 1, "no person's icon"
+    append(project, run.pk, [reminder])
+    rows = html(alice.get(f"/sessions/{run.pk}?step=7")).partition('id="rows"')[2]
+    assert rows.count("Input that begins no turn") == 2
 
 
 def test_rows_of_a_folded_turn_are_skipped(alice: Client, project: Project) -> None:
