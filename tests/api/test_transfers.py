@@ -61,7 +61,7 @@ def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
     assert response.status == 201
     good, bad = response["files"]
     assert len(good["sessions"]) == 1
-    assert "b.txt is in no format" in bad["error"]
+    assert "in no format that can be imported: it does not begin" in bad["error"]
 
 
 @pytest.mark.parametrize("text", [thorough(PYTHON), C])
@@ -150,7 +150,7 @@ def test_the_report_has_imported_and_waiting_files(alice: Agent) -> None:
 
 def test_a_file_that_is_not_a_transcript_is_refused(alice: Agent) -> None:
     refused = imported(alice, file("junk", "notes.txt"))
-    assert_problem(refused, 422, "notes.txt is in no format")
+    assert_problem(refused, 422, "This file is in no format")
     assert refused["type"] == "/docs/errors#unreadable-transcript"
     assert refused["formats"] == list(IMPORTERS)
     assert alice.get("/sessions")["items"] == []

@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     gone = tmp_path / "gone.jsonl"
     ran = run("import", poem, gone, transcript)
     assert f"{gone}: not read: No such file or directory" in ran.out
-    assert f"{poem}: not read: poem.json is in no format that can be imported." in ran.out
+    assert f"{poem}: not read: This file is in no format that can be imported" in ran.out
 
 
 def test_a_named_file_that_is_missing_fails_the_command_after_the_others_were_read(

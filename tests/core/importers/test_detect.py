@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,10 +50,21 @@ def test_a_real_file_is_recognised_by_its_content() -> None:
             assert named(Source("no-name", stream)) == expected(path), path.name
 
 
-def test_the_error_of_a_file_in_no_known_format_names_it() -> None:
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        ({"hello": "world", "k" * 60: 1}, f"its object has the keys hello, {'k' * 39}…"),
+        ([{"hello": 1}], "the first object of its list has the keys hello"),
+        ("roses", "it does not begin with a JSON object"),
+        ('{"type": 1}\n{"type": 2}', "its first object has the keys type"),
+        ({}, "its object is empty"),
+    ],
+)
+def test_the_error_of_a_file_in_no_known_format_says_what_it_is(content: Any, seen: str) -> None:
     with pytest.raises(UnreadableTranscript) as error:
-        detect(source({"hello": "world"}, "hello.json"))
-    assert "hello.json" in error.value.detail
+        detect(source(content, "hello.json"))
+    assert f": {seen}. If you know" in error.value.detail
+    assert "choose it: playhead_jsonl, claude_code, " in error.value.detail
 
 
 @pytest.mark.parametrize(
