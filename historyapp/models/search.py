@@ -73,6 +73,8 @@ _ORDER_FACTOR = 4
 """A guess: of this many rows with all tokens of a phrase, one has them in order."""
 LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
+_SHOWN = {"cost": "money", "tokens": "shown_tokens"}
+"""The columns of figures, where they have another name: the figures that lists show."""
 _OPERATORS = {">": "gt", "<": "lt"}
 
 
@@ -312,7 +314,7 @@ def _condition(condition: SessionCondition) -> Q:
     if name in _LOOKUPS:
         return Q(**{_LOOKUPS[name]: value})
     number = float(value) * (MICRO if name == "cost" else 1)
-    return Q(**{f"{name}__{_OPERATORS[condition.operator]}": min(number, 2.0**62)})
+    return Q(**{f"{_SHOWN.get(name, name)}__{_OPERATORS[condition.operator]}": min(number, 2.0**62)})
 
 
 def _matching_row(row: Sequence[Any]) -> MatchingRow:

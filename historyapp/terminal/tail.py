@@ -4,6 +4,7 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage
@@ -27,8 +28,7 @@ _TITLES = {
 _SENTENCES = {
     "session_created": "The session was created.",
     "rewind": "The session was rewound.",
-    "summaries": "Summaries were stored.",
-    "run": "A compression made progress.",
+    "run": "A compression runs.",
     "budget": "A spending cap refused a model call.",
     "notes": "Notes were changed.",
     "session_changed": "The session was changed.",
@@ -44,13 +44,16 @@ class Part(NamedTuple):
     style: str = ""
 
 
-class Printer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Printer:
     """Prints entries and events with the options of one command."""
 
     output: Output
     as_json: bool
     with_session: bool
     """Whether each line begins with the session's id."""
+    _runs: set[str] = field(default_factory=set)
+    """The compressions that were printed. For each there are many events, which say only that it goes on."""
 
     def entry(self, session: str, entry: JsonObject) -> None:
         if self.as_json:
@@ -69,6 +72,10 @@ class Printer(NamedTuple):
         if self.as_json:
             self.output.json(event, lines=True)
             return
+        if event["kind"] == "summaries" or event["run"] in self._runs:
+            return
+        if event["run"]:
+            self._runs.add(event["run"])
         prefix = f"{self._prefix(event['session'], event['at'])}{'':7}"
         sentence = _SENTENCES.get(event["kind"], safe_line(event["kind"]))
         self.output.line((prefix, "dim"), "  ", (sentence, "italic"))

@@ -12,10 +12,15 @@ import pytest
 from django.utils import timezone
 
 from historyapp.models import Project
+from historyapp.models.changes import ChangeKind
 from historyapp.services.append import append
+from historyapp.services.changes import record_change, record_run_change
+from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.start import start_run
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
+from historyapp.services.transactions import writing
 from historyapp.terminal import tail as tail_module
 from historyapp.terminal.tail import entry_parts
 from tests.services.drafts import act, ask, failed, ok
@@ -157,6 +162,27 @@ def test_the_command_follows_new_entries_and_misses_none(
     assert [line.split()[1] for line in lines[:5]] == ["8", "8", "9", "10", "10"]
     assert "rewound" in lines[5]
     assert len(lines) == 6
+
+
+def test_a_compression_is_printed_once(
+    playhead: Playhead,
+    project: Project,
+    session_id: UUID,
+    following: list[Happening],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = start_run(project, session_id, RunRequest(model="local")).run
+
+    def go_on() -> None:
+        for _ in range(3):
+            with writing():
+                record_run_change(run)
+                record_change(run.session, ChangeKind.SUMMARIES)
+
+    following += [go_on]
+    followed(playhead, session_id, "-n", 0)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[-1].strip() for line in lines] == ["A compression runs."]
 
 
 def test_all_sessions_are_followed_and_each_line_names_its_session(

@@ -1,0 +1,19 @@
+"""Filters of a search by the figures of sessions."""
+
+from tests.api.agent import Agent
+from tests.api.test_search import search_hits
+
+
+def test_cost_and_tokens_are_the_figures_that_lists_show(alice: Agent, run: Agent, session_id: str) -> None:
+    run.act("ls")
+    usage = {"input_tokens": 40_000, "output_tokens": 100}
+    output = {"kind": "model_output", "text": "done", "metadata": {"usage": usage, "model": "gpt-5-mini"}}
+    assert alice.post(f"/sessions/{session_id}/entries", {"entries": [output]}).status == 201
+    shown = alice.get(f"/sessions/{session_id}")
+    assert (shown["shown_tokens"], shown["cost"]) == (40_000, 0)
+    cost = shown["shown_cost"]
+    assert cost > 0.005
+    for q in (f"cost>{cost - 0.001:.4f}", f"cost<{cost + 0.001:.4f}", "tokens>39999", "tokens<40001"):
+        assert len(search_hits(alice, q)) == 2, q
+    for q in (f"cost>{cost + 0.001:.4f}", "tokens>40k", "tokens<40000"):
+        assert search_hits(alice, q) == [], q
