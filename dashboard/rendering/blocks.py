@@ -10,6 +10,7 @@ from dashboard.rendering.lines import diff_lines, matches, numbered_lines, side_
 from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
 from dashboard.rendering.tree import tree
+from historyapp.core.line_diff import WorkLeft
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 """The maximum number of lines and characters that are shown of one block before it is opened."""
@@ -157,6 +158,8 @@ class Folder:
         self._reserve = RESERVED_CHARACTERS
         self.blocks: dict[str, Block] = {}
         """Every block made, by key."""
+        self.work = WorkLeft()
+        """For comparing the texts of the step's edits."""
 
     def block(
         self,

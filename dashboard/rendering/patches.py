@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from historyapp.core.call_subjects import patch_text
-from historyapp.core.line_diff import lines_in_common, marked_lines
+from historyapp.core.line_diff import WorkLeft, lines_in_common, marked_lines
 from historyapp.core.text import MAX_READ
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
@@ -113,14 +113,17 @@ def _begin_file(patch: Patch, old: str, new: str) -> None:
         patch.files.append(FilePatch(path, note))
 
 
-def edit_diff(old: str, new: str) -> str:
+def edit_diff(old: str, new: str, work: WorkLeft | None = None) -> str:
     """What an edit removes and adds, with the unchanged lines around it. The lines of long texts are not
     compared.
+
+    Args:
+        work: shared by the edits of a step.
     """
     if len(old) + len(new) > MAX_READ:
         return "\n".join(filter(None, (_marked("-", old), _marked("+", new))))
     before, after = old.splitlines(), new.splitlines()
-    common = lines_in_common(before, after)
+    common = lines_in_common(before, after, work)
     return "\n".join(marked_lines(before, after, common)) if before != after else ""
 
 

@@ -85,7 +85,7 @@ def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> LabelledValue:
     old, new = (arguments[name] for name in names)
     path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
-    text = edit_diff(old, new)
+    text = edit_diff(old, new, folder.work)
     return LabelledValue("edit", block=folder.block(key, text, "diff", "edit", code=language_of(path)))
 
 

@@ -140,7 +140,7 @@ def _pair_block(tool_call: RecordedCall, make: CallBlocks, number: int, pair: tu
     changed lines with their numbers."""
     old, new = pair
     path = tool_call.text_of(*PATHS)
-    text = edit_diff(old, new)
+    text = edit_diff(old, new, make.folder.work)
     if head := head_of_edit(text, tool_call.diff) if number == 0 else "":
         return make.request("edit0", f"{head}\n{text}", DIFF, preview(path), code=language_of(path))
     shown = numbered_code(tool_call.text) if new else None
