@@ -89,7 +89,7 @@ def read_session(project: Project, session_id: UUID) -> Session:
 
 
 _LOCKED = CompiledQuery(
-    lambda id, project: Session.objects.select_for_update().filter(pk=id, project=project),
+    lambda id, project: Session.objects.select_for_update(no_key=True).filter(pk=id, project=project),
     UUID(int=1),
     UUID(int=2),
 )
@@ -97,7 +97,7 @@ _LOCKED = CompiledQuery(
 
 def lock_session(project: Project, session_id: UUID, *, to_append: bool = False) -> Session:
     """The session, locked until the transaction ends. ``to_append``: load only the columns that an append
-    needs.
+    needs. The lock excludes other writers of the session and its deletion, but not foreign keys to it.
 
     Raises:
         NotFound: when the project has no such session.

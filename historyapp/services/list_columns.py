@@ -105,7 +105,7 @@ def fill_list_columns(should_stop: Callable[[], bool]) -> int:
 def refresh_list_columns(session_id: UUID) -> None:
     """Computes a session's columns again. Does nothing if the session was deleted meanwhile."""
     with writing():
-        session = Session.objects.select_for_update().filter(pk=session_id).first()
+        session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
         if session is None:
             return
         set_list_columns(session, session.live_tail)

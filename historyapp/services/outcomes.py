@@ -106,7 +106,7 @@ def compute_next_outcomes(session_id: UUID) -> bool:
     # rewind meanwhile adds rows but does not change those of earlier positions that are read here.
     computed = _compute_next(session, max(stale.after, session.fork_position))
     with writing():
-        session = Session.objects.select_for_update().filter(pk=session_id).first()
+        session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
         found = StaleOutcomes.objects.filter(session=session_id).first()
         if session is None or found is None:
             return False

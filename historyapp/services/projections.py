@@ -68,7 +68,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
         check_only: compare only; change nothing.
     """
     with writing():
-        locked = Session.objects.select_for_update().get(pk=session.pk)
+        locked = Session.objects.select_for_update(no_key=True).get(pk=session.pk)
         before = _stored(locked)
         report = RebuildReport(locked)
         _replay(locked, report)

@@ -73,7 +73,7 @@ def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
     for id, position in found:
         by_position.setdefault(position, []).append(id)
     rows = Session.objects.filter(pk__in=[id for id, _ in found])
-    list(rows.select_for_update().order_by("pk").values_list("pk"))  # in the order of every writer
+    list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))  # in every writer's order
     for position, ids in by_position.items():
         same = Session.objects.filter(pk__in=ids)
         same.update(spawned_position=position, revision=F("revision") + 1)

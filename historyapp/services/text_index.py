@@ -35,7 +35,7 @@ def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False
         if not batch:
             break
         with writing():
-            if not Session.objects.select_for_update().filter(pk=session_id).exists():
+            if not Session.objects.select_for_update(no_key=True).filter(pk=session_id).exists():
                 return 0
             # Two workers may build the same blocks at the same time. The blocks are equal.
             TextBlock.objects.bulk_create(batch, ignore_conflicts=True)

@@ -162,6 +162,20 @@ def test_holding_a_session_waits_for_no_append_but_keeps_it_from_being_deleted(
         other.connection.close()
 
 
+def test_storing_rows_of_a_session_waits_for_no_other_writer_of_it(
+    run: Agent, session_id: str, project: Project, short_waits: None
+) -> None:
+    """Foreign keys are checked at the commit, which waited for up to 20 s, and all feeds with it."""
+    session = Session.objects.get(pk=session_id)
+    with connection.copy().cursor() as other:
+        other.execute("SET lock_timeout = '1ms'")
+        with writing():
+            lock_session(project, session.pk)
+            other.execute("SELECT id FROM historyapp_session FOR KEY SHARE")  # as a foreign key does
+            assert other.fetchall() == [(session.pk,)]
+        other.connection.close()
+
+
 def test_the_wait_for_a_thread_counts_in_the_wait_for_locks(
     run: Agent, short_waits: None, settings: Settings
 ) -> None:

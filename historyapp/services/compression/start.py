@@ -206,7 +206,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
     check_disk_space()
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
-        session = Session.objects.select_for_update().get(pk=run.session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
         check_open(session)
         if run.active or run.state == run.State.SUCCEEDED:
             raise Conflict("There is nothing to retry: the compression has not failed.", state=run.state)
@@ -330,7 +330,7 @@ def _unclaimed(runs: RunQuerySet) -> RunQuerySet:
 def compress_if_due(session_id: UUID) -> CompressionRun | None:
     """Starts the automatic run of a session, if one is due and no other transaction has locked its row."""
     with writing():
-        sessions = Session.objects.select_for_update(skip_locked=True, of=("self",))
+        sessions = Session.objects.select_for_update(skip_locked=True, of=("self",), no_key=True)
         sessions = sessions.select_related("project")
         session = sessions.filter(pk=session_id).first()
         if session is None or not session.compression_due:

@@ -209,7 +209,7 @@ def finish_run(run_id: UUID) -> bool:
         if not run.active:
             return False
         # Every transaction locks the run before the session.
-        session = Session.objects.select_for_update().get(pk=run.session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
         if run.items.open().exists():
             return run.items.claimable(database_now()).exists()
         if waits_for_reset(run):
@@ -249,7 +249,7 @@ def abort_run(run_id: UUID, reason: str) -> None:
         run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
         if run is None or not run.active or run.items.in_progress(database_now()).exists():
             return
-        session = Session.objects.select_for_update().get(pk=run.session_id)
+        session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
         run.finished_at, run.note = now, f"{reason} {RETRY_ADVICE}"
         run.save(update_fields=("state", "finished_at", "note"))

@@ -343,7 +343,7 @@ def _would_start_itself(session: UUID, parent: UUID) -> bool:
 
 def _link_children(source: ImportSource, ids: Sequence[UUID]) -> None:
     rows = Session.objects.filter(pk__in=ids, project=source.project_id)
-    list(rows.select_for_update().order_by("pk").values_list("pk"))  # in the order of every writer
+    list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))  # in every writer's order
     rows.update(spawned_by=source.session_id, revision=F("revision") + 1)
 
 
