@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from historyapp.core.json_counts import counts_of, holds_more_values
+from historyapp.core.json_counts import MANY_DIGITS, counts_of, holds_many_digits, holds_more_values
 from historyapp.llm.deltas import (
     FinishedDelta,
     ModelOutputDelta,
@@ -62,13 +62,15 @@ class EventCount:
         """Counts an event before it is parsed.
 
         Raises:
-            TooMuch: if there are too many, or it has too many values.
+            TooMuch: if there are too many, or it has too many values or digits.
         """
         self._events += 1
         if self._events > MAX_EVENTS:
             raise TooMuch(f"{MAX_EVENTS:,} events")
         if holds_more_values(data, MAX_EVENT_VALUES):
             raise TooMuch(f"{MAX_EVENT_VALUES:,} values in one event")
+        if holds_many_digits(data):
+            raise TooMuch(f"{MANY_DIGITS:,} digits in the long numbers of one event")
 
     def add_kept(self, event: Event) -> None:
         """Counts the values of an event that readers may keep.

@@ -24,10 +24,6 @@ AT_ONCE, OF_PROJECT, WAITING = 3, 1, 5
 """Such requests at the same time in total and of one project, and how many more of a project may wait. What a
 waiting request has read stays in memory."""
 WAIT_SECONDS, RETRY_SECONDS = 15.0, 2
-MANY_DIGITS = 100_000
-"""Digits in long numbers of one JSON text. Reading and writing 4 MB of them stops all other threads for a
-third of a second.
-"""
 NO_SLOT = (
     f"Other requests of this {{whose}} are reading more than {VERY_LARGE:,} bytes of entries and summaries. "
     "Wait until one has ended, then retry."
@@ -124,8 +120,8 @@ def move_to_other_process() -> None:
 
 
 def move_for_digits(text: str) -> None:
-    """Called before a JSON text is read. As :func:`move_to_other_process`, if it has :data:`MANY_DIGITS`."""
-    if len(text) > MANY_DIGITS and holds_many_digits(text, MANY_DIGITS):
+    """Called before a JSON text is read. As :func:`move_to_other_process`, if it has many digits."""
+    if holds_many_digits(text):
         move_to_other_process()
 
 

@@ -186,6 +186,16 @@ def test_the_values_of_a_response_are_limited(
     assert len(loopback.requests) == 1
 
 
+def test_the_digits_in_long_numbers_of_an_event_are_limited(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    """Reading 16 MB of them stops all other calls for a third of a second."""
+    numbers = b"9" * 4000 + b","
+    loopback.steps.append(Raw(b'event: x\ndata: {"type": "x", "x": [' + numbers * 30 + b"0]}\n\n"))
+    with pytest.raises(ResponseBroken, match="more than 100,000 digits in the long numbers of one event"):
+        caller.deltas(api.request())
+
+
 @pytest.mark.parametrize("tokens", [10**10, 2**63, -1, True])
 def test_a_count_of_tokens_that_is_not_plausible_is_refused(loopback: Loopback, tokens: int) -> None:
     loopback.steps.append(Raw(json.dumps({"input_tokens": tokens}).encode(), "application/json"))
