@@ -96,8 +96,14 @@ class TurnAccount:
     last: StepAccount
     usage: Usage
     """The sum of their model calls."""
+    without_usage: int
+    """The number of steps whose model call has not reported its usage."""
     money: int | None
-    """In millionths of a dollar; None if the cost of one of them is unknown."""
+    """In millionths of a dollar; None if the cost of one of the others is unknown."""
+
+    @property
+    def has_usage(self) -> bool:
+        return bool(self.usage.input or self.usage.output)
 
 
 def turn_accounts(accounts: Sequence[StepAccount]) -> list[TurnAccount]:
@@ -106,9 +112,10 @@ def turn_accounts(accounts: Sequence[StepAccount]) -> list[TurnAccount]:
     for _, group in groupby(accounts, key=lambda account: account.row.turn):
         steps = list(group)
         usage = Usage(*map(sum, zip(*(step.usage for step in steps), strict=True)))
-        amounts = [step.money for step in steps if step.money is not None or step.usage.input]
-        known = [amount for amount in amounts if amount is not None]
-        turns.append(TurnAccount(steps[0], steps[-1], usage, sum(known) if known == amounts else None))
+        billed = [step for step in steps if step.usage.input or step.usage.output or step.reported]
+        amounts = [step.money for step in billed if step.money is not None]
+        money = sum(amounts) if len(amounts) == len(billed) else None
+        turns.append(TurnAccount(steps[0], steps[-1], usage, len(steps) - len(billed), money))
     return turns
 
 

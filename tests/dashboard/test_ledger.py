@@ -80,8 +80,13 @@ def test_the_model_without_a_price_is_named(alice: Client, project: Project) -> 
     assert f"The price list of {load_prices().as_of} does not have my-own ." in shown
 
 
-def test_model_calls_without_usage_are_counted(alice: Client, session: Session) -> None:
-    assert "Model calls 4, 1 more without usage" in tab(alice, session)
+def test_tokens_of_model_calls_without_usage_are_not_zero(alice: Client, session: Session) -> None:
+    shown = tab(alice, session)
+    assert "Model calls 4 and without usage 1" in shown
+    assert "step 5 · no usage is recorded" in shown
+    assert "3 stop 5 no usage is recorded" in shown
+    append(session.project, session.pk, [billed(62, 23_500, 23_000)])
+    assert "3 stop 5 –6, 1 without usage 500 23,000 100" in tab(alice, session)
 
 
 def test_the_chart_has_the_colours_of_the_overview(session: Session) -> None:
