@@ -11,6 +11,7 @@ from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
 from dashboard.rendering.hidden_texts import without_hidden_texts
 from dashboard.rendering.images import image_block, is_image
 from dashboard.rendering.prose import is_markdown
+from dashboard.rendering.text import with_short_path
 from dashboard.rendering.values import (
     LabelledValue,
     argument_values,
@@ -111,7 +112,8 @@ class Headline:
         text = command if entered.startswith("cd ") and command and not self.has_failed else self.target
         parts = text.replace("\\", "/").split("/")
         is_path = self.kind in ("read", "edit") and len(parts) > MAX_FOLDERS + 1
-        return preview(f"…/{'/'.join(parts[-MAX_FOLDERS:])}" if is_path else text, MAX_HEADLINE)
+        short = f"…/{'/'.join(parts[-MAX_FOLDERS:])}" if is_path else with_short_path(text)
+        return preview(short, MAX_HEADLINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
     r"|\x1b[ -/]*[0-~]"
 )
+_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+[/\\]+)+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
 PART = 1 << 18
 """Characters that are made visible in one step."""
 _MAX_STYLE = 64
@@ -30,6 +31,11 @@ _MAX_STYLE = 64
 _SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd") | {0x0D: "\n"}
 _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def with_short_path(text: str) -> str:
+    """The text with only the end of a long path with which it begins."""
+    return _LONG_PATH.sub("…/", text)
 
 
 def visible(text: str) -> str:

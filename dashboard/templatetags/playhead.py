@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
-from dashboard.rendering.text import visible
+from dashboard.rendering.text import visible, with_short_path
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
 from historyapp.core.file_tools import use_of_file
@@ -31,7 +31,6 @@ from historyapp.wire.problems import StorageFailed
 register = template.Library()
 
 _FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
-_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+[/\\]+)+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
 _CHANGED = ("+", "−", "new file, ")
 """The beginnings of previews that say how many lines an edit changed."""
 _SHORT_THOUGHT = 60
@@ -167,7 +166,7 @@ def arguments(calls: str, names: list[str]) -> str:
             is_last = not separator
         inside = (calls.removesuffix(")") if is_last else call).removeprefix(f"{name}(")
         value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
-        previews.append(_LONG_PATH.sub("…/", value_first))
+        previews.append(with_short_path(value_first))
         if is_last:
             break
         calls = f"{names[number + 1]}({later_calls}"
@@ -191,7 +190,7 @@ def chip_icon(kind: str) -> SafeString:
 @register.filter
 def short_target(target: str) -> str:
     """A step's target with only the end of a long path."""
-    return _LONG_PATH.sub("…/", target)
+    return with_short_path(target)
 
 
 @register.filter("visible")

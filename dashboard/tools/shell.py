@@ -9,13 +9,12 @@ from dashboard.rendering.blocks import SCREEN, Block
 from dashboard.rendering.patches import parse_patch
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
-from historyapp.core.call_subjects import COMMANDS, SCRIPTS
+from historyapp.core.call_subjects import COMMANDS, FOLDERS, SCRIPTS
 from historyapp.core.dates import duration_text
 from historyapp.core.exit_codes import FIELDS
 from historyapp.core.shell_output import STREAMS, output_of, shell_output
 from historyapp.core.text import preview
 
-_FOLDERS = ("workdir", "cwd", "working_directory", "dir")
 _REMARKS = ("description", "summary", "justification")
 _SHELLS = ("bash", "sh", "zsh", "powershell", "pwsh")
 
@@ -39,12 +38,12 @@ def fits(tool_call: RecordedCall) -> bool:
 
 def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     command = command_of(tool_call)
-    folder = tool_call.text_of(*_FOLDERS)
+    folder = tool_call.text_of(*FOLDERS)
     facts = [preview(fact) for fact in (tool_call.text_of(*_REMARKS), folder) if fact]
     card = Card(facts=facts)
     is_script = isinstance(tool_call.arguments, str) and command.startswith(SCRIPTS)
     card.request = [make.request("command", command.strip("\n"), "javascript" if is_script else "bash")]
-    card.values = further_values(tool_call, make, *COMMANDS, *_FOLDERS, *_REMARKS)
+    card.values = further_values(tool_call, make, *COMMANDS, *FOLDERS, *_REMARKS)
     codes: list[int | None] = []
 
     def draw_text(text: str, key: str) -> list[Block]:

@@ -27,6 +27,8 @@ _EDITOR_COMMANDS: Mapping[str, Kind] = {
 """The commands of file editors with a ``command``, for example ``str_replace_editor``, and their kinds."""
 PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
 """The arguments that name a file."""
+FOLDERS = ("workdir", "cwd", "working_directory", "dir")
+"""The arguments that name the folder in which a command runs."""
 COMMANDS = ("command", "cmd", "script", "code", "chars")
 """The arguments that hold a command line or a script."""
 _CHANGES = frozenset(
@@ -143,6 +145,11 @@ def command_line(arguments: Any) -> str:
     script = text[:_MAX_SCRIPT]
     commands = [match[1] for match in _SCRIPTED.finditer(script)] if _TOOLS in script else []
     return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
+
+
+def folder_of_call(arguments: Any) -> str:
+    """The folder in which a command runs, as the call names it; otherwise empty."""
+    return _text(arguments, FOLDERS) if isinstance(arguments, Mapping) else ""
 
 
 def _script_target(script: str) -> str:

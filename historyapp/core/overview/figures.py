@@ -24,14 +24,14 @@ from historyapp.core.entries import (
     marks_compaction,
 )
 from historyapp.core.overview.cache_misses import CacheMisses
-from historyapp.core.overview.files import FileFigures, add_step_number, delete_known
+from historyapp.core.overview.files import FileFigures, absolute_path, add_step_number, delete_known, name_of
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 21
+VERSION = 22
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -268,9 +268,9 @@ class RunFigures:
         the last program counts for no file.
         """
         for used in tool_call.uses:
-            self._add_use(number, used)
+            self._add_use(number, tool_call, used)
         for patch in tool_call.patches:
-            if figures := self._file(number, patch.file, is_change=True):
+            if figures := self._file(number, patch.file, "", is_change=True):
                 figures.diffs += 1
                 figures.diff_added, figures.diff_removed = patch.lines
         if tool_call.has_failed:
@@ -279,11 +279,11 @@ class RunFigures:
         for file in (self.open_file,) if is_of_open_file else tool_call.subject.files:
             self._add_file(number, tool_call, preview(file))
 
-    def _add_use(self, number: int, used: FileUse) -> None:
+    def _add_use(self, number: int, tool_call: CallFacts, used: FileUse) -> None:
         """Adds what a command line does with a file."""
         if used.use == "delete_if_known":
-            delete_known(self.files, used.file, number)
-        elif file := self._file(number, used.file, is_change=used.use != "read"):
+            delete_known(self.files, used.file, tool_call.folder, number)
+        elif file := self._file(number, used.file, tool_call.folder, is_change=used.use != "read"):
             if used.use == "read":
                 file.add_read(number, self.compactions)
             elif used.use == "write":
@@ -302,18 +302,19 @@ class RunFigures:
         figures.add(number, tool_call)
         figures.runs += 1
 
-    def _file(self, number: int, path: str, *, is_change: bool) -> FileFigures | None:
+    def _file(self, number: int, path: str, folder: str, *, is_change: bool) -> FileFigures | None:
         """The figures of a file with one more step, or None if there are too many files."""
-        if path not in self.files and len(self.files) >= MAX_FILES:
+        name = name_of(self.files, path, folder)
+        if name not in self.files and len(self.files) >= MAX_FILES:
             self.more_files += 1
             return None
-        file = self.files.setdefault(path, FileFigures())
+        file = self.files.setdefault(name, FileFigures(absolute=absolute_path(path, folder)))
         file.add_step(number, is_change=is_change)
         return file
 
     def _add_file(self, number: int, tool_call: CallFacts, path: str) -> None:
         is_edit = tool_call.subject.kind == "edit"
-        file = self._file(number, path, is_change=is_edit)
+        file = self._file(number, path, tool_call.folder, is_change=is_edit)
         if file is None:
             return
         if is_edit:

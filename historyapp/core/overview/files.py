@@ -1,16 +1,22 @@
 """The figures of one file of a run."""
 
-from collections.abc import Mapping
+import posixpath
+import re
 from dataclasses import dataclass, field
+
+from historyapp.core.text import preview
 
 MAX_STEPS = 8
 """The number of first steps that are kept of each tool, file and command."""
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
 
 
 @dataclass(slots=True)
 class FileFigures:
     """What tool calls and command lines did with a file."""
 
+    absolute: str = ""
+    """Its absolute path, if its name or the folder of a command says it."""
     reads: int = 0
     """Reads by tool calls and by commands that print a file, see :mod:`historyapp.core.command_files`."""
     edits: int = 0
@@ -64,10 +70,42 @@ class FileFigures:
         self.deleted_in = number
 
 
-def delete_known(files: Mapping[str, FileFigures], name: str, number: int) -> None:
+def absolute_path(path: str, folder: str) -> str:
+    """The absolute path of a file that is named in a folder; empty if it is unknown."""
+    if _ABSOLUTE.match(path):
+        return path
+    return preview(posixpath.normpath(posixpath.join(folder, path))) if folder.startswith("/") else ""
+
+
+def name_of(files: dict[str, FileFigures], path: str, folder: str) -> str:
+    """The name under which a file is listed: commands name it from their folder, edits often by its absolute
+    path. Two files of the same name in different folders have names of their own.
+
+    Args:
+        folder: from which ``path`` is named; empty if unknown.
+    """
+    absolute = absolute_path(path, folder)
+    if (known := files.get(path)) is not None:
+        if not absolute or known.absolute in ("", absolute):
+            known.absolute = absolute or known.absolute
+            return path
+        path = absolute
+    if not absolute or path in files:
+        return path
+    name = next((name for name, file in files.items() if file.absolute == absolute), "")
+    if name == absolute and path != absolute:  # the shorter name is in both
+        files[path] = files.pop(name)
+        return path
+    return name or path
+
+
+def delete_known(files: dict[str, FileFigures], path: str, folder: str, number: int) -> None:
     """Adds the deletion of a file or of all files in a folder, of those that earlier calls used."""
-    for path, file in files.items():
-        if not file.deleted_in and (path == name or path.startswith(f"{name}/")):
+    deleted = {path, absolute_path(path, folder)} - {""}
+    for name, file in files.items():
+        paths = {name, file.absolute}
+        is_inside = any(path.startswith(f"{folder}/") for path in paths for folder in deleted)
+        if not file.deleted_in and (is_inside or not deleted.isdisjoint(paths)):
             file.add_deletion(number)
 
 

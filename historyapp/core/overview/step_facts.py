@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import SCRIPTS, CallSubject, call_subject, command_line, opened_file
+from historyapp.core.call_subjects import (
+    SCRIPTS,
+    CallSubject,
+    call_subject,
+    command_line,
+    folder_of_call,
+    opened_file,
+)
 from historyapp.core.command_files import (
     MAX_COMMAND,
     FileUse,
@@ -50,6 +57,8 @@ class CallFacts:
     """The facts by which its result is checked for a failure that was not reported."""
     command: str = ""
     """The command line of a call of a shell; empty after the first :data:`_MAX_COMMANDS` of a step."""
+    folder: str = ""
+    """The folder in which the command runs; empty if unknown, or if the line enters another one."""
     file_lines: Mapping[str, LineCount] = field(default_factory=dict)
     """The lines of each file, of a patch that changes several files."""
     deleted: frozenset[str] = frozenset()
@@ -191,6 +200,7 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         digest,
         check_of(name, arguments, subject.kind),
         command=command,
+        folder="" if "cd " in command else folder_of_call(arguments),
         file_lines=lines_by_file(arguments) if has_files else {},
         deleted=_deleted_files(name, arguments, subject) if subject.kind == "edit" else frozenset(),
         opened=opened_file(name, arguments),

@@ -116,6 +116,25 @@ def test_commands_read_and_delete_files() -> None:
     assert (files["m/a.svg"].again, files["m/a.svg"].edit_steps) == ([3], [1, 4])
 
 
+def test_a_file_has_one_row_for_its_absolute_path_and_its_name_in_the_folder_of_a_command() -> None:
+    run = Run().call("exec", cmd="cat t/a.ts", workdir="/w").ok()
+    run.call("Edit", file_path="/w/t/a.ts", old_string="x", new_string="y").ok()
+    run.call("Read", file_path="/w/b.ts").ok().call("exec", cmd="cat b.ts ../c.ts", workdir="/w").ok()
+    run.call("exec", cmd="cat b.ts", workdir="/other").ok().call(
+        "exec", cmd="cd t && cat d.ts", workdir="/w"
+    ).ok()
+    run.call("exec", cmd="rm -r t", workdir="/w").ok()
+    files = run.figures.files
+    shown = {name: (file.absolute, file.reads, file.edits, file.deleted_in) for name, file in files.items()}
+    assert shown == {
+        "t/a.ts": ("/w/t/a.ts", 1, 1, 7),
+        "b.ts": ("/w/b.ts", 2, 0, 0),
+        "../c.ts": ("/c.ts", 1, 0, 0),
+        "/other/b.ts": ("/other/b.ts", 1, 0, 0),
+        "d.ts": ("", 1, 0, 0),
+    }
+
+
 def test_a_diff_recorded_with_the_result_counts_rather_than_the_arguments() -> None:
     diffs = {"1": {"added": 7, "removed": 6}}
     result = ToolResults(results=(ToolResult(tool_call_id="1", status="success", outputs="ok"),))
