@@ -160,11 +160,9 @@ class OverviewPage:
     def figures(self) -> RunFigures:
         return self.overview.figures
 
-    @cached_property
+    @property
     def total_time(self) -> timedelta | None:
-        """From the first to the newest entry, or None if the run is undated."""
-        span = self.overview.span
-        return timedelta(milliseconds=span.milliseconds) if span else None
+        return self.overview.total_time
 
     @cached_property
     def times(self) -> list[Share]:

@@ -36,7 +36,7 @@ def run_head(overview: RunOverview) -> RunHead | None:
     return RunHead(
         ending=overview.ending,
         is_running=overview.ending.kind == "running",
-        total_time=timedelta(milliseconds=span.milliseconds) if span else None,
+        total_time=overview.total_time,
         is_undated=span is None and overview.recorded_at is None,
         times=[(name, time) for name, time in times if time >= 1_000],
         files=len(figures.files),

@@ -140,13 +140,13 @@ def _names_out(history: History) -> RunNamesOut:
 
 
 def _time_out(overview: RunOverview) -> TimeOut:
-    figures, span = overview.figures, overview.span
-    if span is None:
+    figures, span, total = overview.figures, overview.span, overview.total_time
+    if span is None or total is None:
         return TimeOut(started_at=None, ended_at=None, total=None, model=None, tools=None, waiting=None)
     return TimeOut(
         started_at=span.first,
         ended_at=span.newest,
-        total=span.milliseconds / 1000,
+        total=total.total_seconds(),
         model=figures.model_time / 1000,
         tools=figures.tool_time / 1000,
         waiting=figures.waiting_time / 1000,

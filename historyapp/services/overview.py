@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from uuid import UUID
 
@@ -90,6 +90,16 @@ class RunOverview:
     def span(self) -> RunSpan | None:
         """When the run began and ended, by the rule of lists; None if it is undated."""
         return self._recorded if self.figures.is_dated else None
+
+    @property
+    def total_time(self) -> timedelta | None:
+        """From the first to the newest entry, or None if the run is undated. A fork may begin long after the
+        entries that it shares, so for a fork it is the time that the model, tools and people took."""
+        if self.span is None:
+            return None
+        figures, is_fork = self.figures, self.history.session.forked_from_id is not None
+        taken = figures.model_time + figures.tool_time + figures.waiting_time
+        return timedelta(milliseconds=taken if is_fork else self.span.milliseconds)
 
     @property
     def recorded_at(self) -> datetime | None:

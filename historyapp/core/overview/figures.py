@@ -1,7 +1,7 @@
 """The figures of a run: a fold over its live entries. The size of its state does not depend on the run's
 length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
@@ -110,6 +110,10 @@ class RunFigures:
     timed_gaps: int = 0
     started_at: int | None = None
     ended_at: int | None = None
+    is_resumed: bool = False
+    """Whether the next entry is a fork's first own one, or the first one after a rewind. The time before it
+    was not spent on this history.
+    """
     waits_for_tools: bool = False
     """Whether tool calls are open after the newest entry."""
     model_time: int = 0
@@ -156,12 +160,17 @@ class RunFigures:
         """
         return self.timed_gaps > 0 and self.timed_gaps * 100 >= self.gaps
 
-    def add_group(self, group: Sequence[Entry]) -> None:
-        """Adds the entries before the first output, or an output and the entries after it."""
+    def add_group(self, group: Sequence[Entry], resumed: Collection[int] = ()) -> None:
+        """Adds the entries before the first output, or an output and the entries after it.
+
+        Args:
+            resumed: the positions before which the history was forked or rewound.
+        """
         first = group[0]
         if not isinstance(first.body, ModelOutput):
-            self._add_entries(group)
+            self._add_entries(group, resumed)
             return
+        self.is_resumed = self.is_resumed or first.position in resumed
         self._add_time(first, "model")
         self.steps += 1
         self.written += first.tokens
@@ -176,9 +185,11 @@ class RunFigures:
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
         self.waits_for_tools = bool(step.calls)
-        self._add_entries(group[1:], step.waits)
+        self._add_entries(group[1:], resumed, step.waits)
 
-    def _add_entries(self, entries: Sequence[Entry], waits: Mapping[int, int] = _NO_WAITS) -> None:
+    def _add_entries(
+        self, entries: Sequence[Entry], resumed: Collection[int], waits: Mapping[int, int] = _NO_WAITS
+    ) -> None:
         """Adds the entries.
 
         Args:
@@ -186,6 +197,7 @@ class RunFigures:
         """
         for entry in entries:
             body = entry.body
+            self.is_resumed = self.is_resumed or entry.position in resumed
             if isinstance(body, ToolResults):
                 self._add_time(entry, "tools" if self.steps else "", waits.get(entry.position, 0))
                 self.waits_for_tools = False
@@ -214,6 +226,8 @@ class RunFigures:
         self.ended_at = moment if previous is None else max(previous, moment)
         if previous is None:
             self.started_at = moment
+        if previous is None or self.is_resumed:
+            self.is_resumed = False
             return
         passed = max(0, moment - previous)
         self.gaps += 1

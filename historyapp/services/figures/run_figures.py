@@ -8,10 +8,11 @@ request continues.
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -24,8 +25,9 @@ from historyapp.core.exporters.long_steps import shortened
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
 from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
+from historyapp.models.entries import spans_between
 from historyapp.models.history import History
-from historyapp.models.own_rows import live_rows
+from historyapp.models.own_rows import OwnRow, live_rows
 from historyapp.models.sql import WINDOW_KEYS
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import ServerUnavailable
@@ -165,7 +167,9 @@ def _count(history: History, seconds: float | None) -> _CountState:
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     state = _CountState(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
-    for group in entry_groups(_entries(history.lineage, checkpoint.position - 1 if checkpoint else 0)):
+    resumed = set[int]()
+    for group in entry_groups(_entries(history.lineage, checkpoint, resumed)):
+        figures.is_resumed = figures.is_resumed or group[0].position in resumed
         is_output = isinstance(group[0].body, ModelOutput)
         done = figures.steps - state.stored_at
         is_late = end is not None and done > 0 and time.thread_time() > end
@@ -173,14 +177,33 @@ def _count(history: History, seconds: float | None) -> _CountState:
             state.add_checkpoint(group[0])
         if is_output and is_late:
             break
-        figures.add_group(group)
+        figures.add_group(group, resumed)
     return state
 
 
-def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
-    """The live entries after a position. They are read one at a time, because any number may be large."""
-    rows = live_rows(lineage, after, WINDOW_KEYS)
-    return shortened(((row.core(), row.size) for row in rows if row.kind in KINDS), logs=True)
+def _entries(
+    lineage: Lineage, checkpoint: FiguresCheckpoint | None, resumed: set[int]
+) -> Iterator[CoreEntry]:
+    """The live entries from a checkpoint on. They are read one at a time, because any number may be large.
+
+    Adds to ``resumed`` the first one after each fork and rewind, but not the checkpoint's own.
+    """
+    after = checkpoint.position - 1 if checkpoint else 0
+    starts = (span.first for span in islice(spans_between(lineage, after), 1, None))
+    rows = _noted(live_rows(lineage, after, WINDOW_KEYS), starts, resumed)
+    return shortened(((row.core(), row.size) for row in rows), logs=True)
+
+
+def _noted(rows: Iterable[OwnRow], starts: Iterator[int], resumed: set[int]) -> Iterator[OwnRow]:
+    """The rows of :data:`KINDS`. Adds to ``resumed`` the first one from each start on."""
+    start = next(starts, None)
+    for row in rows:
+        if row.kind not in KINDS:
+            continue
+        while start is not None and start <= row.position:
+            resumed.add(row.position)
+            start = next(starts, None)
+        yield row
 
 
 def recount(session: Session) -> list[str]:
@@ -210,9 +233,11 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
     checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     state = _CountState(figures, history.lineage, figures.steps)
-    for group in entry_groups(_entries(history.lineage, checkpoint.position - 1 if checkpoint else 0)):
+    resumed = set[int]()
+    for group in entry_groups(_entries(history.lineage, checkpoint, resumed)):
+        figures.is_resumed = figures.is_resumed or group[0].position in resumed
         if group[0].position == position and isinstance(group[0].body, ModelOutput):
             state.add_checkpoint(group[0])
             return state.checkpoints[-1]
-        figures.add_group(group)
+        figures.add_group(group, resumed)
     return None

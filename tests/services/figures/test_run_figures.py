@@ -7,12 +7,14 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
+from historyapp.core.entries import EntryDraft
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures
 from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
 from historyapp.services.figures.run_figures import count_run
+from historyapp.services.overview import overview_of
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -113,6 +115,30 @@ def test_a_fork_continues_from_its_parents_checkpoints(project: Project, session
     assert counted.figures == without_checkpoints(child)
     assert (counted.figures.tools["bash"].calls, counted.figures.tools["other"].calls) == (11, 6)
     assert steps_stored(child) == [15]
+
+
+@pytest.mark.parametrize("steps", [7, 10])
+def test_the_time_before_a_fork_or_after_a_rewind_is_nobodys(
+    project: Project, session: Session, steps: int
+) -> None:
+    def steps_at(day: int, count: int) -> list[EntryDraft]:
+        drafts = [draft for _ in range(count) for draft in (act(), ok())]
+        began = LONG_AGO + timedelta(days=day)
+        return [each._replace(created_at=began + timedelta(seconds=n)) for n, each in enumerate(drafts)]
+
+    append(project, session.pk, steps_at(0, steps))
+    child = fork(project, session.pk, at_step=steps)
+    append(project, child.pk, steps_at(400, 6))
+    rewind(project, session.pk, Target(to_step=steps - 1))
+    append(project, session.pk, steps_at(500, 1))
+    for one, steps_of_one in ((child, steps + 6), (session, steps)):
+        one.refresh_from_db()
+        for _ in range(2):  # the second time from checkpoints
+            counted = count_run(History(one)).figures
+            assert (counted.tool_time, counted.waiting_time) == (1000 * steps_of_one, 0)
+            assert counted.model_time == 1000 * (steps_of_one - 2), "one step has no model call before it"
+            assert counted == without_checkpoints(one)
+    assert overview_of(History(child)).total_time == timedelta(seconds=2 * (steps + 6) - 2)
 
 
 def test_figures_as_of_a_position_exclude_later_entries(project: Project, session: Session) -> None:
