@@ -1,4 +1,5 @@
-// Bookmarks: the key B, the mark in the step list, and discarding steps that the page fetched before a note was saved.
+// Bookmarks and notes: the key B, Ctrl Enter, the mark in the step list, and discarding steps that the page fetched
+// before a note was saved.
 
 const root = document.querySelector("[data-playhead]");
 
@@ -22,3 +23,9 @@ function markRow(step, template) {
   number?.querySelector(".bookmark")?.remove();
   if (template) number?.append(document.importNode(template.content, true));
 }
+
+// Ctrl Enter, or ⌘ Enter, saves the note that is being written.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !event.target.matches("textarea")) return;
+  event.target.closest("details, form")?.querySelector("button")?.click();
+});

@@ -32,6 +32,16 @@ def test_on_a_wide_screen_the_step_fills_its_pane(page: Page, project: Project) 
     assert step["width"] > 0.95 * pane["width"]
 
 
+def test_on_a_small_laptop_the_step_has_a_third_of_the_window(page: Page, project: Project) -> None:
+    page.set_viewport_size({"width": 1024, "height": 800})
+    page.goto(
+        page_of(record_session(project, title="A title with more words than fit into a line"), "?step=2")
+    )
+    step = page.locator(".panes > .step").bounding_box()
+    assert step
+    assert step["height"] > 800 / 3
+
+
 def test_the_time_of_the_run_is_loaded_without_moving_what_is_below(page: Page, project: Project) -> None:
     session = record_session(project)
     page.set_viewport_size({"width": 1280, "height": 800})
