@@ -25,6 +25,7 @@ from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import database_now
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
+from historyapp.services.compression.earlier_calls import wait_for_earlier_calls
 from historyapp.services.compression.items import (
     BYTES_IN_MEMORY,
     TOO_LONG,
@@ -83,6 +84,7 @@ def process_run(
             can be killed.
     """
     try:
+        wait_for_earlier_calls(run_id, should_stop)
         if plan(run_id, should_stop):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
                 _RunWorker(run_id, should_stop, writer or InlineWriter(), is_ending).work()

@@ -11,18 +11,18 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from historyapp.core.strategies.base import Complete, SummaryPrompt
+from historyapp.core.strategies.base import Complete, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression import active_runs, summarise
+from historyapp.services.compression import active_runs, earlier_calls, summarise
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.items import plan, read_jobs
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run
 from historyapp.services.compression.start import cancel_run, start_run
 from historyapp.services.compression.store import store_results
-from historyapp.services.compression.summarise import ClaimEnded, MeteredModel, Summariser
+from historyapp.services.compression.summarise import ClaimEnded, ItemResult, MeteredModel, Summariser
 from historyapp.services.connections import short_connection
 from historyapp.services.deletions import hide
 from historyapp.services.sessions import create_session
@@ -192,3 +192,29 @@ def test_a_long_step_has_no_further_calls_after_its_run_was_cancelled_or_its_ses
     if not deletes:
         run.refresh_from_db()
         assert (run.state, run.calls, run.done) == ("cancelled", 2, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_new_run_waits_for_the_calls_of_a_cancelled_one_and_keeps_their_summaries(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It made the calls again: 8 calls for 4 items."""
+    monkeypatch.setattr(earlier_calls, "CHECK_SECONDS", 0)
+    session = record(8)
+    first, owner = start_run(project, session.pk, MODEL).run, uuid4()
+    plan(first.pk)
+    items = claim(first.pk, owner, ITEMS)
+    cancel_run(first)
+    drafts = (SummaryDraft(f"Step {item.first_step} was done.") for item in items)
+    results = [ItemResult(item.pk, draft, tokens=5) for item, draft in zip(items, drafts, strict=True)]
+    checks = itertools.count(1)
+    monkeypatch.setattr(
+        earlier_calls,
+        "release_connection",
+        lambda: next(checks) == 2 and store_results(first.pk, owner, results),
+    )
+    second = start_run(project, session.pk, MODEL).run
+    process_run(second.pk)
+    second.refresh_from_db()
+    assert next(checks) == 3
+    assert (second.state, second.total, loopback.requests) == ("succeeded", 0, [])
