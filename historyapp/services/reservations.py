@@ -42,6 +42,9 @@ INPUT_TOKEN_MARGIN = 1.3
 OUTPUT_LIMIT = 8_192
 """The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
 bound."""
+PLAUSIBLE_FACTOR, ALWAYS_PLAUSIBLE = 10, MICRO
+"""The cost of a call by the provider's usage is believed up to this factor of the reserved maximum, and up to
+this many millionths of a dollar: tools that the provider runs can add input."""
 MAX_DURATION = timedelta(minutes=30)
 """An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
@@ -111,6 +114,12 @@ class Reservation:
             day=period_start("day", now),
             expires_at=now + MAX_DURATION,
         )
+
+    def believed(self, cost: int) -> int | None:
+        """The cost of the last attempt by the provider's usage. None if it is not plausible: the numbers of a
+        broken proxy would otherwise use up a project's caps with one answer."""
+        limit = max(PLAUSIBLE_FACTOR * self.attempt_cost, ALWAYS_PLAUSIBLE)
+        return cost if cost <= limit or not self.attempt_cost else None
 
     def settle(self, cost: int | None) -> None:
         """Ends the reservation, if it has not ended yet. Earlier attempts keep their reserved maximum, and so

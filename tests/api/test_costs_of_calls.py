@@ -135,6 +135,21 @@ def test_a_call_whose_usage_is_not_understood_keeps_its_maximum_cost(
     assert counted(project) == sum(reserved) > 0
 
 
+@pytest.mark.parametrize(("tokens", "is_believed"), [(400_000, True), (9_999_999_999, False)])
+def test_usage_that_is_not_plausible_does_not_use_up_the_caps(
+    project: Project, ready: Agent, loopback: Loopback, reserved: list[int], tokens: int, is_believed: bool
+) -> None:
+    """One answer with the usage of a broken proxy counted as $4,500."""
+    choice = '{"index":0,"delta":{"content":"All is well."},"finish_reason":"stop"}'
+    usage = f'{{"prompt_tokens":{tokens},"completion_tokens":5}}'
+    event = f'{{"id":"x","model":"m","choices":[{choice}],"usage":{usage}}}'
+    loopback.default = lambda _: Raw(f"data: {event}\n\ndata: [DONE]\n\n".encode())
+    response = ready.post("/calls", CALL)
+    assert response.status == 200
+    assert (b'"money":"unknown"' not in response.body) == is_believed
+    assert (counted(project) == sum(reserved)) == (not is_believed)
+
+
 def test_low_usage_that_agents_report_does_not_lower_the_estimate(
     ready: Agent, loopback: Loopback, reserved: list[int]
 ) -> None:
