@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
-from dashboard.rendering.text import visible
+from dashboard.rendering.text import visible, with_short_path
 from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import status_label
 from historyapp.core.call_subjects import KINDS
@@ -29,6 +29,8 @@ class FilterChip:
     """Whether the list is filtered by it."""
     kind: str = ""
     """The kind of tool whose icon it has, or empty."""
+    title: str = ""
+    """The label of an active filter with its whole value."""
 
 
 def quick_chips(location: Location) -> list[FilterChip]:
@@ -63,8 +65,10 @@ def active_chips(location: Location) -> list[FilterChip]:
             continue
         text = _NAMES.get(value, value) if name == "names" else value
         shown = status_label(value) if name == "status" else visible(text)
-        label = _WORDS["noted"] if name == "noted" else f"{_WORDS.get(name, name)} {shown}"
-        chips.append(FilterChip(label, _url(location, location.filter.toggled(name, value)), is_on=True))
+        word, url = _WORDS.get(name, name), _url(location, location.filter.toggled(name, value))
+        title = word if name == "noted" else f"{word} {shown}"
+        label = f"{word} {with_short_path(shown)}" if name == "file" else title
+        chips.append(FilterChip(label, url, is_on=True, title=title))
     return chips
 
 

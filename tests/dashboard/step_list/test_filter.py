@@ -139,6 +139,12 @@ def test_chips_add_and_remove_one_filter_and_keep_the_others(alice: Client, sess
     )
 
 
+def test_the_chip_of_a_long_path_has_its_end(alice: Client, session: Session) -> None:
+    page = alice.get(f"/sessions/{session.pk}?file=/home/alice/project/src/a.py")
+    assert chips(page)[-1] == "file …/src/a.py: step=1"
+    assert 'title="Remove the filter file /home/alice/project/src/a.py"' in html(page)
+
+
 def test_chips_count_the_steps_of_each_kind_as_of_the_position(
     alice: Client, project: Project, session: Session
 ) -> None:
