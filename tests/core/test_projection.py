@@ -48,7 +48,7 @@ def test_a_step_has_the_kind_and_target_of_its_first_call() -> None:
 
 
 def test_an_action_written_as_text_has_a_kind_and_a_target_too() -> None:
-    step = newest(ModelOutput(use_tool=UseTool(name="look", arguments={"path": "a.py"})))
+    step = newest(ModelOutput(use_tool=UseTool(name="read_file", arguments={"path": "a.py"})))
     assert (step.kind, step.target) == ("read", "a.py")
 
 
