@@ -332,8 +332,8 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         HeadTooLarge, 431, "Request head too large", "The path, or the query and the headers, are too long.",
-        "The path may have 4,096 bytes, the query and all headers together 16,384. Shorten what `detail` "
-        "names. In a browser, delete the cookies of this host.",
+        "The path may have 4,096 bytes, the query and all headers together 16,384, `Content-Type` 1,000. "
+        "Shorten what `detail` names. In a browser, delete the cookies of this host.",
     ),
     ProblemType(
         ModelCallFailed, 502, "Model call failed",
