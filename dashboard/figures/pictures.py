@@ -8,7 +8,6 @@ from typing import NamedTuple
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.timeline.bars import percent
-from historyapp.core.day_figures import DayFigures
 from historyapp.core.usage import MICRO
 from historyapp.services.figures.project_figures import GroupFigures
 
@@ -41,11 +40,6 @@ class _PictureKind(NamedTuple):
     shown: Callable[[int], str] = "{:,}".format
 
 
-def tokens_of(figures: DayFigures) -> int:
-    """Input and output as reported."""
-    return figures.uncached + figures.cache_read + figures.cache_write + figures.output
-
-
 def _failed(day: GroupFigures) -> int:
     return day.figures.errors + day.figures.likely_failures
 
@@ -70,16 +64,16 @@ _PICTURE_KINDS = (
     ),
     _PictureKind(
         "tokens", "Tokens", "from cache",
-        lambda day: tokens_of(day.figures),
+        lambda day: day.figures.reported_tokens,
         lambda day: day.figures.cache_read,
-        lambda day: f"{tokens_of(day.figures):,} tokens, {day.figures.cache_read:,} from cache, "
+        lambda day: f"{day.figures.reported_tokens:,} tokens, {day.figures.cache_read:,} from cache, "
         f"{day.figures.output:,} output",
     ),
     _PictureKind(
         "money", "Cost", "",
         lambda day: day.micros,
         None,
-        lambda day: _dollars(day.micros),
+        lambda day: f"{'at least ' if day.unpriced else ''}{_dollars(day.micros)}",
         _dollars,
     ),
 )  # fmt: skip

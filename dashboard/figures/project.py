@@ -11,10 +11,12 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from dashboard.figures.pictures import Picture, pictures, tokens_of
+from dashboard.figures.percents import percent_text
+from dashboard.figures.pictures import Picture, pictures
 from dashboard.timeline.bars import percent
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
+from historyapp.core.usage import MICRO
 from historyapp.models.day_figures import MAX_NAME
 from historyapp.models.episodes import SEVERAL_TOOLS
 from historyapp.services.figures.project_figures import (
@@ -113,6 +115,12 @@ class FiguresPage:
     def total(self) -> GroupFigures:
         return total_of(self.by_day.values())
 
+    @property
+    def steps_without_usage(self) -> int:
+        """At least this many steps have no reported usage. No recorded agent reports several model calls of a
+        step."""
+        return max(0, self.total.figures.steps - self.total.figures.model_calls)
+
     @cached_property
     def undated(self) -> GroupFigures:
         return undated(self.project, self.query)
@@ -157,8 +165,7 @@ class FiguresPage:
         slots = [GroupFigures() for _ in range(-(-self.query.days // days_per_bar))]
         for day, group in self.by_day.items():
             slot = slots[(day - self.query.first).days // days_per_bar]
-            slot.figures = slot.figures.plus(group.figures)
-            slot.micros += group.micros
+            slot.include(group)
         return pictures(slots, self.query.first, days_per_bar) if self.by_day else []
 
     @cached_property
@@ -170,26 +177,48 @@ class FiguresPage:
             (name.replace("_", " "), getattr(now.figures, name), getattr(before.figures, name))
             for name in names
         ]
-        counts.append(("tokens", tokens_of(now.figures), tokens_of(before.figures)))
+        counts.append(("tokens", now.figures.reported_tokens, before.figures.reported_tokens))
         days = self.query.days
         trends = [Trend(label, f"{count:,}", change_text(count, then, days)) for label, count, then in counts]
         return [*trends, cost_trend(now, before, days)]
 
 
 def cost_trend(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
-    """The cost of a range; "unknown" if no model has a known price."""
-    if now.unpriced and not now.micros:
-        count = len(now.unpriced)
-        return Trend("cost", "unknown", f"no known price for {count:,} model{'s' * (count != 1)}")
-    return Trend("cost", f"${now.micros / 1_000_000:,.2f}", change_text(now.micros, before.micros, days))
+    """The cost of a range as far as it is known, and the models that it does not include."""
+    left_out, left_out_before = unpriced_text(now), unpriced_text(before)
+    if left_out and not now.micros:
+        return Trend("cost", "unknown", left_out)
+    shown = f"{'≥ ' if left_out else ''}${now.micros / MICRO:,.2f}"
+    if left_out_before and not before.micros:
+        change = f"unknown in {_span(days)}"
+    else:
+        change = change_text(now.micros, before.micros, days)
+    if left_out:
+        change = f"{left_out}; the rest: {change}"
+    if left_out_before:
+        change += f" ({left_out_before} there)"
+    return Trend("cost", shown, change)
+
+
+def unpriced_text(group: GroupFigures) -> str:
+    """The models whose cost is unknown, and their share of the tokens; empty if there are none."""
+    if not group.unpriced:
+        return ""
+    count = len(group.unpriced)
+    share = percent_text(group.unpriced_tokens, group.figures.reported_tokens)
+    return f"no known price for {count:,} model{'s' * (count != 1)}, {share} of the tokens"
 
 
 def change_text(now: int, before: int, days: int) -> str:
     """The comparison of a figure with the previous range, in words."""
-    span = "the day before" if days == 1 else f"the previous {days:,} days"
+    span = _span(days)
     if now == before:
         return f"the same as in {span}"
     if not before:
         return f"none in {span}"
     change = round(100 * abs(now - before) / before)
     return f"{change:,} % {'more' if now > before else 'less'} than in {span}"
+
+
+def _span(days: int) -> str:
+    return "the day before" if days == 1 else f"the previous {days:,} days"

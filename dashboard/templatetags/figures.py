@@ -1,8 +1,10 @@
 """Rows of figures. A page has a thousand of these cells, which take 20 ms of templates."""
 
 from django import template
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from dashboard.figures.project import unpriced_text
 from dashboard.templatetags.compression import money
 from historyapp.services.figures.project_figures import GroupFigures
 
@@ -24,7 +26,9 @@ def figures_cells(group: GroupFigures, kind: str) -> SafeString:
 
 
 def _cost(group: GroupFigures) -> str:
-    """The cost; "unknown" if no model has a known price, a dash without model calls."""
+    """The cost as far as it is known; a dash without model calls."""
+    if group.micros and group.unpriced:
+        return f'<span title="{escape(unpriced_text(group))}">≥ {money(group.micros)}</span>'
     if group.micros:
         return money(group.micros)
     if group.unpriced:

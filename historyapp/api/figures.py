@@ -101,5 +101,6 @@ def _figure_fields(group: GroupFigures) -> dict[str, Any]:
         seconds=figures.milliseconds / 1000,
         money=group.micros / MICRO,
         unpriced_models=sorted(group.unpriced),
+        unpriced_tokens=group.unpriced_tokens,
     )
     return response.model_dump()

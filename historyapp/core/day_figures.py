@@ -48,6 +48,11 @@ class DayFigures(NamedTuple):
     def minus(self, other: "DayFigures") -> "DayFigures":
         return DayFigures(*map(int.__sub__, self, other))
 
+    @property
+    def reported_tokens(self) -> int:
+        """Input and output, as providers reported them."""
+        return self.uncached + self.cache_read + self.cache_write + self.output
+
     def __bool__(self) -> bool:
         return any(self)
 

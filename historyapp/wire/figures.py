@@ -26,6 +26,10 @@ class FiguresOut(ResponseModel):
     seconds: float = Field(description="The time between tool calls and their results.")
     money: float = Field(description="Cost as reported, otherwise by the price list.")
     unpriced_models: list[str] = Field(description="Models without a known price, which `money` leaves out.")
+    unpriced_tokens: int = Field(
+        description="Tokens of these model calls, of those in `uncached`, `cache_read`, `cache_write` and "
+        "`output`."
+    )
 
 
 class FiguresGroupOut(FiguresOut):

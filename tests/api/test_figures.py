@@ -56,6 +56,21 @@ def test_costs_are_reported_or_computed_from_the_price_list(recorded: Agent) -> 
     assert days["2026-03-03"]["money"] == 0.5
 
 
+def test_tokens_without_a_known_price_are_counted(recorded: Agent, session_id: str) -> None:
+    usage = {"prompt_tokens": 30, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 20}}
+    call = {**TOOL, "metadata": {"model": "our-model", "usage": usage}}
+    recorded.post(f"/sessions/{session_id}/entries", {"entries": [call]})
+    follow_changes(lambda: False)
+    for by in ("day", "agent", "tool"):
+        response = recorded.get(f"/figures?from=2026-03-01&to=2026-03-31&by={by}")
+        for figures in (
+            response["total"],
+            next(item for item in response["items"] if item["unpriced_tokens"]),
+        ):
+            assert (figures["unpriced_models"], figures["unpriced_tokens"]) == (["our-model"], 35)
+    assert items(recorded, "&by=model")["gpt-5"]["unpriced_tokens"] == 0
+
+
 def test_filters_apply_to_the_total(recorded: Agent) -> None:
     response = recorded.get("/figures?from=2026-03-01&to=2026-03-31&tool=ls")
     assert (response["total"]["steps"], len(response["items"])) == (1, 1)

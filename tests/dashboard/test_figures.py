@@ -160,7 +160,15 @@ def test_a_trend_is_described_in_words() -> None:
     ("group", "cost"),
     [
         (GroupFigures(NO_FIGURES._replace(model_calls=2), unpriced={"our-model"}), "unknown"),
-        (GroupFigures(NO_FIGURES._replace(model_calls=2), micros=2_500_000, unpriced={"our-model"}), "$2.50"),
+        (
+            GroupFigures(
+                NO_FIGURES._replace(model_calls=2, output=300),
+                micros=2_500_000,
+                unpriced={"our-model"},
+                unpriced_tokens=1,
+            ),
+            '<span title="no known price for 1 model, &lt;1 % of the tokens">≥ $2.50</span>',
+        ),
         (GroupFigures(NO_FIGURES._replace(model_calls=2)), "$0"),
         (GroupFigures(NO_FIGURES), "–"),
     ],
@@ -171,7 +179,21 @@ def test_a_cost_is_shown_as_far_as_it_is_known(group: GroupFigures, cost: str) -
 
 def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     known, unknown = GroupFigures(micros=2_500_000), GroupFigures(unpriced={"our-model"})
-    assert cost_trend(unknown, known, 7)[1:] == ("unknown", "no known price for 1 model")
-    both = GroupFigures(micros=5_000_000, unpriced={"our-model"})
-    assert cost_trend(both, known, 7)[1:] == ("$5.00", "100 % more than in the previous 7 days")
+    unknown.figures, unknown.unpriced_tokens = NO_FIGURES._replace(output=300), 300
+    left_out = "no known price for 1 model, 100 % of the tokens"
+    assert cost_trend(unknown, known, 7)[1:] == ("unknown", left_out)
+    assert cost_trend(known, unknown, 7)[1:] == (
+        "$2.50",
+        f"unknown in the previous 7 days ({left_out} there)",
+    )
     assert cost_trend(GroupFigures(), GroupFigures(), 7).shown == "$0.00"
+
+
+def test_a_cost_without_some_models_is_not_shown_as_the_whole() -> None:
+    known = GroupFigures(micros=2_500_000)
+    partial = GroupFigures(NO_FIGURES._replace(uncached=2, output=6), 5_000_000, {"our-model"}, 5)
+    left_out = "no known price for 1 model, 62 % of the tokens"
+    more = "100 % more than in the previous 7 days"
+    assert cost_trend(partial, known, 7)[1:] == ("≥ $5.00", f"{left_out}; the rest: {more}")
+    less = "50 % less than in the previous 7 days"
+    assert cost_trend(known, partial, 7)[1:] == ("$2.50", f"{less} ({left_out} there)")

@@ -74,6 +74,8 @@ class GroupFigures:
     """The cost of the model calls in millionths of a US dollar, as reported or by the price list."""
     unpriced: set[str] = field(default_factory=set)
     """Models without a known price. The cost does not include their model calls."""
+    unpriced_tokens: int = 0
+    """The reported tokens of these model calls."""
 
     def add(self, model: str, *, has_cost: bool, figures: DayFigures) -> None:
         """Adds figures of one model."""
@@ -87,6 +89,14 @@ class GroupFigures:
             )
         else:
             self.unpriced.add(model)
+            self.unpriced_tokens += figures.reported_tokens
+
+    def include(self, other: "GroupFigures") -> None:
+        """Adds the figures of another group."""
+        self.figures = self.figures.plus(other.figures)
+        self.micros += other.micros
+        self.unpriced |= other.unpriced
+        self.unpriced_tokens += other.unpriced_tokens
 
 
 def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, GroupFigures]:
@@ -127,9 +137,7 @@ def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:
     """The sum of all groups."""
     total = GroupFigures()
     for group in groups:
-        total.figures = total.figures.plus(group.figures)
-        total.micros += group.micros
-        total.unpriced |= group.unpriced
+        total.include(group)
     return total
 
 
