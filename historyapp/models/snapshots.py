@@ -6,7 +6,7 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.models.fields import JSONText
+from historyapp.models.fields import PackedJSON
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
 
@@ -37,16 +37,16 @@ class Snapshot(models.Model):
     model = models.CharField(max_length=200, blank=True)
     max_tokens = models.PositiveIntegerField(null=True)
     """The budget in tokens. Null: no limit."""
-    settings = JSONText(default=dict)
+    settings = PackedJSON(default=dict)
     """All settings of the session at that time."""
     factor = models.FloatField(default=1.0)
     """The model's tokens for each token of our count, if known."""
-    tools = JSONText(default=list)
+    tools = PackedJSON(default=list)
     screen_tokens = models.PositiveIntegerField(default=0)
     """The tokens of the live screen, whose text is never stored."""
-    summaries = JSONText(default=list)
+    summaries = PackedJSON(default=list)
     """The ids of the summaries that the policy received."""
-    manifest = JSONText()
+    manifest = PackedJSON()
     """:class:`historyapp.core.manifest.Manifest` without defaults."""
     sha256 = models.CharField(max_length=64)
     """The hash of the request's canonical bytes, without the live screen."""

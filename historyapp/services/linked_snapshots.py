@@ -10,16 +10,14 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from django.db.models import TextField
-from django.db.models.functions import Cast
+from django.db.models import ExpressionWrapper, F
 
 from historyapp.core import entries as core
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.core.formats.tools import maker_of
 from historyapp.core.usage import usage_of
 from historyapp.models import Session, Snapshot
-from historyapp.models.fields import read_json, uuid_value
-from historyapp.models.long_rows import count_read
+from historyapp.models.fields import PackedText, read_json, uuid_value
 from historyapp.models.run_sql import run_sql_for_each
 from historyapp.services.corrections import BilledCall, update_corrections
 
@@ -117,8 +115,7 @@ def _has_built_in(session_id: UUID, id: UUID) -> bool:
     """Whether a snapshot's tools include one that a provider runs itself."""
     stored = Snapshot.objects.filter(session_id=session_id, pk=id)
     # As text: parsing long schemas takes many times as long as searching them for types.
-    for text in stored.values_list(Cast("tools", TextField()), flat=True):
-        count_read(len(text))
+    for text in stored.values_list(ExpressionWrapper(F("tools"), PackedText()), flat=True):
         if any(maker_of({"type": kind}) for kind in set(_TYPE.findall(text))):
             return any(map(maker_of, read_json(text)))
     return False
