@@ -61,7 +61,7 @@ def heading(client: Client, session: Session) -> str:
             "Bash",
             {"command": "cd /w && go test ./..."},
             "Exit code 1\nFAIL",
-            "Step 1 go test ./... likely failed exit 1",
+            "Step 1 cd /w &amp;&amp; go test ./... likely failed exit 1",
         ),
         ("Read", {"file_path": "/w/a/b/c/src/a.py"}, "x", "Step 1 …/c/src/a.py success"),
         ("Grep", {"pattern": "def (f|g)"}, "x", "Step 1 def (f|g) success"),
