@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 from zlib import crc32
@@ -12,7 +13,7 @@ from django.urls import reverse
 
 from dashboard.templatetags.playhead import status_label
 from historyapp.core.errors import Invalid
-from historyapp.core.search_query import QueryWord, SearchQuery, query_words
+from historyapp.core.search_query import MAX_CHARACTERS, QueryWord, SearchQuery, has_filters, query_words
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
 from historyapp.models.search import SearchHit
@@ -45,6 +46,15 @@ class ShownHit(NamedTuple):
     field: str
     pieces: list[tuple[str, bool]]
     """The snippet in order; True: a match."""
+    at: datetime
+    condition: str = ""
+    """The part of the query that the step matches, if different steps may match its parts."""
+    alike: int | None = 1
+    """The steps of the session that match this part. None: more than were counted."""
+    alike_address: str = ""
+    """The search for these steps; empty if the session shares steps with others."""
+    follows: int | None = None
+    """The step of the next part, if this step comes after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,27 @@ class SearchResults:
     @property
     def hits(self) -> Iterator[ShownHit]:
         for hit, snippet in self.matches.hits:
-            yield _shown(hit, snippet)
+            yield self._with_part(_shown(hit, snippet), hit)
+
+    def _with_part(self, shown: ShownHit, hit: SearchHit) -> ShownHit:
+        if hit.match is None:
+            return shown
+        condition = self.matches.query.parts[hit.match.part]
+        is_alone = {str(hit.session.pk)} == {str(hit.row.owner), *map(str, hit.lineage.owners)}
+        follows = hit.match.follows
+        return shown._replace(
+            condition=condition,
+            alike=hit.match.steps,
+            alike_address=_address(f"{condition} session:{hit.session.pk}") if is_alone else "",
+            follows=min(follows.step, hit.session.steps) if follows else None,
+        )
+
+    @property
+    def sessions_address(self) -> str:
+        """The list of the sessions that this search finds; empty if the query is too long for it."""
+        # The list searches steps only if the text contains a filter.
+        text = self.query if has_filters(self.query) else f"{self.query} takes:live"
+        return f"{reverse('sessions')}?q={quote(text, safe='')}" if len(text) <= MAX_CHARACTERS else ""
 
     @property
     def query(self) -> str:
@@ -143,4 +173,4 @@ def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
             end = last
         pieces.append((snippet.text[end:], False))
     field = snippet.field if snippet else ""
-    return ShownHit(hit.session, step, row.status, row.tools, address, hit.live, field, pieces)
+    return ShownHit(hit.session, step, row.status, row.tools, address, hit.live, field, pieces, row.at)

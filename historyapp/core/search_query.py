@@ -77,6 +77,8 @@ class SearchQuery:
     since: datetime | None = None
     until: datetime | None = None
     with_takes: bool = False
+    parts: list[str] = field(default_factory=list)
+    """Each group as a query of its own, with the times and takes of the whole query."""
 
     @property
     def terms(self) -> list[Term]:
@@ -100,6 +102,11 @@ class QueryWord(NamedTuple):
     def is_and(self) -> bool:
         return self == QueryWord("", "AND", False, False)
 
+    @property
+    def written(self) -> str:
+        name = f"{self.facet}:" if self.facet else ""
+        return f"{'-' * self.is_excluded}{name}" + (f'"{self.text}"' if self.is_quoted else self.text)
+
 
 def has_filters(text: str) -> bool:
     """Whether a text contains a filter such as ``tool:bash`` or ``cost>1``, not only words."""
@@ -116,16 +123,21 @@ def parse_query(text: str, now: datetime) -> SearchQuery:
     text = text.strip()
     if len(text) > MAX_CHARACTERS:
         raise Invalid(f"The query has {len(text):,} characters. Use at most {MAX_CHARACTERS}.")
-    query = SearchQuery()
+    query, written, shared = SearchQuery(), [list[str]()], list[str]()
     for count, word in enumerate(query_words(text, query)):
         if count >= MAX_TERMS:
             raise Invalid(f"The query has more than {MAX_TERMS} words and filters. Use fewer.")
         if not word.is_and:
+            terms = len(query.groups[-1])
             _add(query, word, now)
+            written[-1] += [word.written] if len(query.groups[-1]) > terms else []
+            shared += [word.written] if word.facet in (*TIMES, TAKES) else []
         elif query.groups[-1]:
             query.groups.append([])
+            written.append([])
     if len(query.groups) > 1 and not query.groups[-1]:
         query.groups.pop()
+    query.parts = [" ".join([*words, *shared]) for words in written[: len(query.groups)]]
     if len(query.groups) > MAX_GROUPS:
         raise Invalid(
             f"The query has AND {len(query.groups) - 1} times. Use it at most {MAX_GROUPS - 1} times."

@@ -93,6 +93,17 @@ class MatchingRow(NamedTuple):
     tools: tuple[str, ...]
 
 
+class PartMatch(NamedTuple):
+    """The part of a query that a step matches, if different steps may match its parts."""
+
+    part: int
+    """The index of the part."""
+    steps: int | None
+    """The steps of the session that match this part. None: more than were counted."""
+    follows: MatchingRow | None
+    """The step of the next part, if this step comes after it. None: it comes before it or is the same."""
+
+
 class SearchHit(NamedTuple):
     """A step in the results."""
 
@@ -101,6 +112,7 @@ class SearchHit(NamedTuple):
     """The session in which it is shown: the owner, or a fork if the owner has cut it off."""
     live: bool
     lineage: Lineage
+    match: PartMatch | None = None
 
 
 @dataclass(slots=True)

@@ -1,7 +1,9 @@
 """Searches sessions in which several steps match: ``file:parser.py has:edit AND command:pytest has:failure``.
 
-The part of the query that matches the fewest steps finds the sessions. In each session the newest step of
-every other part is looked up. A page reads a bounded number of sessions.
+The part of the query that matches the fewest steps finds the sessions. In each session a step of every part
+is looked up: for the last part the newest, for every other part the newest that is not after the step of the
+next part. So the edit is the one before the failed test, if there is one. A page reads a bounded number of
+sessions.
 """
 
 from dataclasses import replace
@@ -17,6 +19,7 @@ from historyapp.models.search import (
     LAST,
     SECONDS,
     MatchingRow,
+    PartMatch,
     ProjectSearch,
     SearchHit,
     SearchPage,
@@ -29,7 +32,7 @@ MAX_SESSIONS = 40
 MAX_READ = 5_000
 """The maximum number of rows that one page reads to find sessions."""
 MAX_ROWS = 50
-"""The maximum number of rows of a session to check for a live one, for each part of the query."""
+"""The maximum number of rows of a session to check for live ones, for each part of the query."""
 _MAX_COUNTED = 2_000
 """Parts of a query that probably match more rows are not counted, if the database can estimate them."""
 _FORKS = 5
@@ -90,32 +93,61 @@ class WholeSessionSearch:
         return counted[newest.index(fewest)], fewest
 
     def _steps_of(self, hit: SearchHit, driver: ProjectSearch, before: int | None) -> list[SearchHit]:
-        """The newest step of each part, in the session of a hit or in a fork of it. Empty if a part has none.
+        """A step of each part, in the session of a hit or in a fork of it. Empty if a part has none.
 
         Also empty if an earlier page has shown the session.
         """
         forks = chain([hit.session], driver.forks(hit.session, hit.row.anchor))
         for session, _ in zip(forks, range(1 + _FORKS), strict=False):
-            steps: dict[int, SearchHit] = {}
-            for part in self._parts:
-                newest_hit = self._newest(part, session)
-                if newest_hit is None:
+            steps = list[SearchHit]()  # the last part first
+            for number in reversed(range(len(self._parts))):
+                following = steps[-1].row if steps else None
+                step, newest = self._step_of(number, session, following)
+                if step is None:
                     break
-                if part is driver and before is not None and newest_hit.row.id >= before:
+                if self._parts[number] is driver and before is not None and newest >= before:
                     return []
-                steps.setdefault(newest_hit.row.id, newest_hit)
+                steps.append(step)
             else:
-                return list(steps.values())
+                return list({step.row.id: step for step in reversed(steps)}.values())
         return []
 
-    def _newest(self, part: ProjectSearch, session: Session) -> SearchHit | None:
+    def _step_of(
+        self, number: int, session: Session, following: MatchingRow | None
+    ) -> tuple[SearchHit | None, int]:
+        """The newest step that matches a part and is not after the step of the next part. If all are after
+        it, the newest of them. Also the id of the newest row that matches the part."""
+        part, lineage = self._parts[number], self._parts[number].lineage(session)
+        rows, has_more = self._live_rows(part, session, LAST)
+        if not rows:
+            return None, 0
+        earlier = [row for row in rows if following is None or not _is_after(row, following)]
+        if not earlier and has_more and following is not None:
+            older, _ = self._live_rows(part, session, following.id)
+            earlier = [row for row in older if not _is_after(row, following)]
+        row = (earlier or rows)[0]
+        is_live = lineage.contains(str(row.owner), row.anchor)
+        match = PartMatch(number, None if has_more else len(rows), None if earlier else following)
+        return SearchHit(row, session, is_live, lineage, match), rows[0].id
+
+    def _live_rows(
+        self, part: ProjectSearch, session: Session, before: int
+    ) -> tuple[list[MatchingRow], bool]:
+        """The live rows among the newest ones that match a part, and whether there may be further ones."""
         lineage = part.lineage(session)
         owners = {session.pk, *map(UUID, lineage.owners)}
-        for row in part.candidates(sorted(owners), LAST, MAX_ROWS):
-            is_live = lineage.contains(str(row.owner), row.anchor)
-            if is_live or (self.query.with_takes and row.owner == session.pk):
-                return SearchHit(row, session, is_live, lineage)
-        return None
+        rows = part.candidates(sorted(owners), before, MAX_ROWS)
+        live = [
+            row
+            for row in rows
+            if lineage.contains(str(row.owner), row.anchor)
+            or (self.query.with_takes and row.owner == session.pk)
+        ]
+        return live, len(rows) == MAX_ROWS
+
+
+def _is_after(row: MatchingRow, other: MatchingRow) -> bool:
+    return row.first > other.first if row.owner == other.owner else row.step > other.step
 
 
 def _counted(page: SearchPage, before: int | None) -> SearchPage:

@@ -1,6 +1,7 @@
 """The search of all sessions: each result links to its step, and an invalid query is explained."""
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -58,6 +59,30 @@ def test_words_that_no_step_has_together_are_found_in_different_steps(
         f"/sessions/{searched_session.pk}?step={n}&amp;find={t}" for n, t in ((1, "nothing"), (2, "zebra"))
     ]
     assert 'href="/search?q=nothing+AND+zebra+agent%3Amender"' in page
+
+
+def test_each_step_names_its_condition_and_how_many_others_match_it(
+    alice: Client, project: Project, settled: None
+) -> None:
+    session = create_session(project).pk
+    for outputs in ("gecko lion", "zebra", "gecko", "gecko"):
+        append(project, session, [act("look"), ok(outputs=outputs)])
+    page = alice.get("/search?q=gecko+AND+zebra+since:2020-01-01")
+    assert [address.split("step=")[1][0] for address in addresses(html(page))] == ["1", "2"]
+    assert "for gecko since:2020-01-01 one of 3 such steps in this session" in text(page)
+    (alike,) = re.findall(r'href="([^"]+)">\s*one of 3', html(page))
+    assert "3 steps" in text(alice.get(alike.replace("&amp;", "&")))
+    assert "after step" not in text(page)
+    late = text(alice.get("/search?q=zebra+AND+lion"))
+    assert "for zebra after step 1: no such step before it" in late
+
+
+@pytest.mark.parametrize("query", ["zebra", "zebra tool:look", "nothing AND zebra", "nothing zebra"])
+def test_the_results_lead_to_their_sessions(alice: Client, searched_session: Session, query: str) -> None:
+    (address,) = re.findall(
+        r'href="([^"]+)">Show the sessions', html(alice.get(f"/search?{urlencode({'q': query})}"))
+    )
+    assert f'name="session" value="{searched_session.pk}"' in html(alice.get(address))
 
 
 def test_a_result_in_a_take_links_to_a_position_that_has_it(alice: Client, searched_session: Session) -> None:

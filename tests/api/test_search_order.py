@@ -1,0 +1,25 @@
+"""The steps that a search with AND shows: where there are any, in the order of the query."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.api.agent import Agent
+
+
+def test_parts_show_steps_in_the_order_of_the_query_if_there_are_any(
+    alice: Agent, run: Agent, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for outputs in ("wombat", "quokka", "wombat", "wombat", "gecko"):
+        run.step(outputs=outputs)
+    expected = [
+        ("wombat AND quokka", [1, 2]),
+        ("quokka AND wombat", [2, 4]),
+        ("wombat AND quokka AND gecko", [1, 2, 5]),
+        ("gecko AND quokka AND wombat", [5, 2, 4]),  # no gecko before the quokka
+    ]
+    for rows in (50, 2):
+        monkeypatch.setattr("historyapp.models.search_sessions.MAX_ROWS", rows)
+        for q, steps in expected:
+            page = alice.get(f"/search?{urlencode({'q': q})}")
+            assert [item["episode"] for item in page["items"]] == steps, (rows, q)
