@@ -56,6 +56,7 @@ def test_an_owner_adds_a_webhook_and_sees_its_secret_once(alice: Client) -> None
     [
         ({"url": "https://10.0.0.1/", "events": EVENTS}, "is not public"),
         ({"url": "http://example.com/", "events": EVENTS}, "must begin with https://"),
+        ({"url": "http://127.0.0.1/", "events": EVENTS}, "ADDRESSES can allow http:// to private"),
         ({"url": "", "events": EVENTS}, "must begin with https://"),
         ({"url": URL, "events": ["nothing"]}, "Choose at least one event."),
     ],

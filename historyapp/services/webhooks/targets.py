@@ -76,7 +76,8 @@ def parse_target(text: str) -> WebhookTarget:
         raise Invalid("The URL has a part after #, which is never sent. Leave it out.")
     if url.scheme == "http" and not settings.PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES:
         raise Invalid(
-            "The URL must begin with https://. Without TLS, anyone on the network path can read the events."
+            "The URL must begin with https://. Without TLS, anyone on the network path can read the events. "
+            "PLAYHEAD_WEBHOOK_PRIVATE_ADDRESSES can allow http:// to private addresses."
         )
     path = quote(url.path or "/", safe=_SAFE) + (f"?{quote(url.query, safe=_SAFE)}" if url.query else "")
     return WebhookTarget(url.scheme, host, port, path)
