@@ -14,7 +14,7 @@ from historyapp.terminal.output import Output, note
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.search import search
 from historyapp.terminal.server import Server
-from historyapp.terminal.sessions import SORTS, list_sessions
+from historyapp.terminal.sessions import SORT_NAMES, SORTS, list_sessions
 from historyapp.terminal.show import show, step_range
 from historyapp.terminal.tail import tail
 
@@ -119,10 +119,10 @@ def _add_sessions(add: Callable[..., ArgumentParser]) -> None:
     parser.add_argument("--undated", action="store_true", help="only sessions without recorded times")
     parser.add_argument(
         "--sort",
-        choices=SORTS,
+        choices=(*SORTS, *SORT_NAMES),
         default=SORTS[0],
         metavar="KEY",
-        help=f"{', '.join(SORTS)}; highest or newest first (default: %(default)s)",
+        help=f"{', '.join((*SORTS, *SORT_NAMES))}; highest or newest first (default: %(default)s)",
     )
     parser.add_argument("--reverse", action="store_true", help="lowest or oldest first")
     parser.add_argument(

@@ -1,6 +1,7 @@
 """``playhead sessions``, and finding the session that a command names."""
 
 import re
+import shlex
 from argparse import Namespace
 
 from historyapp.terminal.errors import CommandFailed, WrongUsage
@@ -16,6 +17,18 @@ SORTS = (
     "last_entry", "started", "duration", "steps", "errors", "likely_failures", "tokens", "money", "model",
 )  # fmt: skip
 """As in :data:`historyapp.models.session_lists.ORDERS`, which needs Django."""
+SORT_NAMES = {"cost": "money"}
+"""Other names of sort keys: the titles of columns."""
+FILTERS = (
+    "tool", "file", "command", "status", "has", "kind", "model", "agent", "tag", "title", "session",
+    "cost", "tokens", "steps", "errors", "since", "until", "takes",
+)  # fmt: skip
+"""As in :data:`historyapp.core.search_query.FACETS`: what the search of steps understands."""
+_FILTER = re.compile(
+    rf"(?<!\S)-?(?:(?:{'|'.join(FILTERS)}):|(?:cost|tokens|steps|errors)[<>])", re.IGNORECASE
+)
+_OPTIONS = ("agent", "model", "tag")
+"""Filters that have an option with the same values."""
 COLUMNS = (
     Column("Session"),
     Column("Title", flexible=True),
@@ -31,8 +44,11 @@ COLUMNS = (
 
 
 def list_sessions(server: Server, output: Output, options: Namespace) -> None:
+    words = " ".join(options.words)
+    if _FILTER.search(words):
+        raise WrongUsage(_no_filters(words))
     query = {
-        "q": " ".join(options.words) or None,
+        "q": words or None,
         "agent": options.agent,
         "tag": options.tag,
         "status": options.status,
@@ -43,7 +59,8 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
         "to": options.last,
         **{name: "true" for name in ("errors", "likely_failures", "undated") if getattr(options, name)},
     }
-    order = options.sort if options.reverse else f"-{options.sort}"
+    sort = SORT_NAMES.get(options.sort, options.sort)
+    order = sort if options.reverse else f"-{sort}"
     page = server.get_list("/sessions", options.limit, sort=order, **query)
     if options.json:
         output.json(page)
@@ -65,6 +82,21 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     if page["next"]:
         first = "newest" if order == f"-{SORTS[0]}" else "first"
         note(f"These are the {first} {len(items):,}. --limit shows more.")
+
+
+def _no_filters(words: str) -> str:
+    """What to write instead of words that are filters of steps."""
+    names = re.findall(rf"(?<!\S)({'|'.join(_OPTIONS)}):", words.lower())
+    options = "".join([f" For {name}: use --{name}." for name in dict.fromkeys(names)])
+    return (
+        "`playhead sessions` finds words in titles, agents and tags. It has no filters such as "
+        f"{safe_line(_filter_in(words))}.{options} To find steps and their sessions, use "
+        f"`playhead search {shlex.quote(safe_line(words))}`."
+    )
+
+
+def _filter_in(words: str) -> str:
+    return next(word for word in words.split() if _FILTER.match(word))
 
 
 def find_session(server: Server, name: str) -> JsonObject:

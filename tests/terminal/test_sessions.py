@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from historyapp.core.entries import ModelOutput
+from historyapp.core.search_query import FACETS
 from historyapp.models import Project
 from historyapp.models.session_lists import ORDERS
 from historyapp.services.append import append
@@ -13,7 +14,7 @@ from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
 from historyapp.terminal.command_line import run
 from historyapp.terminal.output import short_ids
-from historyapp.terminal.sessions import SORTS
+from historyapp.terminal.sessions import FILTERS, SORTS
 from tests.api.agent import Agent
 from tests.services.drafts import ask, draft
 from tests.terminal.conftest import TITLE, Playhead
@@ -102,6 +103,16 @@ def test_more_sessions_than_one_page_has_are_one_list(
 def test_an_empty_list_is_reported(playhead: Playhead, project: Project) -> None:
     assert playhead("sessions").err == "There are no sessions yet.\n"
     assert playhead("sessions", "nothing").err == "No session matches.\n"
+
+
+def test_filters_of_steps_are_refused_with_what_to_write(playhead: Playhead, session_id: UUID) -> None:
+    refused = playhead("sessions", "parser", "agent:fixer", "status:error")
+    assert refused.code == 2
+    assert "no filters such as agent:fixer. For agent: use --agent." in refused.err
+    assert "`playhead search 'parser agent:fixer status:error'`" in refused.err
+    assert titles(playhead("sessions", "--json", "--sort", "cost")) == {TITLE}
+    assert set(FILTERS) == set(FACETS)
+    assert playhead("sessions", "shell:", "profile:x").err == "No session matches.\n"
 
 
 def test_a_session_is_found_by_the_beginning_of_its_id(playhead: Playhead, alike: list[UUID]) -> None:
