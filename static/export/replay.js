@@ -11,8 +11,9 @@ const CHANGED = [["old_string", "new_string"], ["old_str", "new_str"]];
 const one = (selector) => document.querySelector(selector);
 const blocks = [...document.querySelectorAll("script[data-row]")];
 const rows = blocks.map((block) => {
-  const [kind, title, came, status, took, isTurn] = JSON.parse(block.dataset.row);
-  return { kind, title, came, status, took, isTurn, isBad: status === "error" || status === "likely" };
+  // In milliseconds: shown until the next step, and took until the last result.
+  const [kind, title, came, status, shown, isTurn, took] = JSON.parse(block.dataset.row);
+  return { kind, title, came, status, shown, isTurn, took, isBad: status === "error" || status === "likely" };
 });
 const steps = rows.length;
 const [list, listed, panel, panes] = [one("[data-list]"), one("[data-rows]"), one("[data-step]"), one("[data-panes]")];
@@ -142,7 +143,7 @@ const inputPart = (input) => words(input.heading === "user" ? "Person" : input.h
 function stepNodes(step, row) {
   const facts = [];
   if (step.time) facts.push(clock(step.time));
-  if (row.took !== null) facts.push(`${duration(row.took)} until the next step`);
+  if (row.took !== null) facts.push(duration(row.took));
   const nodes = (step.before ?? []).map(inputPart);
   nodes.push(make("header", "step-head", make("h2", "", step.number ? `Step ${figure(step.number)}` : "Before the first step"),
     BAD[row.status] ? make("span", row.isBad ? "bad" : "", BAD[row.status]) : "", ...facts.map((fact) => make("span", "", fact))));
@@ -197,7 +198,7 @@ function rowItem(row, step) {
 function drawChart() {
   const count = Math.min(steps, BARS);
   chart.setAttribute("viewBox", `0 0 ${count} 60`);
-  const heights = rows.map((row) => Math.log1p(row.took ?? 1000));
+  const heights = rows.map((row) => Math.log1p(row.shown ?? 1000));
   const tallest = Math.max(1, heights.reduce((most, height) => Math.max(most, height), 0));
   for (let bar = 0; bar < count; bar += 1) {
     const [first, last] = [Math.floor((bar * steps) / count), Math.floor(((bar + 1) * steps) / count)];
@@ -269,7 +270,7 @@ function go(place) {
 
 function stay() {
   const speed = Number(one("[data-speed]").value);
-  const took = one("[data-pace]").value === "recorded" ? (rows[at - 1].took ?? 1000) : 1000;
+  const took = one("[data-pace]").value === "recorded" ? (rows[at - 1].shown ?? 1000) : 1000;
   return Math.max(MIN, took > MAX_PAUSE ? SHORTENED : took) / speed;
 }
 
@@ -333,7 +334,7 @@ if (steps) {
   const failures = rows.filter((row) => row.isBad).length;
   one("[data-failures]").textContent = failures === 1 ? "1 failure" : `${figure(failures)} failures`;
   one("[data-timeline]").hidden = false;
-  if (rows.every((row) => row.took === null)) one('[data-pace] [value="recorded"]').disabled = true;
+  if (rows.every((row) => row.shown === null)) one('[data-pace] [value="recorded"]').disabled = true;
   listed.style.height = `${steps * ROW}px`;
   drawChart();
   show(stepInAddress());

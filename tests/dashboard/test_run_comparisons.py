@@ -241,3 +241,11 @@ def test_likely_failures_are_counted_and_marked_in_both_parts(alice: Client, pro
 def test_estimated_tokens_are_marked(alice: Client, project: Project, session: Session) -> None:
     page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
     assert page.count("estimated") == 4
+
+
+def test_an_unknown_cost_says_why(alice: Client, project: Project, session: Session) -> None:
+    priceless = create_session(project, names={"title": "priceless"})
+    usage = {"model": "no-such-model", "usage": {"input_tokens": 10, "output_tokens": 1}}
+    append(project, priceless.pk, [act()._replace(metadata=usage), ok()])
+    page = html(alice.get(page_of(priceless.pk, session.pk)))
+    assert re.search(r'title="Unknown: the price list of [^"]* none of the models\.">\s*unknown</td>', page)

@@ -184,7 +184,7 @@ def _steps(entries: Iterable[Entry]) -> Iterator[str]:
     if pending is not None:
         yield from _block(_step(pending, None, after))
     elif after:
-        row = ["other", "Before the first step", "", "", None, True]
+        row = ["other", "Before the first step", "", "", None, True, None]
         yield from _block(_Block(row, {"number": 0, "before": after}))
 
 
@@ -228,6 +228,10 @@ def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
         }
 
 
+def _passed(started_at: int | None, ended_at: int | None) -> int | None:
+    return None if started_at is None or ended_at is None else max(0, ended_at - started_at)
+
+
 def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
     episode = pending.episode
     output = episode.output
@@ -237,16 +241,15 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
     subjects = [call_subject(tool_call.name, tool_call.arguments) for tool_call in calls]
     likely = _likely_failure(episode, calls, subjects)
     started_at = _milliseconds(episode.started_at)
-    ended_at = _milliseconds(next_at)
     kind, title = _title(episode, calls, subjects)
-    milliseconds = None if started_at is None or ended_at is None else max(0, ended_at - started_at)
     row = [
         kind,
         title,
         _outcome(episode, likely),
         "likely" if likely else episode.status,
-        milliseconds,
+        _passed(started_at, _milliseconds(next_at)),
         pending.before.begins_turn,
+        _passed(started_at, _milliseconds(episode.finished_at)) or None,
     ]
     answers: list[list[ToolResult]] = [[] for _ in calls]
     index_by_id = {tool_call.id: index for index, tool_call in reversed([*enumerate(calls)])}

@@ -132,8 +132,8 @@ def window_note(request: RecordedRequest) -> str:
     match window.begins:
         case "compaction":
             note = f"The agent had compacted {earlier or 'all older entries'} into a summary."
-        case "cleared":
-            note = f"The agent had cleared {earlier or 'all older entries'} from the context."
+        case "cleared" if earlier:  # a session may begin by clearing an earlier one
+            note = f"The agent had cleared {earlier} from the context."
         case "older":
             note = f"{(earlier or 'older entries').capitalize()} would not fit into the model's window. "
             note += "Whether the model saw any of them is unknown."

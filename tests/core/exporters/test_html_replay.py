@@ -6,6 +6,7 @@ import json
 import re
 import tracemalloc
 from collections.abc import Iterator
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 
@@ -74,6 +75,16 @@ def shell(command: str, id: str = "a") -> ModelOutput:
 
 EMPTY = Page(written([]))
 """Texts that every file contains."""
+
+
+def test_a_step_takes_until_its_last_result_and_is_shown_until_the_next_step() -> None:
+    entries = session(shell("ls"), result("a", "here"), ModelOutput(text="Done."))
+    timed = [
+        each._replace(created_at=START + timedelta(seconds=at))
+        for each, at in zip(entries, (0, 2, 9), strict=True)
+    ]
+    (first, _), (last, _) = Page(written(timed)).blocks()
+    assert (first[6], first[4], last[6]) == (2_000, 9_000, None)
 
 
 def test_a_step_has_its_calls_results_and_inputs() -> None:
