@@ -210,7 +210,7 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
         "--format", choices=FORMATS, default=FORMATS[0], help="the format of the file (default: %(default)s)"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to this file (default: standard output)"
+        "-o", "--out", type=Path, metavar="FILE", help="write to this file (default: standard output)"
     )
     parser.add_argument("--yes", action="store_true", help="replace FILE without asking")
 
