@@ -10,16 +10,17 @@ import os
 import resource
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from granian import Granian
 from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
+from granian.server.mp import MPServer
 
 from historyapp.processes import end_with_parent, handle_signals_at_once
 
@@ -60,6 +61,28 @@ def claim(host: str, port: int) -> tuple[str, int]:
         raise CannotListen(f"Cannot listen on {host}:{port}: {reason}.") from error
 
 
+class WebServer(MPServer):
+    """Granian, which says why its web process ended."""
+
+    def shutdown(self, exit_code: int = 0) -> None:
+        if self.interrupt_children and not self.interrupt_signal:
+            print(end_of_web_process(self.wrks[0].inner.exitcode), file=sys.stderr)  # noqa: T201
+        super().shutdown(exit_code)  # type: ignore[no-untyped-call]
+
+
+def end_of_web_process(exit_code: int | None) -> str:
+    """Why Playhead stops, for the person who started it.
+
+    Args:
+        exit_code: of the web process; negative: the signal that killed it.
+    """
+    reason = "ended unexpectedly" if exit_code is None else f"ended with exit code {exit_code}"
+    if exit_code is not None and exit_code < 0:
+        memory = ", perhaps because memory ran out" if exit_code == -signal.SIGKILL else ""
+        reason = f"was killed (signal {-exit_code}{memory})"
+    return f"The web process {reason}, so Playhead stops. Start it again: all confirmed entries are stored."
+
+
 Running = Callable[[], bool]
 """Whether the server still accepts requests."""
 
@@ -87,7 +110,7 @@ def serve(
         SystemExit: when the web process ended without a signal.
     """
     max_files = _raise_open_files()
-    server = Granian(
+    server = WebServer(
         "historyapp.asgi:application",
         address=ip,
         port=port,

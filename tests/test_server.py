@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from historyapp.server import end_of_web_process
+
 WAITS = """
 import signal, threading
 from historyapp.processes import handle_signals_at_once
@@ -16,6 +18,13 @@ print("ready", flush=True)
 stopped.wait()
 print("stopped")
 """
+
+
+def test_the_end_of_the_web_process_is_explained() -> None:
+    assert "was killed (signal 9, perhaps because memory ran out), so Playhead" in end_of_web_process(-9)
+    assert "was killed (signal 11), so Playhead stops" in end_of_web_process(-11)
+    assert "ended with exit code 3, so Playhead stops" in end_of_web_process(3)
+    assert "Start it again" in end_of_web_process(None)
 
 
 def test_a_signal_to_another_thread_wakes_the_main_thread_too() -> None:

@@ -60,6 +60,12 @@ function messageOf(xhr) {
   return isText ? xhr.responseText : `The server answered with an error (${xhr.status}).`;
 }
 
+// A session is not shown as live while the server cannot be reached.
+document.addEventListener("htmx:sendError", () => document.body.toggleAttribute("data-unreachable", true));
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  if (detail.xhr.status) document.body.removeAttribute("data-unreachable");
+});
+
 // A part that loads automatically hides only its own errors.
 const sourceOf = (event) => event.detail.target?.closest("#news, [id^=watch], [id^=context]")?.id ?? "";
 const errors = {

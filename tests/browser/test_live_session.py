@@ -195,9 +195,11 @@ def test_a_hidden_page_does_not_poll_and_changes_of_an_outage_are_loaded_after_i
     page.route("**/news?*", lambda route: route.abort())
     append(project, session.pk, [act("look"), ok()])
     expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    expect(page.locator("body[data-unreachable]")).to_have_count(1)
     page.unroute("**/news?*")
     expect_step(page, 8)
     expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
+    expect(page.locator("body[data-unreachable]")).to_have_count(0)
 
 
 def test_a_page_without_a_stream_polls_every_three_seconds_until_the_session_is_finished(
