@@ -17,7 +17,9 @@ from historyapp.terminal.safe_text import safe_json, safe_line
 
 PIPE_WIDTH = 200
 """The width of a table, in characters, if the output is not a terminal."""
-MIN_ID = 8
+MIN_ID, MIN_TIMED_ID = 8, 13
+"""The shortest prefixes of ids that are shown. An id of version 7 begins with its time: sessions of the same
+minute share eight characters, and those of the same millisecond 13."""
 STYLES = {
     "error": "red",
     "interrupted_by_human": "red",
@@ -95,11 +97,16 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """The shortest prefix of each id that none of the others has, at least eight characters."""
+    """The shortest prefix of each id that none of the others has, and that probably no other session has."""
     uses = Counter(id[:length] for id in set(ids) for length in range(MIN_ID, len(id) + 1))
     return [
-        id[: next(length for length in range(MIN_ID, len(id) + 1) if uses[id[:length]] == 1)] for id in ids
+        id[: next(length for length in range(_min_length(id), len(id) + 1) if uses[id[:length]] == 1)]
+        for id in ids
     ]
+
+
+def _min_length(id: str) -> int:
+    return MIN_TIMED_ID if id[14:15] == "7" else MIN_ID
 
 
 def time_text(text: str | None) -> str:

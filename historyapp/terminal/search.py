@@ -23,6 +23,8 @@ def search(server: Server, output: Output, options: Namespace) -> None:
         _print_hit(output, id, hit)
     if not hits:
         note("No step matches." if page["up_to_date"] else "No indexed step matches.")
+    for hint in page.get("hints", ()):  # servers before this field send none
+        note(hint)
     if not page["up_to_date"]:
         note("Some steps are not in the search index yet. A worker adds them while `playhead up` runs.")
     if page["next"]:

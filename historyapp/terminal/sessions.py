@@ -117,15 +117,19 @@ def find_session(server: Server, name: str) -> JsonObject:
             f"or `{LAST}` for the newest session."
         )
     prefix = None if name == LAST else name
-    matches = server.get("/sessions", id=prefix, status="all", limit=_MAX_NAMED)["items"]
+    page = server.get("/sessions", id=prefix, status="all", limit=_MAX_NAMED)
+    matches = page["items"]
     if not matches:
         raise CommandFailed(
             "There are no sessions yet." if name == LAST else f"No session begins with {name}."
         )
     if name != LAST and len(matches) > 1:
         ids = short_ids([item["id"] for item in matches])
-        candidates = "; ".join(f"{id} {item['title'][:60]}" for id, item in zip(ids, matches, strict=True))
+        candidates = "; ".join(
+            f"{id} {item['title'][:60] or '(untitled)'}" for id, item in zip(ids, matches, strict=True)
+        )
+        among = ", among them" if page["next"] else ""
         raise CommandFailed(
-            f"Several sessions begin with {name}: {safe_line(candidates)}. Give more of the id."
+            f"Several sessions begin with {name}{among}: {safe_line(candidates)}. Give more of the id."
         )
     return server.get(api_path("sessions", matches[0]["id"]))

@@ -33,7 +33,7 @@ def alike(project: Project) -> list[UUID]:
 def test_a_session_has_one_line_of_figures(playhead: Playhead, session_id: UUID) -> None:
     head, line = playhead("sessions").out.splitlines()
     assert head.split()[:4] == ["Session", "Title", "Agent", "Status"]
-    assert line.split()[0] == str(session_id)[:8]
+    assert line.split()[0] == short_ids([str(session_id)])[0]
     assert line.split()[1:8] == [*TITLE.split(), "fixer", "live", "3", "1"]
 
 
@@ -156,6 +156,7 @@ def test_ids_are_shortened_to_unique_beginnings() -> None:
     assert short_ids([*ids, ids[0]])[0] == "12345678-0"
     assert short_ids(ids[1:]) == ["12345678", "abcdefab"]
     assert short_ids([]) == []
+    assert short_ids(["01a2278a-1234-7000-8000-000000000000"]) == ["01a2278a-1234"]
 
 
 def test_tokens_and_cost_are_those_of_the_pages(playhead: Playhead, project: Project) -> None:
