@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.search_results import SearchResults, read_cursor
 from historyapp.core.errors import Invalid
+from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.text import clean
 from historyapp.enqueue import request_search_index
@@ -33,6 +34,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
     project = current_project(request, own_projects)
     text, cursor = request.GET.get("q", "").strip(), request.GET.get("cursor", "")
     context = {"project": project, "projects": own_projects, "q": text, "is_first_page": not cursor}
+    context["hints"] = [] if cursor else hints_of(text)
     if not request.htmx:
         context["saved"] = SavedSearch.objects.filter(project=project)[:SHOWN_SAVED]
     status = 200

@@ -13,6 +13,7 @@ from dashboard.session_list.filters import SessionFilters, list_url
 from dashboard.session_list.groups import grouped, grouping_links
 from dashboard.session_list.step_search import FoundSessions, search_steps
 from historyapp.core.exporters import EXPORTERS
+from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import has_filters
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, Session
@@ -68,6 +69,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "projects": own_projects,
         "filters": filters,
         "found": found,
+        "hints": hints_of(filters.q),
         "choice": choice,
         "order": order,
         "all_columns": COLUMNS.values(),

@@ -14,6 +14,7 @@ from historyapp.api.fields import Line, iso
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_response
 from historyapp.core.errors import Invalid
+from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.search_snippets import Snippet
 from historyapp.enqueue import request_search_index
@@ -65,6 +66,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
             "counted": page.counted,
             "counted_all": page.is_counted_to_end,
             "up_to_date": results.is_up_to_date,
+            "hints": hints_of(filter.q),
         }
     )
 

@@ -5,6 +5,7 @@ session or, if a rewind cut it off there, in a fork. A page reads a bounded numb
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,8 @@ LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
 _SHOWN = {"cost": "money", "tokens": "shown_tokens"}
 """The columns of figures, where they have another name: the figures that lists show."""
-_OPERATORS = {">": "gt", "<": "lt"}
+_ID_DIGITS = re.compile(r"[0-9a-f]{4,32}")
+_OPERATORS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
 
 class MatchingRow(NamedTuple):
@@ -317,10 +319,10 @@ class ProjectSearch:
 def _condition(condition: SessionCondition) -> Q:
     name, value = condition.name, condition.value
     if name == "session":
-        try:
-            return Q(pk=UUID(value))
-        except ValueError:
-            raise Invalid(f"session:{value} is not the id of a session.") from None
+        digits = value.lower().replace("-", "")
+        if not _ID_DIGITS.fullmatch(digits):
+            raise Invalid(f"session:{value} is not the id of a session, or at least its first four digits.")
+        return Q(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
     if name == "tag":
         return Q(tags_text__contains=f"\n{value}\n")
     if name in _LOOKUPS:

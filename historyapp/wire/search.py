@@ -58,6 +58,7 @@ class SearchPageOut(Page[SearchItem]):
             "counted": 1,
             "counted_all": True,
             "up_to_date": True,
+            "hints": [],
         }
     )
 
@@ -70,6 +71,10 @@ class SearchPageOut(Page[SearchItem]):
     up_to_date: bool = Field(
         description="False while older sessions, or the newest steps of a long import, are not in the "
         "index yet."
+    )
+    hints: list[Text] = Field(
+        description="A sentence for each part of `q` that looks like a filter or an operator, but is "
+        "searched as words; at most three."
     )
 
 

@@ -1,5 +1,6 @@
 """A query is parsed as the user means it, or refused with what to change."""
 
+import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.errors import Invalid
+from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import FACETS, MAX_CHARACTERS, SessionCondition, Term, parse_query
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -73,6 +75,44 @@ def test_an_invalid_query_is_refused_with_advice(text: str, advice: str) -> None
 def test_any_text_is_read_or_refused(parts: list[str]) -> None:
     with suppress(Invalid):
         parse_query("".join(parts), NOW)
+
+
+def test_a_total_is_compared_with_or_without_equality() -> None:
+    conditions = parse_query("steps>=3 cost<=0.5 errors>1 tokens<2k", NOW).conditions
+    assert [f"{each.name}{each.operator}{each.value}" for each in conditions] == [
+        "steps>=3.0", "cost<=0.5", "errors>1.0", "tokens<2000.0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("agent:codex statsu:error", "statsu: is not a filter .* Did you mean status:?"),
+        ("tol:bash", "Did you mean tool:"),
+        ("before:2026-11-01", "Did you mean until:"),
+        ("folder:/tmp", "The list of sessions can be filtered by folder"),
+        ("score>5", "score> is not a filter .* Filters: tool:, file:"),
+        ("note:blue", "Filters: tool:"),
+        ("-cost>1", "Reverse the comparison"),
+        ("panic OR fatal", "OR is searched as a word"),
+        ("panic NOT fatal", "To exclude a word, write -"),
+        ("a AND (b c)", "Parentheses are ignored"),
+    ],
+)
+def test_a_part_that_looks_like_a_filter_or_an_operator_gets_a_hint(text: str, advice: str) -> None:
+    (hint,) = hints_of(text)
+    assert re.search(advice, hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tool:bash cost>1", "http://a.b std::vector C:\\x", "localhost:8000 main.py:12 a->b List<T>",
+        "error: not found", "TypeError:x", "one or two (three)", '"statsu:error" "OR"', 'no "end',
+    ],
+)  # fmt: skip
+def test_known_filters_and_texts_of_programs_get_no_hint(text: str) -> None:
+    assert hints_of(text) == []
 
 
 def test_a_word_that_is_repeated_counts_once() -> None:

@@ -43,6 +43,22 @@ def test_the_results_say_their_number_and_rename_the_page(alice: Client, searche
     assert part.startswith("<title>zebra · Search · Playhead</title>")
 
 
+def test_a_session_is_named_by_the_first_digits_of_its_id(alice: Client, searched_session: Session) -> None:
+    id = str(searched_session.pk)
+    for condition in (f"session:{id[:13]}", f"session:{id}", "steps>=2", "steps<=2"):
+        assert len(addresses(html(alice.get("/search", {"q": f"zebra {condition}"})))) == 1
+    for condition in (f"session:{'0' if id[0] != '0' else '1'}{id[1:13]}", "steps>2", "steps<2"):
+        assert not addresses(html(alice.get("/search", {"q": f"zebra {condition}"})))
+
+
+@pytest.mark.parametrize("path", ["/search", "/"])
+def test_a_page_says_which_filters_it_does_not_know(
+    alice: Client, searched_session: Session, path: str
+) -> None:
+    assert "Did you mean status:?" in text(alice.get(f"{path}?q=statsu:error"))
+    assert "Did you mean" not in text(alice.get(f"{path}?q=status:error"))
+
+
 def test_words_are_also_offered_as_a_phrase(alice: Client, searched_session: Session) -> None:
     page = html(alice.get("/search?q=zebra+one"))
     assert '<a href="/search?q=%22zebra%20one%22">&quot;zebra one&quot;</a>' in page

@@ -8,6 +8,7 @@ from historyapp.models import Project
 from historyapp.services.append import append
 from historyapp.services.search.index import catch_up
 from historyapp.services.sessions import create_session
+from historyapp.terminal.output import short_ids
 from historyapp.terminal.search import marked_parts
 from tests.services.drafts import act, ok
 from tests.terminal.conftest import TITLE, Playhead
@@ -27,10 +28,23 @@ def indexed(project: Project, session_id: UUID) -> UUID:
 def test_a_hit_names_its_session_step_and_tool_and_shows_the_match(playhead: Playhead, indexed: UUID) -> None:
     printed = playhead("search", "EnsureSetup")
     head, snippet = printed.out.splitlines()
-    assert head.split()[:4] == [str(indexed)[:8], "step", "4", "success"]
+    assert head.split()[:4] == [*short_ids([str(indexed)]), "step", "4", "success"]
     assert "grep" in head
     assert TITLE in head
     assert "EnsureSetup" in snippet
+
+
+def test_a_printed_id_names_one_session(playhead: Playhead, project: Project, indexed: UUID) -> None:
+    millisecond = int(str(indexed)[9:13], 16) ^ 1
+    create_session(project, id=UUID(f"{str(indexed)[:8]}-{millisecond:04x}-7000-8000-000000000000"))
+    printed = playhead("search", "EnsureSetup").out.split()[0]
+    assert playhead("show", printed).code == 0
+    assert "begin with" in playhead("show", str(indexed)[:8]).err
+
+
+def test_hints_are_printed_beside_the_steps(playhead: Playhead, indexed: UUID) -> None:
+    printed = playhead("search", "EnsureSetup", "OR", "grep")
+    assert "OR is searched as a word" in printed.err
 
 
 def test_words_are_one_query_with_filters(playhead: Playhead, indexed: UUID) -> None:
