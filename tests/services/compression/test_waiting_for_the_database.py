@@ -1,9 +1,10 @@
 """While the database is away or a row is locked, the items of a run with a model wait and are paid once."""
 
+import itertools
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from historyapp.models import CompressionItem, Project
@@ -11,13 +12,14 @@ from historyapp.services import transactions
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import store as store_module
 from historyapp.services.compression import summarise
+from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run
 from historyapp.services.compression.store import Stored, store_results
 from historyapp.services.reservations import Reservation
 from historyapp.wire.problems import TransactionTooLong
-from tests.llm.loopback import Loopback, Refusal
+from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,3 +98,35 @@ def test_a_run_waits_for_a_locked_row_for_a_part_of_a_transaction_s_time(
     monkeypatch.setattr(owner, name, noted)
     process_run(start_run(project, record(4).pk, MODEL).run.pk)
     assert set(waits) == {settings.PLAYHEAD_TRANSACTION_SECONDS / 3}
+
+
+@pytest.mark.skipif("config.getoption('database') != 'postgres'", reason="SQLite locks no rows")
+def test_a_run_waits_for_a_session_that_another_program_has_locked(
+    record: Record, project: Project, loopback: Loopback, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PLAYHEAD_TRANSACTION_SECONDS = 0.03
+    monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
+    run = start_run(project, record(4).pk, MODEL).run
+    plan(run.pk)
+    run.refresh_from_db()
+    with connection.copy().cursor() as other:
+        failures, answers = list[str](), itertools.count(1)
+
+        def lock_and_answer(_: object) -> Answer:
+            if next(answers) == run.total:
+                other.execute("BEGIN")
+                other.execute("SELECT 1 FROM historyapp_session FOR UPDATE")
+            return Answer(text="Read it.")
+
+        def unlock_after_three(*_: Any) -> None:
+            failures.append("locked")
+            if len(failures) == 3:
+                other.execute("ROLLBACK")
+
+        loopback.default = lock_and_answer
+        monkeypatch.setattr(run_module._RunWorker, "_keep_claims", unlock_after_three)
+        process_run(run.pk)
+        other.connection.close()
+    run.refresh_from_db()
+    assert (run.state, run.failed, len(loopback.requests)) == ("succeeded", 0, run.total)
+    assert len(failures) >= 3
