@@ -119,5 +119,9 @@ def test_filters_open_on_a_small_screen_outcomes_fit_a_line_and_older_sessions_a
             page.locator(f"td.ended .{name}").first.evaluate(BASELINE) for name in ("outcome", "status")
         ]
         assert baselines[0] == pytest.approx(baselines[1], abs=0.5), width
+        titles = page.locator("th[scope=row]").first.bounding_box()
+        assert titles
+        assert titles["width"] > 250, width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     expect(page.locator(".sessions .title")).to_have_text(["at work", "older"])
     expect(page.get_by_role("link", name="More sessions")).to_have_count(0)
