@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.timeline.bars import percent
 from historyapp.core.usage import MICRO
-from historyapp.services.figures.project_figures import GroupFigures
+from historyapp.services.figures.group_figures import GroupFigures
 
 HEIGHT = 96
 """The size of a picture in pixels."""

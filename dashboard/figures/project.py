@@ -4,24 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from dashboard.figures.percents import percent_text
 from dashboard.figures.pictures import Picture, pictures
-from dashboard.timeline.bars import percent
+from dashboard.figures.tables import TITLES, FiguresTable, names_table, unpriced_text
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.core.usage import MICRO
 from historyapp.models.day_figures import MAX_NAME
-from historyapp.models.episodes import SEVERAL_TOOLS
+from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import (
     FiguresQuery,
-    GroupFigures,
     grouped,
     grouped_by_names,
     is_current,
@@ -61,6 +59,16 @@ def read_span(query: QueryDict) -> FiguresQuery:
     return FiguresQuery(first, last, agent, model, tool)
 
 
+def read_order(query: QueryDict) -> GroupOrder:
+    """The order of the tables of an address.
+
+    Raises:
+        Invalid: if there is no such sort key.
+    """
+    sort = query.get("sort", "")
+    return GroupOrder.parse(sort) if sort else MOST_STEPS
+
+
 def _day(text: str, default: date) -> date:
     if not text:
         return default
@@ -78,6 +86,7 @@ class FiguresPage:
 
     project: UUID
     query: FiguresQuery
+    order: GroupOrder = MOST_STEPS
 
     @cached_property
     def by_day(self) -> Mapping[date, GroupFigures]:
@@ -89,27 +98,14 @@ class FiguresPage:
         return list(self.by_day.items())[::-1][:MAX_ROWS]
 
     @cached_property
-    def tables(self) -> list[tuple[str, list[tuple[str, str, str, GroupFigures]]]]:
-        """For agents, models and tools: the name, its value in the filter, the width of its bar, and its
-        figures."""
-        groups = grouped_by_names(self.project, self.query)
-        return [(name, self._table(name, groups[name])) for name in _NAMES]
+    def day_heads(self) -> list[str]:
+        """The heads of the table of days, after the day."""
+        return list(TITLES.values())
 
-    def _table(
-        self, kind: str, groups: Mapping[Any, GroupFigures]
-    ) -> list[tuple[str, str, str, GroupFigures]]:
-        maximum = max((group.figures.steps for group in groups.values()), default=0) or 1
-        unnamed = "no tool called" if kind == "tool" else "not named"
-        labels = {"": unnamed, SEVERAL_TOOLS: "several tools"}
-        return [
-            (
-                labels.get(name, name),
-                self.link(**{kind: name}) if name else "",
-                percent(group.figures.steps, maximum),
-                group,
-            )
-            for name, group in groups.items()
-        ]
+    @cached_property
+    def tables(self) -> list[FiguresTable]:
+        groups = grouped_by_names(self.project, self.query)
+        return [names_table(name, groups[name], self.order) for name in _NAMES]
 
     @cached_property
     def total(self) -> GroupFigures:
@@ -145,6 +141,7 @@ class FiguresPage:
         query = self.query
         values = {"from": query.first.isoformat(), "to": query.last.isoformat()}
         values |= {name: value for name in _NAMES if (value := getattr(query, name))}
+        values |= {"sort": str(self.order)} if self.order != MOST_STEPS else {}
         return "?" + urlencode({name: value for name, value in {**values, **changes}.items() if value})
 
     @property
@@ -193,20 +190,10 @@ def cost_trend(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
         change = f"unknown in {_span(days)}"
     else:
         change = change_text(now.micros, before.micros, days)
+        change += f" ({left_out_before} there)" if left_out_before else ""
     if left_out:
         change = f"{left_out}; the rest: {change}"
-    if left_out_before:
-        change += f" ({left_out_before} there)"
     return Trend("cost", shown, change)
-
-
-def unpriced_text(group: GroupFigures) -> str:
-    """The models whose cost is unknown, and their share of the tokens; empty if there are none."""
-    if not group.unpriced:
-        return ""
-    count = len(group.unpriced)
-    share = percent_text(group.unpriced_tokens, group.figures.reported_tokens)
-    return f"no known price for {count:,} model{'s' * (count != 1)}, {share} of the tokens"
 
 
 def change_text(now: int, before: int, days: int) -> str:

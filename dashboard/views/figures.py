@@ -5,7 +5,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
-from dashboard.figures.project import FiguresPage, read_span
+from dashboard.figures.project import FiguresPage, read_order, read_span
 from historyapp.models.recent import active_sessions, newest_failures, running_compressions
 
 
@@ -18,7 +18,7 @@ def figures(request: PersonRequest) -> HttpResponse:
     context = {
         "project": project,
         "projects": own_projects,
-        "shown": FiguresPage(project.pk, read_span(request.GET)),
+        "shown": FiguresPage(project.pk, read_span(request.GET), read_order(request.GET)),
         "at_work": active_sessions(project.pk),
         "runs": running_compressions(project.pk),
         "failures": newest_failures(project.pk),

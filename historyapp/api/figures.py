@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from django.http import HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
-from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, Field, JsonValue, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from historyapp.api.auth import ApiRequest
@@ -18,9 +18,9 @@ from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO
 from historyapp.models.day_figures import MAX_NAME
 from historyapp.models.episodes import SEVERAL_TOOLS
+from historyapp.services.figures.group_figures import ORDERS, GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import (
     FiguresQuery,
-    GroupFigures,
     grouped,
     is_current,
     total_in,
@@ -52,6 +52,12 @@ class SpanQuery(BaseModel):
     first: Day | None = Field(default=None, alias="from", description="The first day, in UTC.")
     last: Day | None = Field(default=None, alias="to", description="The last day, in UTC; by default today.")
     by: Literal["day", "agent", "model", "tool"] = "day"
+    sort: str | None = Field(
+        default=None,
+        description="The sort key; `-` before it puts the highest first. Default: days by date, others by "
+        "`-steps`. Unknown tokens and costs come last.",
+        json_schema_extra={"enum": list[JsonValue]([sign + name for name in ORDERS for sign in ("", "-")])},
+    )
     agent: NameFilter | None = None
     model: NameFilter | None = None
     tool: NameFilter | None = Field(
@@ -73,9 +79,10 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     project, last = request.auth.project_id, span.last or timezone.now().astimezone(UTC).date()
     first = span.first or date.fromordinal(max(1, last.toordinal() - DAYS + 1))
     query = FiguresQuery(first, last, span.agent, span.model, span.tool, span.take)
+    order = GroupOrder.parse(span.sort) if span.sort else None
     items = [
         FiguresGroupOut(**_figure_fields(group), name=None if name == SEVERAL_TOOLS else str(name))
-        for name, group in grouped(project, query, span.by).items()
+        for name, group in grouped(project, query, span.by, order).items()
     ]
     total, before = total_in(project, query), total_in(project, query.before)
     return json_response(

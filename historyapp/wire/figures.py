@@ -51,7 +51,7 @@ class ProjectFiguresOut(ResponseModel):
     before: FiguresOut = Field(description="The previous range of the same length.")
     undated: FiguresOut = Field(description="Entries without a time. No range contains them.")
     items: list[FiguresGroupOut] = Field(
-        description="Days in order; other groups with the most steps first, at most 200."
+        description="Days by date, others with the most steps first, or as `sort` says. At most 200 names."
     )
     is_current: bool = Field(
         description="Whether everything recorded so far is counted. If not, send the request again soon."

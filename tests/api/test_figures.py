@@ -50,6 +50,14 @@ def test_a_span_is_grouped_by_day_model_and_tool(recorded: Agent) -> None:
     assert {name: tool["steps"] for name, tool in tools.items()} == {"ls": 1, None: 1}
 
 
+def test_items_are_sorted_by_a_figure(recorded: Agent) -> None:
+    days = ["2026-03-02", "2026-03-03"]
+    assert list(items(recorded, "&sort=-money")) == days
+    assert list(items(recorded, "&sort=money")) == days[::-1]
+    assert list(items(recorded, "&by=tool&sort=-failure_rate")) == ["ls", None]
+    assert list(items(recorded, "&by=tool&sort=failure_rate")) == [None, "ls"]
+
+
 def test_costs_are_reported_or_computed_from_the_price_list(recorded: Agent) -> None:
     days = items(recorded)
     assert days["2026-03-02"]["money"] == 1.25
@@ -114,6 +122,7 @@ def test_a_stranger_sees_no_figures(recorded: Agent, charlie: Agent) -> None:
         "from=0001-01-01&to=9999-12-31",
         "from=1",
         "by=month",
+        "sort=colour",
         "from=2026-02-30",
     ],
 )

@@ -9,13 +9,14 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.figures.project import FiguresPage, change_text, cost_trend, read_span
-from dashboard.templatetags.figures import figures_cells
+from dashboard.figures.tables import figures_cells, names_table
 from historyapp.core.day_figures import NO_FIGURES
 from historyapp.core.entries import ModelOutput
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.figures.feed import follow_changes
-from historyapp.services.figures.project_figures import GroupFigures, Grouping, grouped, grouped_by_names
+from historyapp.services.figures.group_figures import GroupFigures, GroupOrder
+from historyapp.services.figures.project_figures import Grouping, grouped, grouped_by_names
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, draft, failed
@@ -128,7 +129,64 @@ def test_totals_of_all_agents_models_and_tools_equal_the_sum_of_each(counted: Se
     for name in names:
         alone = grouped(counted.project_id, query, name)
         assert together[name] == alone
-        assert list(together[name]) == list(alone)
+
+
+GROUPS = {
+    "cheap": GroupFigures(NO_FIGURES._replace(steps=9, errors=2, model_calls=9, output=10), 1_000_000),
+    "dear": GroupFigures(NO_FIGURES._replace(steps=3, errors=1, likely_failures=1, model_calls=1), 4_000_000),
+    "free": GroupFigures(NO_FIGURES._replace(steps=5, model_calls=5, output=90)),
+    "silent": GroupFigures(NO_FIGURES._replace(steps=8)),
+    "unknown": GroupFigures(NO_FIGURES._replace(steps=7, model_calls=7), unpriced={"our-model"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("-steps", ["cheap", "silent", "unknown", "free", "dear"]),
+        ("-money", ["dear", "cheap", "free", "silent", "unknown"]),
+        ("money", ["free", "cheap", "dear", "silent", "unknown"]),
+        ("-failure_rate", ["dear", "cheap", "silent", "unknown", "free"]),
+        ("-tokens", ["free", "cheap", "unknown", "dear", "silent"]),
+    ],
+)
+def test_a_table_is_sorted_by_any_figure_and_unknown_ones_come_last(sort: str, names: list[str]) -> None:
+    table = names_table("agent", GROUPS, GroupOrder.parse(sort))
+    assert [row.name for row in table.rows] == names
+    assert [head.order for head in table.heads if head.sorted] == [sort[1:] if sort[0] == "-" else f"-{sort}"]
+
+
+def test_the_bar_of_a_row_stands_in_the_sorted_column() -> None:
+    table = names_table("agent", GROUPS, GroupOrder("money"))
+    cells = {row.name: row.cells for row in table.rows}
+    assert cells["cheap"].count("<svg") == 1
+    assert cells["cheap"].endswith('<rect width="25.00%" height="8" rx="4"/></svg>$1.00</td>')
+    assert 'width="0.00%"' in cells["unknown"]
+    steps = names_table("tool", GROUPS, GroupOrder("sessions"))
+    assert [head.title for head in steps.heads if head.sorted] == ["Steps"]
+
+
+def test_a_row_shows_its_tokens_and_the_share_of_failed_steps() -> None:
+    assert "<td" in (cells := figures_cells(GROUPS["dear"], "tool"))
+    assert [cell.partition("<")[0] for cell in cells.split(">")[1::2]][:5] == ["3", "1", "1", "67 %", "0"]
+    silent = figures_cells(GROUPS["silent"], "tool")
+    assert [cell.partition("<")[0] for cell in silent.split(">")[1::2]][3:] == ["0 %", *"––––––"]
+
+
+def test_the_order_of_the_tables_is_part_of_the_address(alice: Client, counted: Session) -> None:
+    page = html(alice.get("/figures?days=7&sort=-money"))
+    assert page.count('aria-sort="descending"') == 3
+    assert "sort=money#by-tool" in page
+    assert "sort=-money&amp;tool=read_file" in page or "tool=read_file&amp;sort=-money" in page
+    assert '<input type="hidden" name="sort" value="-money">' in page
+    assert alice.get("/figures?sort=colour").status_code == 422
+
+
+def test_a_long_table_says_how_many_names_it_leaves_out(
+    alice: Client, counted: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.figures.tables.MAX_GROUPS", 1)
+    assert "The first 1 of" in text(alice.get("/figures"))
 
 
 def test_a_stranger_sees_no_figures(charlie: Client, counted: Session) -> None:
@@ -182,10 +240,7 @@ def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     unknown.figures, unknown.unpriced_tokens = NO_FIGURES._replace(output=300), 300
     left_out = "no known price for 1 model, 100 % of the tokens"
     assert cost_trend(unknown, known, 7)[1:] == ("unknown", left_out)
-    assert cost_trend(known, unknown, 7)[1:] == (
-        "$2.50",
-        f"unknown in the previous 7 days ({left_out} there)",
-    )
+    assert cost_trend(known, unknown, 7)[1:] == ("$2.50", "unknown in the previous 7 days")
     assert cost_trend(GroupFigures(), GroupFigures(), 7).shown == "$0.00"
 
 

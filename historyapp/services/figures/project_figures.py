@@ -1,27 +1,27 @@
 """Reads a project's figures for a range of days, by day, agent, model or tool. No entries are read."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import islice
 from typing import Any, Literal
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
-from historyapp.core.day_figures import NO_DAY, NO_FIGURES, DayFigures
+from historyapp.core.day_figures import NO_DAY, DayFigures
 from historyapp.core.errors import Invalid
-from historyapp.core.usage import Usage
 from historyapp.models import FiguresProgress, ProjectDay
 from historyapp.models.changes import newest_cursor
 from historyapp.models.sql import fetch_all
 from historyapp.models.sums import LargeSum
-from historyapp.services.prices import price_list
+from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
 
 Grouping = Literal["day", "agent", "model", "tool"]
 MAX_DAYS = 3660
 """The longest range: ten years."""
 MAX_GROUPS = 200
-"""At most this many agents, models or tools are listed, those with the most steps first."""
+"""At most this many agents, models or tools are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,51 +65,23 @@ class FiguresQuery:
         return ProjectDay.objects.filter(span if days is None else days, project=project, **names, **live)
 
 
-@dataclass(slots=True)
-class GroupFigures:
-    """Figures with their cost."""
+def grouped(
+    project: UUID, query: FiguresQuery, by: Grouping, order: GroupOrder | None = None
+) -> dict[Any, GroupFigures]:
+    """The figures by day, or of the first :data:`MAX_GROUPS` names.
 
-    figures: DayFigures = NO_FIGURES
-    micros: int = 0
-    """The cost of the model calls in millionths of a US dollar, as reported or by the price list."""
-    unpriced: set[str] = field(default_factory=set)
-    """Models without a known price. The cost does not include their model calls."""
-    unpriced_tokens: int = 0
-    """The reported tokens of these model calls."""
-
-    def add(self, model: str, *, has_cost: bool, figures: DayFigures) -> None:
-        """Adds figures of one model."""
-        self.figures = self.figures.plus(figures)
-        if has_cost or not figures.model_calls:
-            self.micros += figures.cost
-        elif price := price_list().of(model):
-            input_tokens = figures.uncached + figures.cache_read + figures.cache_write
-            self.micros += price.cost(
-                Usage(input_tokens, figures.output, figures.cache_read, figures.cache_write)
-            )
-        else:
-            self.unpriced.add(model)
-            self.unpriced_tokens += figures.reported_tokens
-
-    def include(self, other: "GroupFigures") -> None:
-        """Adds the figures of another group."""
-        self.figures = self.figures.plus(other.figures)
-        self.micros += other.micros
-        self.unpriced |= other.unpriced
-        self.unpriced_tokens += other.unpriced_tokens
-
-
-def grouped(project: UUID, query: FiguresQuery, by: Grouping) -> dict[Any, GroupFigures]:
-    """The figures by day, oldest first, or the first :data:`MAX_GROUPS` by name, the most steps first."""
+    Args:
+        order: by default days are sorted by date, and names by their steps, the most first.
+    """
     groups = _added_up(query.rows(project), by)
     if by == "day":
-        return dict(sorted(groups.items()))
-    return _ranked(groups)
+        return order.apply(groups) if order else dict(sorted(groups.items()))
+    return _first((order or MOST_STEPS).apply(groups))
 
 
 def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[str, GroupFigures]]:
-    """The figures by agent, model and tool, as :func:`grouped`. Reads the rows of the range once for all
-    three."""
+    """The figures by agent, model and tool, without a limit or an order. Reads the rows of the range once for
+    all three."""
     names: tuple[Grouping, ...] = ("agent", "model", "tool")
     sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
     rows = query.rows(project).order_by().values_list(*names, "has_cost").annotate(**sums)
@@ -125,12 +97,11 @@ def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[
     for by, name, model, has_cost, *figures in grouped_rows:
         group = groups[by].setdefault(name, GroupFigures())
         group.add(model, has_cost=bool(has_cost), figures=DayFigures(*map(int, figures)))
-    return {by: _ranked(group_rows) for by, group_rows in groups.items()}
+    return groups
 
 
-def _ranked(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:
-    ranked = sorted(groups.items(), key=lambda item: (-item[1].figures.steps, item[0]))
-    return dict(ranked[:MAX_GROUPS])
+def _first(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:
+    return dict(islice(groups.items(), MAX_GROUPS))
 
 
 def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:
