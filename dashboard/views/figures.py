@@ -15,13 +15,14 @@ def figures(request: PersonRequest) -> HttpResponse:
     """The page; for htmx, everything except the tables."""
     own_projects = projects(request)
     project = current_project(request, own_projects)
+    span = read_span(request.GET)
     context = {
         "project": project,
         "projects": own_projects,
-        "shown": FiguresPage(project.pk, read_span(request.GET), read_order(request.GET)),
+        "shown": FiguresPage(project.pk, span, read_order(request.GET)),
         "at_work": active_sessions(project.pk),
         "runs": running_compressions(project.pk),
-        "failures": newest_failures(project.pk),
+        "failures": newest_failures(project.pk, span.first, span.last),
     }
     if request.htmx and not request.htmx.history_restore_request:
         return render(request, "figures/_live.html", context)

@@ -1,6 +1,6 @@
 """Active sessions and recent failures of a project, by bounded reads of indexes."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from django.utils import timezone
 from historyapp.models.compressions import CompressionRun
 from historyapp.models.fields import as_uuid, uuid_value
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
+from historyapp.models.session_filters import SessionCriteria
 from historyapp.models.sessions import Session, large_columns
 from historyapp.models.sql import as_aware, fetch_all
 
@@ -18,7 +19,8 @@ OPEN_CALL = timedelta(days=1)
 """A tool call that is open for longer is unlikely to get a result."""
 MAX_ACTIVE, MAX_FAILURES = 20, 8
 _MAX_SESSIONS, _MAX_OF_SESSION = 30, 4
-"""The maximum number of sessions to search for failures, and of failures of each kind in one session."""
+"""The maximum number of sessions to search for failures, and of failures of each kind to read of one session.
+Several are read, because rewinds may have cut off the newest ones."""
 _COLUMNS = "session_id, number, first_position, tool, likely_failure, error_line, call_preview, started_at"
 _FAILED = (
     f"SELECT {_COLUMNS} FROM historyapp_episode WHERE session_id = %s AND anchor = first_position"  # noqa: S608
@@ -28,7 +30,7 @@ _KINDS = [_FAILED.format(condition=condition) for condition in ("status = 'error
 
 
 class RecentFailure(NamedTuple):
-    """A live step that failed or likely failed."""
+    """The newest live step of a run that failed or likely failed."""
 
     session: Session
     number: int
@@ -62,17 +64,32 @@ def running_compressions(project: UUID) -> list[CompressionRun]:
     return list(active.order_by("-pk")[:MAX_ACTIVE])
 
 
-def newest_failures(project: UUID) -> list[RecentFailure]:
-    """The newest failing steps of the most recently active sessions, newest first."""
-    columns = ("title", "head", "closed_spans", "tail_start", "forked_from", "project")
-    newest = Session.objects.filter(project=project).exclude(status="archived").newest_first()
+def newest_failures(project: UUID, first: date, last: date) -> list[RecentFailure]:
+    """The newest failing step of each run, newest first, between two days (UTC).
+
+    Reads the sessions whose newest entry is on these days, so no step is later than them.
+    """
+    columns = (
+        "title",
+        "errors",
+        "likely_failures",
+        "head",
+        "closed_spans",
+        "tail_start",
+        "forked_from",
+        "project",
+    )
+    on_days = SessionCriteria(first=first, last=last).in_time
+    newest = Session.objects.filter(on_days, project=project).exclude(status="archived").newest_first()
     sessions = {session.pk: session for session in newest.only(*columns)[:_MAX_SESSIONS]}
     parts = [f"SELECT * FROM ({statement}) AS part" for _ in sessions for statement in _KINDS]  # noqa: S608
     values = [uuid_value(id) for id in sessions for _ in _KINDS]
     rows = fetch_all(" UNION ALL ".join(parts), values) if parts else []
-    failures = list[RecentFailure]()
-    for id, number, first, tool, likely, line, call, at in rows:
-        session = sessions[as_uuid(id)]
-        if session.lineage().contains(str(session.pk), first):
-            failures.append(RecentFailure(session, number, tool, bool(likely), line, call, as_aware(at)))
-    return sorted(failures, key=lambda failure: failure.at, reverse=True)[:MAX_FAILURES]
+    failures = dict[UUID, RecentFailure]()
+    for id, number, position, tool, likely, line, call, at in rows:
+        session, moment = sessions[as_uuid(id)], as_aware(at)
+        shown = failures.get(session.pk)
+        is_newer = shown is None or number > shown.number
+        if is_newer and moment.date() >= first and session.lineage().contains(str(session.pk), position):
+            failures[session.pk] = RecentFailure(session, number, tool, bool(likely), line, call, moment)
+    return sorted(failures.values(), key=lambda failure: failure.at, reverse=True)[:MAX_FAILURES]

@@ -12,7 +12,7 @@ from dashboard.figures.project import FiguresPage, change_text, cost_trend, read
 from dashboard.figures.tables import figures_cells, names_table
 from historyapp.core.day_figures import NO_FIGURES
 from historyapp.core.entries import ModelOutput
-from historyapp.models import Session
+from historyapp.models import Episode, Session
 from historyapp.services.append import append
 from historyapp.services.figures.feed import follow_changes
 from historyapp.services.figures.group_figures import GroupFigures, GroupOrder
@@ -78,6 +78,28 @@ def test_a_failing_step_is_shown_with_its_line_unless_it_was_rewound(alice: Clie
     assert f"/sessions/{counted.pk}?step=6" in page
     rewind(counted.project, counted.pk, Target(to_step=5))
     assert "a late fault" not in text(alice.get("/figures"))
+
+
+def test_a_run_is_listed_once_with_its_newest_failure_on_these_days(alice: Client, counted: Session) -> None:
+    append(
+        counted.project,
+        counted.pk,
+        [act("bash"), failed(reason="a fault"), act("bash"), failed(reason="a later fault")],
+    )
+    page = text(alice.get("/figures"))
+    assert "a later fault" in page
+    assert "a fault" not in page
+    assert "3 errors in the run" in page
+    assert "later fault" not in text(alice.get("/figures?from=2020-01-01&to=2020-01-02"))
+
+
+def test_a_failure_before_these_days_is_not_listed(alice: Client, counted: Session) -> None:
+    append(counted.project, counted.pk, [act("bash"), failed(reason="a late fault")])
+    Episode.objects.update(started_at=timezone.now() - timedelta(days=3))
+    Episode.objects.filter(number=6).update(started_at=timezone.now() - timedelta(days=2))
+    for days, is_listed in ((7, True), (1, False)):
+        first = timezone.now().date() - timedelta(days=days)
+        assert ("a late fault" in text(alice.get(f"/figures?from={first}"))) is is_listed
 
 
 def test_htmx_gets_all_but_the_tables(alice: Client, counted: Session) -> None:
