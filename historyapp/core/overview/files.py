@@ -102,10 +102,10 @@ def name_of(files: dict[str, FileFigures], path: str, folder: str) -> str:
 def delete_known(files: dict[str, FileFigures], path: str, folder: str, number: int) -> None:
     """Adds the deletion of a file or of all files in a folder, of those that earlier calls used."""
     deleted = {path, absolute_path(path, folder)} - {""}
+    inside = tuple(f"{each}/" for each in deleted)
     for name, file in files.items():
-        paths = {name, file.absolute}
-        is_inside = any(path.startswith(f"{folder}/") for path in paths for folder in deleted)
-        if not file.deleted_in and (is_inside or not deleted.isdisjoint(paths)):
+        is_it = name in deleted or file.absolute in deleted
+        if not file.deleted_in and (is_it or name.startswith(inside) or file.absolute.startswith(inside)):
             file.add_deletion(number)
 
 

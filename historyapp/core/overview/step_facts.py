@@ -36,9 +36,11 @@ from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
 
 _NO_LINES = LineCount()
-_MAX_COMMANDS = 100_000
+_MAX_COMMANDS, _MIN_COMMAND = 100_000, 1_000
 """Characters of the command lines of one step, of at most 2,000 each, that are read for the files that they
-use. They take 0.1 s, as many as 50 of the longest ones."""
+use, and the characters for which a line counts at least. 50 of the longest lines take 0.1 s. So do 100 short
+ones with 20 files each, because a deletion is compared with all files of the run.
+"""
 
 
 @dataclass(slots=True)
@@ -178,7 +180,8 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
     calls, read = dict[str, CallFacts](), 0
     for tool_call in output.tool_calls:
         facts = _call(tool_call.id, tool_call.name, tool_call.arguments, work)
-        read += min(len(facts.command), MAX_COMMAND)
+        if facts.command:
+            read += max(_MIN_COMMAND, min(len(facts.command), MAX_COMMAND))
         if read > _MAX_COMMANDS:
             facts.command = ""
         calls[tool_call.id] = facts

@@ -326,9 +326,19 @@ def test_a_result_of_many_calls_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
     assert (figures.files["x"].diffs, figures.files["x"].diff_removed) == (1, 2)
 
 
+def test_short_command_lines_of_a_step_are_read_up_to_a_number() -> None:
+    """990 lines with 20 deletions each were compared with 300 files for 12 seconds."""
+    lines = [f"echo x > {number}.txt" for number in range(101)]
+    calls = tuple(ToolCall(id=line, name="bash", arguments={"command": line}) for line in lines)
+    read = ToolCall(id="read", name="Read", arguments={"file_path": "a.py"})
+    figures = Run().add(ModelOutput(tool_calls=(read, *calls))).figures
+    assert [*figures.files] == ["a.py", *(f"{number}.txt" for number in range(100))]
+
+
 def test_the_command_lines_of_a_step_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """990 commands with 260 redirections each took two seconds for each step."""
     monkeypatch.setattr(step_facts, "_MAX_COMMANDS", 50)
+    monkeypatch.setattr(step_facts, "_MIN_COMMAND", 0)
     commands = ["echo x > a.py; rest", "echo x > b.py; rest", "echo x > c.py; rest"]
     calls = tuple(ToolCall(id=line, name="bash", arguments={"command": line}) for line in commands)
     figures = Run().add(ModelOutput(tool_calls=calls)).add(ModelOutput(tool_calls=calls[2:])).figures
