@@ -11,9 +11,10 @@ from zlib import crc32
 from django.http import QueryDict
 from django.urls import reverse
 
+from dashboard.session_list.step_search import sessions_address
 from dashboard.templatetags.playhead import status_label
 from historyapp.core.errors import Invalid
-from historyapp.core.search_query import MAX_CHARACTERS, QueryWord, SearchQuery, has_filters, query_words
+from historyapp.core.search_query import QueryWord, SearchQuery, query_words
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
 from historyapp.models.search import SearchHit
@@ -92,9 +93,7 @@ class SearchResults:
     @property
     def sessions_address(self) -> str:
         """The list of the sessions that this search finds; empty if the query is too long for it."""
-        # The list searches steps only if the text contains a filter.
-        text = self.query if has_filters(self.query) else f"{self.query} takes:live"
-        return f"{reverse('sessions')}?q={quote(text, safe='')}" if len(text) <= MAX_CHARACTERS else ""
+        return sessions_address(self.query)
 
     @property
     def query(self) -> str:

@@ -59,6 +59,12 @@ def facet_groups(filters: SessionFilters, counts: FacetCounts) -> list[FacetGrou
     return [group for group in groups if group.links or group.title == "Newest entry"]
 
 
+def archived_link(groups: Iterable[FacetGroup]) -> SessionFacetLink | None:
+    """The link to the archived sessions that match the other filters, unless they are listed already."""
+    links = [link for group in groups if group.title == "Status" for link in group.links]
+    return next((link for link in links if link.label == "archived" and not link.is_on), None)
+
+
 def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
     """The active filters. Each link removes one."""
     chips = [SessionFacetLink(f"“{visible(filters.q)}”", list_url(filters.but(q="")))] if filters.q else []

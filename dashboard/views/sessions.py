@@ -8,15 +8,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
 from dashboard.session_list.columns import COLUMNS, choice_of
-from dashboard.session_list.facets import FacetGroup, chosen_chips, facet_groups
+from dashboard.session_list.facets import FacetGroup, archived_link, chosen_chips, facet_groups
 from dashboard.session_list.filters import SessionFilters, list_url
 from dashboard.session_list.groups import grouped, grouping_links
-from dashboard.session_list.step_search import FoundSessions, search_steps
+from dashboard.session_list.step_search import FoundSessions, search_steps, sessions_address
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import has_filters
 from historyapp.core.titles import distinct_parts
-from historyapp.models import BulkAction, Session
+from historyapp.models import BulkAction, SavedSearch, Session
 from historyapp.models.changes import newest_cursor
 from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import facet_counts
@@ -27,6 +27,8 @@ from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import save_list_preference
 
 PAGE = 25
+SHOWN_SAVED = 12
+"""Saved searches above the list."""
 _PARENTS = ("forked_from", "spawned_by")
 UNLISTED = ("closed_spans", "fork_spans", "settings", "search_text", *columns_except({"title"}, *_PARENTS))
 """Columns that the list does not show."""
@@ -93,6 +95,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     listed_total = len(page.sessions) if is_whole_list else matching.count() if are_folded else total
     context |= {
         "facets": facets,
+        "archived": archived_link(facets),
         "chips": chosen_chips(filters),
         "unfiltered_url": list_url(filters.removed()),
         "total": listed_total,
@@ -100,9 +103,18 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:
-        running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
-        context["progress"] = progress_of(running) if running else None
+        context |= _above_list(project.pk)
     return render(request, "session_list/_results.html" if is_fragment else "session_list/page.html", context)
+
+
+def _above_list(project: UUID) -> dict[str, object]:
+    """The running bulk action, and the saved searches with the lists of their sessions."""
+    running = BulkAction.objects.active().filter(project=project).order_by("-pk").first()
+    saved = SavedSearch.objects.filter(project=project)[:SHOWN_SAVED]
+    return {
+        "progress": progress_of(running) if running else None,
+        "saved": [(one, address) for one in saved if (address := sessions_address(one.query))],
+    }
 
 
 def _facets(

@@ -1,6 +1,7 @@
 """Actions of people on many sessions."""
 
 import json
+import re
 import zipfile
 from io import BytesIO
 from typing import Any
@@ -70,6 +71,21 @@ def test_sessions_are_archived_and_unarchived(alice: Client, sessions: list[Sess
     assert "No sessions" in text(alice.get("/"))
     post(alice, "unarchive", sessions)
     assert statuses() == {"finished"}
+
+
+def test_after_archiving_the_sessions_can_be_unarchived_and_found(
+    alice: Client, project: Project, sessions: list[Session]
+) -> None:
+    change_session(project, sessions[0].pk, {"status": "archived"})
+    shown = html(post(alice, "archive", sessions, htmx=True))
+    assert re.findall(r'name="session" value="([^"]+)"', shown) == [str(each.pk) for each in sessions[1:]]
+    assert 'name="action" value="unarchive">Unarchive them' in shown
+    for address, words in (("/", "3 sessions are archived"), ("/?q=run", "3 archived sessions match")):
+        page = html(alice.get(address))
+        assert words in " ".join(page.split())
+        (link,) = re.findall(r'href="([^"]+)">show them', page)
+        assert "run 0" in text(alice.get(link.replace("&amp;", "&")))
+    assert 'value="unarchive"' not in html(post(alice, "unarchive", sessions, htmx=True))
 
 
 def test_a_long_action_is_left_to_a_worker(

@@ -99,6 +99,9 @@ def test_the_results_lead_to_their_sessions(alice: Client, searched_session: Ses
         r'href="([^"]+)">Show the sessions', html(alice.get(f"/search?{urlencode({'q': query})}"))
     )
     assert f'name="session" value="{searched_session.pk}"' in html(alice.get(address))
+    alice.post("/searches", {"name": "mine", "q": query})
+    (saved,) = re.findall(r'class="chip" href="([^"]+)"', html(alice.get("/")))
+    assert f'name="session" value="{searched_session.pk}"' in html(alice.get(saved))
 
 
 def test_a_result_in_a_take_links_to_a_position_that_has_it(alice: Client, searched_session: Session) -> None:
