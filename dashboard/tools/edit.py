@@ -60,7 +60,8 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
 
 def _shows_pairs(tool_call: RecordedCall) -> bool:
     """Whether the recorded diff contains all lines of the replaced texts and of the new ones."""
-    return all(line in tool_call.diff for pair in _pairs(tool_call) for line in "\n".join(pair).splitlines())
+    shown = {line[1:] for line in tool_call.diff.splitlines()}
+    return all(shown.issuperset(text.splitlines()) for pair in _pairs(tool_call) for text in pair)
 
 
 def _recorded_blocks(tool_call: RecordedCall, make: CallBlocks) -> list[Block]:

@@ -191,7 +191,8 @@ class ModelCall:
                     Snapshot.objects.filter(pk=self._snapshot.pk).delete()
             raise
         finally:
-            self._reservation.settle(None)  # for a call that was cancelled or failed in another way
+            # For a call that was cancelled or failed in another way. Without a request it cost nothing.
+            self._reservation.settle(None if self._is_sent else 0)
             release_connection()  # the client may read the rest slowly
 
     def _count(self, size: int) -> None:
@@ -247,7 +248,9 @@ class ModelCall:
         }
         if completion.usage is not None:
             convention = "anthropic" if self._provider.name == "anthropic" else "openai"
-            metadata |= {"usage": completion.usage.raw, "usage_convention": convention}
+            is_refused = price is not None and billed is not None and cost is None
+            name = "refused_usage" if is_refused else "usage"  # which no figure counts
+            metadata |= {name: completion.usage.raw, "usage_convention": convention}
         if cost is not None:
             metadata |= {"cost": cost / MICRO, "prices_as_of": prices.as_of}
         draft = EntryDraft(completion.output, metadata=metadata)

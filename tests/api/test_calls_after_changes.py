@@ -8,7 +8,7 @@ import pytest
 
 from historyapp.core.errors import PlayheadError
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import Project, Session, SpendingReservation
+from historyapp.models import Project, Session, SpendingCounter, SpendingReservation
 from historyapp.services import call_memory, faults, model_calls
 from historyapp.services.append import append, lock_session
 from historyapp.services.call_memory import OF_PROJECT, CallMemory
@@ -134,3 +134,4 @@ def test_no_model_is_called_while_its_response_could_not_be_stored(
     response = run.post("/calls", CALL)
     assert (response.status, response.body["type"][-9:]) == (503, "disk-full")
     assert loopback.requests == []
+    assert not any(SpendingCounter.objects.values_list("counted", flat=True))

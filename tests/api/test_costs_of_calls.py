@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.core.usage import Usage
-from historyapp.models import Project, SpendingCounter, SpendingReservation
+from historyapp.models import Project, Session, SpendingCounter, SpendingReservation
 from historyapp.services.prices import price_list
 from historyapp.services.projects import change_project
 from historyapp.services.reservations import OUTPUT_LIMIT, Reservation
@@ -142,12 +142,14 @@ def test_usage_that_is_not_plausible_does_not_use_up_the_caps(
     """One answer with the usage of a broken proxy counted as $4,500."""
     choice = '{"index":0,"delta":{"content":"All is well."},"finish_reason":"stop"}'
     usage = f'{{"prompt_tokens":{tokens},"completion_tokens":5}}'
-    event = f'{{"id":"x","model":"m","choices":[{choice}],"usage":{usage}}}'
+    event = f'{{"id":"x","model":"{CALL["model"]}","choices":[{choice}],"usage":{usage}}}'
     loopback.default = lambda _: Raw(f"data: {event}\n\ndata: [DONE]\n\n".encode())
     response = ready.post("/calls", CALL)
     assert response.status == 200
     assert (b'"money":"unknown"' not in response.body) == is_believed
     assert (counted(project) == sum(reserved)) == (not is_believed)
+    session = Session.objects.get()
+    assert (session.money > 0) == (session.shown_tokens == tokens) == is_believed
 
 
 def test_low_usage_that_agents_report_does_not_lower_the_estimate(

@@ -159,3 +159,5 @@ def test_a_recorded_diff_replaces_the_arguments_that_it_shows_and_gives_other_ed
     edit = {"file_path": "a.py", "old_string": "far above\na\nx", "new_string": "far above\na\ny"}
     long = RecordedCall("Edit", edit, write.result, write.diff)
     assert drawn(long)[0].request[0].text == "@@ -2,3 +2,3 @@\n far above\n a\n-x\n+y"
+    part = RecordedCall("Edit", {**edit, "old_string": "", "new_string": "y"}, write.result, "+many words")
+    assert drawn(part)[0].request[0].text == "+y", "only a part of a line"
