@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from dashboard.figures.pictures import Picture, pictures
-from dashboard.figures.tables import TITLES, FiguresTable, names_table, unpriced_text
+from dashboard.figures.tables import TITLES, FiguresTable, cost_text, names_table, unpriced_text
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.core.usage import MICRO
@@ -20,6 +20,7 @@ from historyapp.models.day_figures import MAX_NAME
 from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import (
     FiguresQuery,
+    cut_off,
     grouped,
     grouped_by_names,
     is_current,
@@ -120,6 +121,18 @@ class FiguresPage:
     @cached_property
     def undated(self) -> GroupFigures:
         return undated(self.project, self.query)
+
+    @cached_property
+    def cut_off(self) -> str:
+        """The steps that rewinds have cut off, which the figures do not include; empty if there are none."""
+        left_out = cut_off(self.project, self.query)
+        figures = left_out.figures
+        if not figures.steps and not figures.model_calls:
+            return ""
+        text = f"{figures.steps:,} step{'s' * (figures.steps != 1)}"
+        if not figures.model_calls:
+            return text
+        return f"{text} with {figures.reported_tokens:,} tokens, cost {cost_text(left_out)}"
 
     @cached_property
     def is_current(self) -> bool:

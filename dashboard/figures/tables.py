@@ -118,11 +118,16 @@ def _texts(group: GroupFigures) -> dict[str, str]:
 
 
 def _cost(group: GroupFigures) -> str:
-    """The cost as far as it is known; a dash without model calls."""
+    text = escape(cost_text(group))
     if group.micros and group.unpriced:
-        return f'<span title="{escape(unpriced_text(group))}">≥ {money(group.micros)}</span>'
+        return f'<span title="{escape(unpriced_text(group))}">{text}</span>'
+    return text
+
+
+def cost_text(group: GroupFigures) -> str:
+    """The cost as far as it is known; a dash without model calls."""
     if group.micros:
-        return money(group.micros)
+        return f"{'≥ ' if group.unpriced else ''}{money(group.micros)}"
     if group.unpriced:
         return "unknown"
     return money(0) if group.figures.model_calls else "–"

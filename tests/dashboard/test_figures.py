@@ -102,6 +102,17 @@ def test_a_failure_before_these_days_is_not_listed(alice: Client, counted: Sessi
         assert ("a late fault" in text(alice.get(f"/figures?from={first}"))) is is_listed
 
 
+def test_the_cost_of_steps_that_a_rewind_cut_off_is_shown_apart(alice: Client, counted: Session) -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 9}
+    append(counted.project, counted.pk, [draft(ModelOutput(text="hi"), model="gpt-5", usage=usage, cost=0.5)])
+    follow_changes(lambda: False)
+    assert "cut off" not in text(alice.get("/figures"))
+    rewind(counted.project, counted.pk, Target(to_step=5))
+    follow_changes(lambda: False)
+    shown = text(alice.get("/figures"))
+    assert "rewinds cut off are not counted: 1 step with 1,000,009 tokens, cost $0.50." in shown
+
+
 def test_htmx_gets_all_but_the_tables(alice: Client, counted: Session) -> None:
     part = html(alice.get("/figures", headers={"HX-Request": "true"}))
     assert "Live now" in part

@@ -117,6 +117,12 @@ def total_in(project: UUID, query: FiguresQuery | None) -> GroupFigures:
     return total_of(_added_up(query.rows(project), "is_live").values()) if query else GroupFigures()
 
 
+def cut_off(project: UUID, query: FiguresQuery) -> GroupFigures:
+    """The figures of the range's steps that rewinds have cut off."""
+    rows = replace(query, take="all").rows(project).filter(is_live=False)
+    return total_of(_added_up(rows, "is_live").values())
+
+
 def undated(project: UUID, query: FiguresQuery) -> GroupFigures:
     """The figures of entries without a known time, which are in no range."""
     return total_of(_added_up(query.rows(project, Q(day=NO_DAY)), "is_live").values())
