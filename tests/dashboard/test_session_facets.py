@@ -185,6 +185,31 @@ def test_forks_and_subagents_are_folded_under_their_parent(alice: Client, family
     assert sorted(titles(alice, f"?parent={family.pk}")) == ["another way", "helper", "reader"]
 
 
+@pytest.mark.parametrize(
+    ("micros", "shown"),
+    [
+        ((2_000_000, 280_000), "+ 3.0k tokens in, $2.28 by sub-agents"),
+        ((2_000_000, 0), "+ 3.0k tokens in, at least $2.00 by sub-agents"),
+        ((0, 0), "+ 3.0k tokens in, cost unknown by sub-agents"),
+    ],
+)
+def test_a_row_says_what_the_subagents_used(
+    alice: Client, family: Session, micros: tuple[int, int], shown: str
+) -> None:
+    Session.objects.filter(spawned_by=family).update(shown_tokens=0)
+    assert "by sub-agents" not in text(alice.get("/"))
+    for title, money, tokens in zip(("helper", "reader"), micros, (1_000, 2_000), strict=True):
+        Session.objects.filter(title=title).update(shown_tokens=tokens, money=money)
+    assert shown in text(alice.get("/"))
+
+
+def test_the_head_and_a_comparison_say_that_they_count_no_subagents(alice: Client, family: Session) -> None:
+    other = Session.objects.get(title="another way")
+    for address in (reverse("overview", args=[family.pk]), f"/compare?a={family.pk}&b={other.pk}"):
+        assert text(alice.get(address)).count("without its sub-agents") == 1
+    assert "without its sub-agents" not in text(alice.get(reverse("overview", args=[other.pk])))
+
+
 def test_the_heading_counts_the_rows_and_what_is_folded_below_them(alice: Client, family: Session) -> None:
     page = text(alice.get("/"))
     listed = len(titles(alice))
