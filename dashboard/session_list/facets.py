@@ -13,7 +13,7 @@ SHOWN, MAX = 6, 60
 _TITLES = {
     "agent": "Agent", "model": "Model", "repository": "Repository", "folder": "Folder", "tag": "Tag",
 }  # fmt: skip
-_STATUSES = {"live": "live", "finished": "finished", "archived": "archived"}
+_STATUSES = {"live": "live or idle", "finished": "finished", "archived": "archived"}
 _OUTCOMES = (
     ("errors", "errors", "with", "with errors"),
     ("errors", "errors", "without", "without errors"),

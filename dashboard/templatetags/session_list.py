@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from django import template
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -14,6 +15,7 @@ from dashboard.session_list.filters import SessionFilters
 from dashboard.templatetags.playhead import icon, outcome
 from historyapp.core.overview.findings import stated_ending
 from historyapp.models import Session
+from historyapp.models.recent import is_active
 from historyapp.models.session_folds import ChildCounts
 from historyapp.models.session_lists import Order
 
@@ -23,6 +25,12 @@ UNANSWERED = "ended with a result that the agent did not answer"
 """What *not answered* means."""
 _SHOWN = 14
 """Characters that are shown of a beginning that many titles share."""
+
+
+@register.filter
+def is_idle(session: Session) -> bool:
+    """Whether an unfinished session is not among those that are live now."""
+    return not is_active(session, timezone.now())
 
 
 @register.simple_tag

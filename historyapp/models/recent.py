@@ -50,11 +50,15 @@ def active_sessions(project: UUID) -> list[Session]:
     recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MAX_ACTIVE])
     quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - ACTIVE_WITHIN)
     waiting = quiet.containing("tail", ["in_flight"])[: MAX_ACTIVE - len(recent)]
-    for session in waiting:
-        step = session.live_tail.step
-        if step is not None and step.status == "in_flight":
-            recent.append(session)
-    return recent
+    return recent + [session for session in waiting if is_active(session, now)]
+
+
+def is_active(session: Session, now: datetime) -> bool:
+    """Whether a live session has an entry of the last minutes or an open call of the last day."""
+    if session.status != Session.Status.LIVE or session.last_entry_at < now - OPEN_CALL:
+        return False
+    step = session.live_tail.step
+    return session.last_entry_at >= now - ACTIVE_WITHIN or (step is not None and step.status == "in_flight")
 
 
 def running_compressions(project: UUID) -> list[CompressionRun]:

@@ -49,7 +49,7 @@ def test_facets_have_counts_and_link_to_the_counted_sessions(alice: Client) -> N
     shown = facets(alice, "/")
     counts = {label: count for label, (_, count) in shown.items()}
     assert counts == {
-        "live": "4", "with errors": "2", "without errors": "2", "today": "1", "last 7 days": "2",
+        "live or idle": "4", "with errors": "2", "without errors": "2", "today": "1", "last 7 days": "2",
         "last 30 days": "3", "fixer": "3", "<b>writer": "1", "/srv/app": "3", "/srv/docs": "1",
         "red & blue": "1",
     }  # fmt: skip
@@ -67,11 +67,11 @@ def test_tags_are_counted_in_the_newest_sessions_up_to_a_limit(
     monkeypatch.setattr("historyapp.models.session_filters.MAX_TAG_CHARACTERS", len("\nred & blue\n"))
     shown = facets(alice, "/")
     assert "old" not in shown
-    assert {label: shown[label][1] for label in ("often", "week", "red & blue", "live")} == {
+    assert {label: shown[label][1] for label in ("often", "week", "red & blue", "live or idle")} == {
         "often": "1",
         "week": "1",
         "red & blue": "1",
-        "live": "4",
+        "live or idle": "4",
     }
 
 

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from dashboard.templatetags.playhead import dollars
 from historyapp.core.dates import UNDATED
@@ -69,6 +70,17 @@ def test_sessions_are_found_by_title_agent_and_tag(alice: Client, project: Proje
 def test_all_words_have_to_be_found(alice: Client, project: Project) -> None:
     make(project, "Repair the invoices")
     assert titles(alice, "?q=repair+zebra") == []
+
+
+def test_an_unfinished_session_without_new_entries_is_idle(alice: Client, project: Project) -> None:
+    session = make(project, "quiet")
+    append(project, session.pk, [act(), ok()])
+    for minutes, shown in ((0, "live"), (20, "idle")):
+        Session.objects.filter(pk=session.pk).update(
+            last_entry_at=timezone.now() - timedelta(minutes=minutes)
+        )
+        (ended,) = re.findall(r'<td class="ended">(.*?)</td>', html(alice.get("/")), re.DOTALL)
+        assert re.search(rf">{shown}</span>", ended), ended
 
 
 def test_archived_sessions_are_listed_only_by_their_status(alice: Client, project: Project) -> None:
