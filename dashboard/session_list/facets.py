@@ -68,7 +68,8 @@ def archived_link(groups: Iterable[FacetGroup]) -> SessionFacetLink | None:
 def chosen_chips(filters: SessionFilters) -> list[SessionFacetLink]:
     """The active filters. Each link removes one."""
     chips = [SessionFacetLink(f"“{visible(filters.q)}”", list_url(filters.but(q="")))] if filters.q else []
-    words = {("date", value): label for value, label in _DATES.items()} | {
+    words = {("date", value): label for value, label in _DATES.items()}
+    words |= {("status", value): label for value, label in _STATUSES.items()} | {
         (name, value): label for name, _, value, label in _OUTCOMES
     }
     for name, value in filters.active():

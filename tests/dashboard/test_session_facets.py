@@ -47,6 +47,7 @@ def runs(project: Project) -> None:
 @pytest.mark.usefixtures("runs")
 def test_facets_have_counts_and_link_to_the_counted_sessions(alice: Client) -> None:
     shown = facets(alice, "/")
+    assert "Remove the filter live or idle" in html(alice.get("/?status=live"))
     counts = {label: count for label, (_, count) in shown.items()}
     assert counts == {
         "live or idle": "4", "with errors": "2", "without errors": "2", "today": "1", "last 7 days": "2",
