@@ -11,7 +11,8 @@ unknown.
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
@@ -30,6 +31,8 @@ _OPERATORS = re.compile(r"[();<>|&]{1,20}")
 """Operators as :mod:`shlex` reads them: several without spaces between them are one word."""
 _OPERATOR = re.compile(r"[<>]\(|[<>|&]{1,20}|;{1,20}|[()]")
 _ENDS = {";", "&&", "||", "|", "&", "|&", ";;"}
+_OR = ["||"]
+"""Stands for the operator among the words of programs."""
 _SUBSTITUTIONS = {"<(", ">("}
 _REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?")
 _OUTPUTS = {">", ">>", ">|"}
@@ -64,6 +67,8 @@ _READERS = {
     "nl": frozenset(("-b", "-d", "-f", "-h", "-i", "-l", "-n", "-s", "-v", "-w")),
 }
 """Programs that print files, with their options whose value is the next word."""
+_FINDERS = {*_READERS, "sed", "rm", "unlink", "mv", "fatal"}
+"""What error lines about missing files begin with; git writes ``fatal``."""
 _SED_SCRIPT = re.compile(r"-[nErsz]{0,5}[ef]|--expression|--file")
 """Options of ``sed`` before a script; without them the script is the first name."""
 _DIFF = "diff --git a/"
@@ -84,8 +89,8 @@ class FileUse(NamedTuple):
 
 
 def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]:
-    """The files that a command line reads, writes and deletes, in this order of its programs, each use once,
-    at most :data:`MAX_FILES`.
+    """The files that a command line reads, writes and deletes, in the order in which its programs last do it,
+    at most :data:`MAX_FILES` of each use.
 
     Args:
         has_failed: whether it ended with an error. The last program may then have done nothing.
@@ -95,13 +100,39 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
     if not any(mark in command for mark in _MARKS):
         return ()
     parts = _parts(_without_heredocs(command))
-    hides_errors = "||" in command
+    hides_errors = _OR in parts
+    programs = [part for part in parts if part != _OR]
     uses: dict[FileUse, None] = {}
-    for part in parts[: len(parts) - has_failed]:
-        for use, name in _uses(part):
+    for words in programs[: len(programs) - has_failed]:
+        for use, name in _uses(words):
             if (file := _file(name)) and (use == "write" or not hides_errors):
-                uses[FileUse(use, file)] = None
-    return tuple(uses)[:MAX_FILES]
+                used = FileUse(use, file)
+                uses.pop(used, None)
+                uses[used] = None
+    return tuple(_first_of_each(uses))
+
+
+def _first_of_each(uses: Iterable[FileUse]) -> Iterator[FileUse]:
+    """At most :data:`MAX_FILES` of each use."""
+    counts = Counter[Use]()
+    for used in uses:
+        counts[used.use] += 1
+        if counts[used.use] <= MAX_FILES:
+            yield used
+
+
+def unreadable_names(error_line: str) -> frozenset[str]:
+    """The words of an error line of a program that reads or deletes files: among them the file's name.
+
+    >>> "old.py" in unreadable_names("rm: cannot remove 'old.py': No such file or directory")
+    True
+    >>> unreadable_names("a.ts(3,1): error TS2322")
+    frozenset()
+    """
+    words = re.findall(r"[^\s:'\"‘’]+", error_line)
+    if not words or words[0].rpartition("/")[2] not in _FINDERS:
+        return frozenset()
+    return frozenset(word.removeprefix("./") for word in words)
 
 
 def files_written(command: str, *, has_failed: bool = False) -> tuple[str, ...]:
@@ -148,7 +179,7 @@ def _parts(text: str) -> list[list[str]]:
         for text in words:
             for word in _OPERATOR.findall(text) if _OPERATORS.fullmatch(text) else (text,):
                 if word in _ENDS:
-                    parts.append([])
+                    parts += [_OR, []] if word == "||" else [[]]
                 elif word in _SUBSTITUTIONS:
                     outer.append([*parts.pop(), word])
                     parts.append([])

@@ -69,6 +69,8 @@ def test_a_file_is_left_out_rather_than_guessed(command: str) -> None:
         ("cat a > b", "write b"),
         ("cat a 2>/dev/null; cat $x *.py", ""),
         ("cat a || echo none", ""),
+        ("cat a; grep -E 'x||y' b", "read a"),
+        ("rm a.txt; make > a.txt; rm a.txt", "write a.txt, delete a.txt"),
         ("sed -i s/a/b/ c.py; cat c.py; rm c.py", "write c.py, read c.py, delete c.py"),
         ("git rm --cached a; git rm b", "delete b"),
         ("rm -rf build/ a.py", "delete_if_known build, delete_if_known a.py"),
@@ -79,6 +81,12 @@ def test_a_file_is_left_out_rather_than_guessed(command: str) -> None:
 )
 def test_a_command_line_names_the_files_that_it_reads_and_deletes(command: str, uses: str) -> None:
     assert ", ".join(" ".join(used) for used in files_used(command)) == uses
+
+
+def test_many_reads_do_not_hide_a_write() -> None:
+    command = f"head -5 {' '.join(f'f{number}.py' for number in range(30))}; echo x > out.txt"
+    assert files_written(command) == ("out.txt",)
+    assert len(files_used(command)) == 21
 
 
 def test_the_last_program_of_a_failed_command_may_have_written_nothing() -> None:

@@ -86,8 +86,10 @@ def name_of(files: dict[str, FileFigures], path: str, folder: str) -> str:
     """
     absolute = absolute_path(path, folder)
     if (known := files.get(path)) is not None:
-        if not absolute or known.absolute in ("", absolute):
-            known.absolute = absolute or known.absolute
+        if not absolute or known.absolute == absolute:
+            return path
+        if not known.absolute and not any(file.absolute == absolute for file in files.values()):
+            known.absolute = absolute
             return path
         path = absolute
     if not absolute or path in files:
@@ -101,11 +103,16 @@ def name_of(files: dict[str, FileFigures], path: str, folder: str) -> str:
 
 def delete_known(files: dict[str, FileFigures], path: str, folder: str, number: int) -> None:
     """Adds the deletion of a file or of all files in a folder, of those that earlier calls used."""
-    deleted = {path, absolute_path(path, folder)} - {""}
-    inside = tuple(f"{each}/" for each in deleted)
+    absolute = absolute_path(path, folder)
+    inside, inside_absolute = f"{path}/", f"{absolute}/"
     for name, file in files.items():
-        is_it = name in deleted or file.absolute in deleted
-        if not file.deleted_in and (is_it or name.startswith(inside) or file.absolute.startswith(inside)):
+        if file.deleted_in:
+            continue
+        if absolute and file.absolute:
+            is_deleted = file.absolute == absolute or file.absolute.startswith(inside_absolute)
+        else:
+            is_deleted = name == path or name.startswith(inside)
+        if is_deleted:
             file.add_deletion(number)
 
 

@@ -20,6 +20,7 @@ from historyapp.core.command_files import (
     files_used,
     printed_patches,
     prints_own_changes,
+    unreadable_names,
 )
 from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.dates import milliseconds_of
@@ -94,12 +95,13 @@ class CallFacts:
     def uses(self) -> tuple[FileUse, ...]:
         """What its command line does with files; nothing if a person refused it.
 
-        A file that the error line names was not read or deleted.
+        A file that ``cat``, ``rm`` or another of these programs could not find was not read or deleted.
         """
         if not self.command or self.status == "interrupted_by_human":
             return ()
         uses = files_used(self.command, has_failed=self.has_failed)
-        return tuple([used for used in uses if used.use == "write" or used.file not in self.error_line])
+        missed = unreadable_names(self.error_line)
+        return tuple([used for used in uses if used.use == "write" or used.file not in missed])
 
 
 class StepFacts(NamedTuple):

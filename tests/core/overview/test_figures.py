@@ -326,6 +326,36 @@ def test_a_result_of_many_calls_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
     assert (figures.files["x"].diffs, figures.files["x"].diff_removed) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("command", "line", "used"),
+    [
+        ("cat a.ts; tsc b.ts", "a.ts(3,1): error TS2322: no", {"a.ts": (1, 0)}),
+        ("cat old.py; rm old.py; pytest", "ERROR tests/test_old.py", {"old.py": (1, 1)}),
+        ("cat a.py b.py; make", "cat: b.py: No such file or directory", {"a.py": (1, 0)}),
+        ("rm a.py; make", "rm: cannot remove 'a.py': No such file or directory", {}),
+    ],
+)
+def test_a_file_that_a_program_could_not_find_is_not_used(
+    command: str, line: str, used: dict[str, tuple[int, int]]
+) -> None:
+    files = Run().call(command=command).failed(line).figures.files
+    assert {name: (file.reads, file.deleted_in) for name, file in files.items()} == used
+
+
+def test_a_deletion_in_another_folder_deletes_nothing() -> None:
+    run = Run().call("exec", cmd="cat a.ts t/b.ts", workdir="/w").ok()
+    run.call("exec", cmd="rm -rf t a.ts", workdir="/other").ok().call(
+        "exec", cmd="rm -rf t", workdir="/w"
+    ).ok()
+    assert {name: file.deleted_in for name, file in run.figures.files.items()} == {"a.ts": 0, "t/b.ts": 3}
+
+
+def test_a_file_has_one_row_once_the_folder_of_its_name_is_known() -> None:
+    run = Run().call("Read", file_path="/w/a.ts").ok().call("exec", cmd="cat a.ts").ok()
+    run.call("exec", cmd="cat a.ts", workdir="/w").ok()
+    assert {name: file.reads for name, file in run.figures.files.items()} == {"/w/a.ts": 2, "a.ts": 1}
+
+
 def test_short_command_lines_of_a_step_are_read_up_to_a_number() -> None:
     """990 lines with 20 deletions each were compared with 300 files for 12 seconds."""
     lines = [f"echo x > {number}.txt" for number in range(101)]
