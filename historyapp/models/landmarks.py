@@ -33,6 +33,8 @@ MAX_TEXT = 1 << 24
 """The maximum number of characters of their bodies."""
 MAX_SEARCHES = 10
 """Batches of a search for failures. In most sessions the first one finds the step."""
+MAX_COMMANDS = 20
+"""The maximum number of commands whose files one search reads."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
 IsMark = Callable[[str, Mapping[str, Any]], bool]
@@ -123,7 +125,7 @@ def edit(history: History, start: int, forwards: bool) -> Landmark:
     if not file:
         return NOWHERE
     if history.row(start).kind == "shell":
-        return _first_with(history, StepFilter(kind="shell", file=file), start, forwards)
+        return _next_write(history, file, start, forwards)
     owners = map(UUID, history.lineage.owners)
     beyond = Q(number__gt=start, number__lte=history.steps) if forwards else Q(number__lt=start)
     edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
@@ -146,13 +148,28 @@ def edited_file(history: History, step: int) -> str:
     row = history.row(step)
     if row.kind != "shell":
         return row.target if row.kind == "edit" else ""
+    return next(iter(_files_written(row)), "")
+
+
+def _next_write(history: History, file: str, start: int, forwards: bool) -> Landmark:
+    """The nearest command that writes a file, among those that name it."""
+    for _ in range(MAX_COMMANDS):
+        found = _first_with(history, StepFilter(kind="shell", file=file), start, forwards)
+        if found.step is None or file in _files_written(history.row(found.step)):
+            return found
+        start = found.step
+    return Landmark(None, start)
+
+
+def _files_written(row: Episode) -> tuple[str, ...]:
+    """The files that the command line of a step's first tool call writes."""
     for entry in short_entries([Span(str(row.session_id), row.first_position, row.first_position)]):
         output = load_body(entry.kind, entry.body)
         if isinstance(output, ModelOutput):
             for tool_call in (output.use_tool, *output.tool_calls[:1]):
                 if tool_call and (files := files_written(command_line(tool_call.arguments))):
-                    return files[0]
-    return ""
+                    return files
+    return ()
 
 
 def take(history: History, start: int, forwards: bool) -> Landmark:
