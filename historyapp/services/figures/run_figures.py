@@ -48,6 +48,8 @@ RECENT, MAX_RECENT = timedelta(minutes=10), 50
 consider at most this many of each."""
 MAX_IMPORTED = 1_000
 """The number of newest imported sessions among which they search for long ones."""
+_METADATA = (*WINDOW_KEYS, "duration_seconds")
+"""The metadata that figures read: that of windows, and how long a tool took."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 
 
@@ -190,7 +192,7 @@ def _entries(
     """
     after = checkpoint.position - 1 if checkpoint else 0
     starts = (span.first for span in islice(spans_between(lineage, after), 1, None))
-    rows = _noted(live_rows(lineage, after, WINDOW_KEYS), starts, resumed)
+    rows = _noted(live_rows(lineage, after, _METADATA), starts, resumed)
     return shortened(((row.core(), row.size) for row in rows), logs=True)
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.entries import EntryDraft
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures
 from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
 from historyapp.models.history import History
@@ -139,6 +139,19 @@ def test_the_time_before_a_fork_or_after_a_rewind_is_nobodys(
             assert counted.model_time == 1000 * (steps_of_one - 2), "one step has no model call before it"
             assert counted == without_checkpoints(one)
     assert overview_of(History(child)).total_time == timedelta(seconds=2 * (steps + 6) - 2)
+
+
+def test_the_time_of_a_tool_beside_its_output_is_no_wait_for_approval(
+    project: Project, session: Session
+) -> None:
+    """Codex states it there, and the figures read it from the stored metadata."""
+    asks = {"cmd": "ls", "sandbox_permissions": "require_escalated"}
+    output = ModelOutput(tool_calls=(ToolCall(id="a", name="exec_command", arguments=asks),))
+    result = ok("a")._replace(created_at=LONG_AGO + timedelta(seconds=10), metadata={"duration_seconds": 4})
+    append(project, session.pk, [EntryDraft(output, LONG_AGO), result])
+    session.refresh_from_db()
+    counted = count_run(History(session)).figures
+    assert (counted.tool_time, counted.waiting_time) == (4000, 6000)
 
 
 def test_figures_as_of_a_position_exclude_later_entries(project: Project, session: Session) -> None:
