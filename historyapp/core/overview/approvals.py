@@ -1,17 +1,22 @@
 """The time in which a step waited for a person to approve its tool calls.
 
 Codex records that a call asks for approval, and how long the tool itself took. The rest of the time until the
-result is the person's. A step is left out if one of its results does not report its time, because parallel
-calls may be recorded when the last of them has ended.
+result is the person's, and all of it if the person rejected the call. A step is left out if one of its
+results does not report its time, because parallel calls may be recorded when the last of them has ended.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from historyapp.core.dates import milliseconds_of
-from historyapp.core.entries import Entry, ModelOutput, ToolResults
+from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.results import returned_text
 from historyapp.core.shell_output import reported_seconds
+
+_REJECTED = re.compile(r"\brejected by (?:the )?user\b", re.IGNORECASE)
+_MAX_REJECTION = 1000
+"""Characters in which a result says that a person rejected its call."""
 
 
 def asks_for_approval(arguments: Any) -> bool:
@@ -55,10 +60,19 @@ def approval_waits(entries: Sequence[Entry]) -> dict[int, int]:
 
 def _reported_milliseconds(body: ToolResults, metadata: Mapping[str, Any]) -> list[float]:
     """How long the tools took, by their results. Empty if one of them does not say it."""
-    texts = [returned_text(result) for result in body.results]
-    times = [reported_seconds(text) for text in texts]
+    times = [_reported_seconds(result) for result in body.results]
     if len(times) == 1 and times[0] is None:
         seconds = metadata.get("duration_seconds")  # the importer has taken it from around the output
         times = [seconds if isinstance(seconds, (int, float)) and 0 <= seconds < 1e9 else None]
     known = [seconds * 1000 for seconds in times if seconds is not None]
     return known if len(known) == len(times) else []
+
+
+def _reported_seconds(result: ToolResult) -> float | None:
+    """How long a tool took; 0 if a person rejected the call, because the tool never ran. A call that a person
+    aborted may have run.
+    """
+    text = returned_text(result)
+    if result.status == "interrupted_by_human" and _REJECTED.search(text[:_MAX_REJECTION]):
+        return 0
+    return reported_seconds(text)

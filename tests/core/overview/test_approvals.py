@@ -50,6 +50,18 @@ def test_the_time_beside_an_output_counts_like_the_one_within_it() -> None:
     assert approval_waits(run.runs[1]) == {3: 6000}
 
 
+def test_a_call_that_a_person_rejects_is_a_wait_and_takes_the_tool_no_time() -> None:
+    def stopped(feedback: str) -> ToolResults:
+        refused = ToolResult(tool_call_id="a", status="interrupted_by_human", feedback=feedback)
+        return ToolResults(results=(refused,))
+
+    figures = calls(a=ASKS).add(stopped("exec command rejected by user"), after=100).figures
+    assert (figures.tool_time, figures.waiting_time) == (0, 100_000)
+    assert not any(step.score for step in figures.slowest)
+    unknown = calls(a=ASKS).add(stopped("aborted by user after 100.0s"), after=100).figures
+    assert (unknown.tool_time, unknown.waiting_time) == (100_000, 0), "an aborted call may have run"
+
+
 def test_time_in_which_another_tool_ran_is_no_wait() -> None:
     slow = QUICK.replace("0.5", "8.0")
     run = calls(a=ASKS, b={}).add(result("a", QUICK), after=10).add(result("b", slow))
