@@ -236,7 +236,7 @@ class ModelCall:
         completion, prices = self._builder.completion(), price_list()
         price = prices.of(self._request.model)
         billed = completion.billed
-        cost = self._reservation.believed(price.cost(billed)) if price and billed else None
+        cost = self._reservation.believed(price, billed) if price and billed else None
         self._reservation.settle(cost)
         metadata: dict[str, Any] = {
             "provider": self._provider.name,

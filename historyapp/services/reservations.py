@@ -43,8 +43,13 @@ OUTPUT_LIMIT = 8_192
 """The limit for output tokens where a cap applies and the request sets none: otherwise the cost has no
 bound."""
 PLAUSIBLE_FACTOR, ALWAYS_PLAUSIBLE = 10, MICRO
-"""The cost of a call by the provider's usage is believed up to this factor of the reserved maximum, and up to
-this many millionths of a dollar: tools that the provider runs can add input."""
+"""A provider's usage is believed if the input costs at most this factor of what was sent, and the output has
+at most this factor of the limit that was sent. An input, or a call, of this many millionths of a dollar is
+always believed."""
+LARGEST_OUTPUT = 1_000_000
+"""The output tokens of a call without a limit that are believed. No model writes more."""
+LARGEST_UNKNOWN_INPUT = 1_000_000
+"""Input tokens that are taken as sent with a file that only the provider reads, or a tool that it runs."""
 MAX_DURATION = timedelta(minutes=30)
 """An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
@@ -62,6 +67,10 @@ class Reservation:
     """A description of an option or tool of the request without a known price."""
     uncounted: str = ""
     """A description of a part of its content whose tokens are not known."""
+    plausible_input: int = 0
+    """The cost of the input up to which its usage is believed, in millionths of a dollar."""
+    plausible_output: int = 0
+    """The same in tokens of the output."""
     is_capped: bool = False
     """Whether any cap applies."""
     id: UUID | None = None
@@ -115,11 +124,14 @@ class Reservation:
             expires_at=now + MAX_DURATION,
         )
 
-    def believed(self, cost: int) -> int | None:
+    def believed(self, price: Price, billed: Usage) -> int | None:
         """The cost of the last attempt by the provider's usage. None if it is not plausible: the numbers of a
         broken proxy would otherwise use up a project's caps with one answer."""
-        limit = max(PLAUSIBLE_FACTOR * self.attempt_cost, ALWAYS_PLAUSIBLE)
-        return cost if cost <= limit or not self.attempt_cost else None
+        cost, cost_of_input = price.cost(billed), price.cost(billed._replace(output=0))
+        if not self.attempt_cost or cost <= ALWAYS_PLAUSIBLE:
+            return cost
+        is_plausible = cost_of_input <= self.plausible_input and billed.output <= self.plausible_output
+        return cost if is_plausible else None
 
     def settle(self, cost: int | None) -> None:
         """Ends the reservation, if it has not ended yet. Earlier attempts keep their reserved maximum, and so
@@ -242,10 +254,19 @@ def reserve(
     if price is None:
         return reservation
     sent, limit = round(tokens_in * INPUT_TOKEN_MARGIN), tokens_out or OUTPUT_LIMIT
-    uncached, cached = Usage(sent, limit), Usage(sent, limit, cache_write=sent)
-    reservation.attempt_cost = max(price.cost(uncached), price.cost(cached))
+    reservation.attempt_cost = _highest_cost(price, sent, limit)
     reservation.add_attempt()
+    has_limit = tokens_out is not None or reservation.is_capped
+    known = max(sent, LARGEST_UNKNOWN_INPUT) if unpriced or uncounted else sent
+    reservation.plausible_input = max(PLAUSIBLE_FACTOR * _highest_cost(price, known, 0), ALWAYS_PLAUSIBLE)
+    reservation.plausible_output = PLAUSIBLE_FACTOR * limit if has_limit else LARGEST_OUTPUT
     return reservation
+
+
+def _highest_cost(price: Price, tokens_in: int, tokens_out: int) -> int:
+    """The cost without a cache, or with all of the input written to one if that is more."""
+    uncached, cached = Usage(tokens_in, tokens_out), Usage(tokens_in, tokens_out, cache_write=tokens_in)
+    return max(price.cost(uncached), price.cost(cached))
 
 
 def counters_of(payer: Payer, sessions: Sequence[UUID] | None = None) -> list[CounterQuerySet]:

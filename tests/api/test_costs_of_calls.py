@@ -8,7 +8,8 @@ from historyapp.core.usage import Usage
 from historyapp.models import Project, Session, SpendingCounter, SpendingReservation
 from historyapp.services.prices import price_list
 from historyapp.services.projects import change_project
-from historyapp.services.reservations import OUTPUT_LIMIT, Reservation
+from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
+from historyapp.services.spending import Payer
 from tests.api.agent import Agent, ask
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
@@ -135,13 +136,28 @@ def test_a_call_whose_usage_is_not_understood_keeps_its_maximum_cost(
     assert counted(project) == sum(reserved) > 0
 
 
-@pytest.mark.parametrize(("tokens", "is_believed"), [(400_000, True), (9_999_999_999, False)])
+@pytest.mark.parametrize(
+    ("sent", "written", "is_believed"),
+    [
+        (400_000, 5, True),
+        (900_000, 5, False),
+        (9_999_999_999, 5, False),
+        (9, 999_000, True),
+        (9, 1_001_000, False),
+    ],
+)
 def test_usage_that_is_not_plausible_does_not_use_up_the_caps(
-    project: Project, ready: Agent, loopback: Loopback, reserved: list[int], tokens: int, is_believed: bool
+    project: Project,
+    ready: Agent,
+    loopback: Loopback,
+    reserved: list[int],
+    sent: int,
+    written: int,
+    is_believed: bool,
 ) -> None:
-    """One answer with the usage of a broken proxy counted as $4,500."""
+    """The usage of a broken proxy counted as $4,500. An honest one of a call without a limit may be high."""
     choice = '{"index":0,"delta":{"content":"All is well."},"finish_reason":"stop"}'
-    usage = f'{{"prompt_tokens":{tokens},"completion_tokens":5}}'
+    usage = f'{{"prompt_tokens":{sent},"completion_tokens":{written}}}'
     event = f'{{"id":"x","model":"{CALL["model"]}","choices":[{choice}],"usage":{usage}}}'
     loopback.default = lambda _: Raw(f"data: {event}\n\ndata: [DONE]\n\n".encode())
     response = ready.post("/calls", CALL)
@@ -149,7 +165,24 @@ def test_usage_that_is_not_plausible_does_not_use_up_the_caps(
     assert (b'"money":"unknown"' not in response.body) == is_believed
     assert (counted(project) == sum(reserved)) == (not is_believed)
     session = Session.objects.get()
-    assert (session.money > 0) == (session.shown_tokens == tokens) == is_believed
+    assert (session.money > 0) == (session.shown_tokens == sent) == is_believed
+
+
+def test_usage_is_judged_by_the_limit_that_was_sent(
+    alice: Agent, project: Project, ready: Agent, reserved: list[int]
+) -> None:
+    alice.patch("/project", {"monthly_cap": 50})
+    payer = Payer(project.pk, Session.objects.get().pk)
+    price = price_list().of("gpt-5-pro")
+    assert price
+    reservation = reserve(payer, "gpt-5-pro", 1000, None)
+    assert reservation.believed(price, Usage(1300, 10 * OUTPUT_LIMIT))
+    assert reservation.believed(price, Usage(1300, 10 * OUTPUT_LIMIT + 1)) is None, "it was sent as the limit"
+    assert reserve(payer, "gpt-5-pro", 1000, 900).believed(price, Usage(1300, 9001)) is None
+    alice.patch("/project", {"monthly_cap": None})
+    assert reserve(payer, "gpt-5-pro", 1000, None).believed(price, Usage(200_000, 9)) is None
+    with_file = reserve(payer, "gpt-5-pro", 1000, None, uncounted="the file")
+    assert with_file.believed(price, Usage(200_000, 9)) == 3_001_080
 
 
 def test_low_usage_that_agents_report_does_not_lower_the_estimate(

@@ -269,7 +269,7 @@ class MeteredModel:
         text = completion.output.text
         counted = Usage(ceil(tokens * self._meter.factor), self._meter.text_tokens(text))
         billed = completion.billed
-        if billed and self._price and reservation.believed(self._price.cost(billed)) is None:
+        if billed and self._price and reservation.believed(self._price, billed) is None:
             billed = None
         usage = billed or counted
         self._add_usage(usage)
