@@ -238,6 +238,12 @@ def names(tools: list[str]) -> str:
 
 
 @register.filter
+def model_names(models: list[str]) -> str:
+    """The names of models for a sentence. Django's ``join`` would escape them once too often."""
+    return visible(", ".join(model or "the unnamed model" for model in models))
+
+
+@register.filter
 def figure(number: int | None) -> str:
     """A whole number with separators."""
     return "" if number is None else f"{number:,}"

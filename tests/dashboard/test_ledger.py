@@ -93,3 +93,12 @@ def test_the_chart_has_the_colours_of_the_overview(session: Session) -> None:
     chart = draw_chart(step_accounts(History(session), 1, 5), Location(History(session), 2))
     kinds = {kind for bar in chart.bars for kind, _, _ in bar.parts}
     assert kinds == {"share-cached", "share-written", "share-uncached", "share-output"}
+
+
+def test_names_of_models_are_escaped_once(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    unpriced = [billed(0, 20_000, 0, model="a&b<c>'d"), billed(1, 20_000, 0, model="")]
+    append(project, session.pk, [ask("go"), *unpriced])
+    overview = alice.get(reverse("overview", args=[session.pk]))
+    for page in (tab(alice, session), text(overview)):
+        assert "does not have a&b<c>'d, the unnamed model ." in page
