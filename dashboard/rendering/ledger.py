@@ -11,6 +11,8 @@ from dashboard.timeline.bars import bar_width, percent
 from historyapp.core.context_diff import is_missed
 from historyapp.core.dates import known_time
 from historyapp.core.usage import Usage
+from historyapp.models import Episode
+from historyapp.models.history import History
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
@@ -94,28 +96,36 @@ class TurnAccount:
 
     first: StepAccount
     last: StepAccount
+    begin: Episode
+    """The first step of the whole turn, which the chart may not show."""
     usage: Usage
     """The sum of their model calls."""
     without_usage: int
-    """The number of steps whose model call has not reported its usage."""
+    """The number of steps whose model call has not reported its tokens."""
+    billed: int
+    """The number of steps whose model call has reported its tokens or its cost."""
     money: int | None
-    """In millionths of a dollar; None if the cost of one of the others is unknown."""
+    """Of the billed steps, in millionths of a dollar; None if the cost of one of them is unknown."""
 
     @property
     def has_usage(self) -> bool:
         return bool(self.usage.input or self.usage.output)
 
 
-def turn_accounts(accounts: Sequence[StepAccount]) -> list[TurnAccount]:
-    """The sums of consecutive steps by turn."""
+def turn_accounts(accounts: Sequence[StepAccount], history: History) -> list[TurnAccount]:
+    """The sums of consecutive steps by turn. At most one query, for a turn that began before them."""
     turns: list[TurnAccount] = []
     for _, group in groupby(accounts, key=lambda account: account.row.turn):
         steps = list(group)
         usage = Usage(*map(sum, zip(*(step.usage for step in steps), strict=True)))
+        row = steps[0].row
+        begin = history.row(row.turn_first) if 0 < row.turn_first < row.number else row
+        reported = sum(1 for step in steps if step.usage.input or step.usage.output)
         billed = [step for step in steps if step.usage.input or step.usage.output or step.reported]
         amounts = [step.money for step in billed if step.money is not None]
         money = sum(amounts) if len(amounts) == len(billed) else None
-        turns.append(TurnAccount(steps[0], steps[-1], usage, len(steps) - len(billed), money))
+        without = len(steps) - reported
+        turns.append(TurnAccount(steps[0], steps[-1], begin, usage, without, len(billed), money))
     return turns
 
 
@@ -128,7 +138,7 @@ class CacheLoss(NamedTuple):
     shared: int
     """Tokens that it had in common with the request before, at most."""
     pause: timedelta | None
-    """The time since the step before; None if unknown."""
+    """The time since the step of that request; None if unknown."""
 
 
 def cache_losses(accounts: Sequence[StepAccount]) -> list[CacheLoss]:

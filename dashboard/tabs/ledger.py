@@ -3,7 +3,7 @@
 from typing import Any
 
 from dashboard.location import Location
-from dashboard.rendering.ledger import cache_losses, draw_chart, shown_steps, turn_accounts
+from dashboard.rendering.ledger import MAX_LOSSES, cache_losses, draw_chart, shown_steps, turn_accounts
 from dashboard.tabs.base import Tab
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
@@ -30,8 +30,9 @@ def content(location: Location) -> dict[str, Any]:
         "kinds": _kinds(ledger),
         "too_few_of": too_few_of,
         "chart": draw_chart(shown, location),
-        "turns": turn_accounts(shown),
+        "turns": turn_accounts(shown, location.history),
         "losses": cache_losses(accounts),
+        "max_losses": MAX_LOSSES,
         "calls_without_usage": max(0, location.steps - ledger.totals.calls),
         "caps": applicable_caps(location.history.session),
     }

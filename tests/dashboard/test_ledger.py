@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from dashboard.location import Location
 from dashboard.rendering.ledger import CacheLoss, cache_losses, draw_chart, turn_accounts
-from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.core.prices import load_prices
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -45,18 +45,20 @@ def tab(client: Client, session: Session) -> str:
 
 
 def test_tokens_are_added_up_by_turn(alice: Client, session: Session) -> None:
-    turns = turn_accounts(step_accounts(History(session), 1, 5))
+    turns = turn_accounts(step_accounts(History(session), 1, 5), History(session))
     assert [(turn.first.row.number, turn.last.row.number) for turn in turns] == [(1, 2), (3, 4), (5, 5)]
     assert [turn.usage.input for turn in turns] == [41_000, 45_000, 0]
     shown = tab(alice, session)
-    assert "1 go 1 –2 21,000 20,000 200 $0.03 2 go on 3 –4 22,100 22,900 200" in shown
+    sums = "1 go 1 –2 21,000 20,000 200 $0.03 2 go on 3 –4 22,100 22,900 200"
+    assert f"Not from cache From cache Output Cost {sums}" in shown
 
 
 def test_a_turn_with_an_unknown_price_has_an_unknown_cost(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [ask("go"), billed(0, 900, 0), billed(1, 900, 0, model="my-own")])
     session.refresh_from_db()
-    assert [turn.money for turn in turn_accounts(step_accounts(History(session), 1, 2))] == [None]
+    turns = turn_accounts(step_accounts(History(session), 1, 2), History(session))
+    assert [turn.money for turn in turns] == [None]
 
 
 def test_a_step_that_lost_the_cache_is_listed_with_its_pause(alice: Client, session: Session) -> None:
@@ -84,7 +86,7 @@ def test_tokens_of_model_calls_without_usage_are_not_zero(alice: Client, session
     shown = tab(alice, session)
     assert "Model calls 4 and without usage 1" in shown
     assert "step 5 · no usage is recorded" in shown
-    assert "3 stop 5 no usage is recorded" in shown
+    assert "3 stop 5 no usage is recorded – " in shown
     append(session.project, session.pk, [billed(62, 23_500, 23_000)])
     assert "3 stop 5 –6, 1 without usage 500 23,000 100" in tab(alice, session)
 
@@ -102,3 +104,32 @@ def test_names_of_models_are_escaped_once(alice: Client, project: Project) -> No
     overview = alice.get(reverse("overview", args=[session.pk]))
     for page in (tab(alice, session), text(overview)):
         assert "does not have a&b<c>'d, the unnamed model ." in page
+
+
+def test_a_turn_whose_calls_report_only_their_cost_has_it(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    priced = draft(ModelOutput(text="ok"), cost=0.5)
+    append(project, session.pk, [ask("go"), billed(0, 20_000, 0), priced, ask("go on"), priced])
+    shown = tab(alice, session)
+    assert "1 go 1 –2, 1 without usage 20,000 0 100 $0.53" in shown
+    assert "2 go on 3 no usage is recorded $0.50" in shown
+
+
+def test_of_a_later_chart_all_steps_are_compared_and_the_turn_keeps_its_name(
+    alice: Client, project: Project
+) -> None:
+    session = create_session(project)
+    lost = {30 + 2 * number: 12_000 - 1_000 * number for number in range(9)} | {101: 0}
+    drafts = [billed(number, 20_000, lost.get(number, 19_000)) for number in range(1, 104)]
+    reminder = draft(ModelInput(content="a reminder of a program", channel="meta"))
+    append(
+        project,
+        session.pk,
+        [ask("the task"), *drafts[:100], reminder, *drafts[100:102], ask("more"), drafts[102]],
+    )
+    first = text(fragment(alice, reverse("ledger", args=[session.pk]) + "?step=1"))
+    assert [f"step {step} {lost[step]:,} 20,000" in first for step in lost] == [False] + 8 * [True] + [False]
+    shown = text(fragment(alice, reverse("ledger", args=[session.pk]) + "?step=102"))
+    assert "step 101 0 20,000 1 min" in shown, "compared with a step that is not shown"
+    assert "1 the task 101 –102" in shown
+    assert "2 more 103" in shown

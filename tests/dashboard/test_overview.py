@@ -143,7 +143,7 @@ def test_the_cost_tab_names_the_most_expensive_steps(alice: Client, project: Pro
     append(project, session.pk, [ask("go"), call, ok(), act("shell", command="ls"), ok()])
     words = text(alice.get(f"/sessions/{session.pk}/ledger?step=1"))
     assert re.search(r"Most expensive steps .* step 1 shell make 90,000 0 \$0\.45", words)
-    assert "Model Input Output Cost" not in words, "a single model has no table of its own"
+    assert "claude-opus-4-5 1 90k 0 10 $0.45" in words, "a single model has a row, too"
 
 
 def test_a_run_that_was_forked_or_rewound_did_not_end_as_its_transcript_says(
