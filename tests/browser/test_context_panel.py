@@ -89,8 +89,11 @@ def expect_a_button_to_fix_a_budget_that_is_too_small(page: Page) -> None:
     expect(panel(page).locator("figcaption")).to_contain_text(f"/ {smallest} tokens")
 
 
-def test_the_ledgers_chart_leads_to_steps_and_follows_the_playhead(page: Page, project: Project) -> None:
-    page.goto(page_of(long_session(project, 120)))
+def test_the_ledgers_chart_leads_to_steps_and_pages_and_follows_the_playhead(
+    page: Page, project: Project
+) -> None:
+    session = long_session(project, 120)
+    page.goto(page_of(session))
     panel(page).get_by_text("Usage and cost").click()
     bars = panel(page).locator(".chart a")
     expect(bars).to_have_count(100)
@@ -105,6 +108,9 @@ def test_the_ledgers_chart_leads_to_steps_and_follows_the_playhead(page: Page, p
     expect(panel(page).locator("figcaption", has_text="Steps 1–100")).to_be_visible()
     expect(marked).to_have_count(0)
     expect(panel(page).locator("[data-chart-cursor]")).to_be_hidden()
+    page.goto(page_of(session, "/ledger?step=1"))
+    page.get_by_role("link", name="Later steps").click()
+    expect(page.locator("figcaption", has_text="steps 101–120")).to_be_visible()
 
 
 @pytest.mark.thorough
