@@ -77,7 +77,7 @@ def overview_keys(location: Location, first_failure: int | None) -> tuple[KeyRow
     """The keys of an overview, without those that lead to no step."""
     addresses = {"find": f"{location.address}#{FIND_FIELD}"}
     addresses |= {"first": location.address_of(1), "last": location.address_of(location.steps)}
-    addresses |= {"first-failure": location.address_of(first_failure)} if first_failure else {}
+    addresses |= {"first-failure": f"{location.address_of(first_failure)}#failure"} if first_failure else {}
     rows = []
     for row in OVERVIEW_KEYS:
         keys = tuple(key._replace(address=addresses.get(key.action, "")) for key in row.keys)

@@ -34,15 +34,18 @@ SOURCES = {
 
 
 @register.simple_tag
-def step_links(location: Location, steps: Sequence[int], limit: int = 3, more: str = "") -> SafeString:
+def step_links(
+    location: Location, steps: Sequence[int], limit: int = 3, more: str = "", part: str = ""
+) -> SafeString:
     """The first steps as links; a dash if there are none.
 
     Args:
         more: the address of the list of all of them.
+        part: the fragment of the addresses, such as ``#failure``.
     """
     if not steps:
         return format_html('<span class="none">–</span>')
-    pairs = [(location.address_of(step), f"{step:,}") for step in steps[:limit]]
+    pairs = [(location.address_of(step) + part, f"{step:,}") for step in steps[:limit]]
     links = format_html_join(", ", '<a href="{}">{}</a>', pairs)
     if len(steps) <= limit:
         return links

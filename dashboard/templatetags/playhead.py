@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
+from dashboard.rendering.step import StepView
 from dashboard.rendering.text import visible, with_short_path
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
@@ -218,6 +219,14 @@ def tool_label(row: Episode) -> str:
         return names([(mcp_parts(name) or ("", name))[1] for name in row.tool_names])
     calls = len(row.tool_names)
     return f"×{calls}" if calls > 1 else ""
+
+
+@register.filter
+def failed_call(step: StepView) -> int | None:
+    """The number of the first call that failed, if it is among the first ones that are shown."""
+    if step.first_call or not step.headline or not step.headline.has_failed:
+        return None
+    return 1 if step.all_calls == 1 else next(iter(step.headline.failed), None)
 
 
 @register.filter

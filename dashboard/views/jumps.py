@@ -39,7 +39,8 @@ def jump(request: PersonRequest, session_id: UUID) -> HttpResponse:
     target = jump_target.step or jump_target.searched_to
     if target is None:
         raise NotFound(jump_target.reason)
-    return redirect(location.address_of(target))
+    part = "#failure" if request.GET["to"].endswith("-error") else ""
+    return redirect(location.address_of(target) + part)
 
 
 @signed_in

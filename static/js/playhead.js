@@ -30,6 +30,7 @@ if (panel) {
     last: () => number("steps"),
   };
 
+  let scrolled = number("at"); // the step whose text the panel scrolls
   let next = null; // the step to load once the current request has ended
   let moving = null;
   let requested = null; // the step that the reader requested and that is not in view yet
@@ -37,9 +38,9 @@ if (panel) {
   /** The step from which the reader moves: each of several quick keys counts. */
   const wanted = () => requested ?? number("at");
 
-  /** Brings a step into view. While a step loads, only the last request is kept. */
-  function go(step, { remember = true } = {}) {
-    next = { step: within(step), remember };
+  /** Brings a step into view, and the part of it with an ID. While a step loads, only the last request is kept. */
+  function go(step, { remember = true, part = "" } = {}) {
+    next = { step: within(step), remember, part };
     requested = null;
     moving ??= loadNext().finally(() => (moving = null));
     return moving;
@@ -47,7 +48,7 @@ if (panel) {
 
   async function loadNext() {
     while (next) {
-      const { step, remember } = next;
+      const { step, remember, part } = next;
       const before = number("at");
       next = null;
       await loadInto(panel, stepUrl(step));
@@ -58,7 +59,7 @@ if (panel) {
         return;
       }
       writeAddress(step, remember);
-      if (before !== step) panel.scrollTop = 0;
+      if (part) document.getElementById(part)?.scrollIntoView({ block: "nearest" });
       if (!next) await show();
     }
   }
@@ -179,10 +180,10 @@ if (panel) {
   const isPlaying = () => "playing" in root.dataset;
   const stop = () => send("stop");
 
-  function jump(step) {
+  function jump(step, part) {
     stop();
     if (!step) return null;
-    const done = go(step);
+    const done = go(step, { part });
     requested = within(step);
     return done;
   }
@@ -236,7 +237,7 @@ if (panel) {
     forward: keyed(moves.forward),
     first: () => jump(moves.first()),
     last: () => jump(moves.last()),
-    go: (detail) => (detail.done = jump(detail.step)),
+    go: (detail) => (detail.done = jump(detail.step, detail.part)),
     show: (detail) => (detail.done = go(detail.step, { remember: false })), // as a part of a replay
     settle: () => updateTabs(number("at")),
     wanted: (detail) => (detail.done = wanted()),
@@ -283,6 +284,10 @@ if (panel) {
   root.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.matches(".tab-body")) showInLedger(number("at"));
     if (event.target.matches("#rows")) markOnly(number("at"));
+    if (event.target === panel && number("at") !== scrolled) {
+      scrolled = number("at");
+      panel.scrollTop = 0; // at once: find.js scrolls to a match later
+    }
   });
 
   window.addEventListener("popstate", (event) => {

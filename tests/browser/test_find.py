@@ -10,7 +10,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.browser.visits import page_of, sign_in
-from tests.services.drafts import act, draft, ok
+from tests.services.drafts import act, draft, failed, ok, tool_calls
 
 
 @pytest.fixture
@@ -114,6 +114,29 @@ def test_a_match_in_a_folded_input_is_opened(page: Page, project: Project) -> No
     find(page, "the needle")
     step_is(page, 2)
     expect(page.locator("#step details.noted")).to_have_attribute("open", "")
+
+
+def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Project) -> None:
+    session = create_session(project, names={"title": "Long step"})
+    names = [f"c{number}" for number in range(15)]
+    results = [ok(name, "some\nlines\n" * 3) for name in names[:-1]]
+    append(
+        project,
+        session.pk,
+        [act(), ok(), tool_calls(*names), *results, failed("c14", "the needle"), act(), ok()],
+    )
+    page.goto(page_of(session, "?step=1"))
+    find(page, "the needle")
+    step_is(page, 2)
+    failure = page.locator("#failure", has_text="the needle")
+    expect(failure).to_be_in_viewport()
+    page.keyboard.press("ArrowRight")
+    step_is(page, 3)
+    assert page.evaluate("document.getElementById('step').scrollTop") == 0
+    page.locator("[data-find-clear]").click()
+    page.keyboard.press("E")
+    step_is(page, 2)
+    expect(failure).to_be_in_viewport()
 
 
 @pytest.mark.thorough

@@ -8,7 +8,7 @@ from historyapp.models import Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html
-from tests.services.drafts import act, answer, ok
+from tests.services.drafts import act, answer, failed, ok, tool_calls
 
 
 def address(session: Session, query: str) -> str:
@@ -18,7 +18,15 @@ def address(session: Session, query: str) -> str:
 def test_a_jump_redirects_and_keeps_the_other_parts_of_the_address(alice: Client, session: Session) -> None:
     response = alice.get(address(session, "step=1&to=next-error&find=text&as_of=11"))
     assert response.status_code == 302
-    assert response["Location"] == f"/sessions/{session.pk}?step=3&as_of=11&find=text"
+    assert response["Location"] == f"/sessions/{session.pk}?step=3&as_of=11&find=text#failure"
+
+
+def test_failures_lead_to_the_result_that_failed(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [tool_calls("a", "b", "c"), ok("a"), failed("b"), failed("c")])
+    assert "?step=1#failure" in html(alice.get(f"/sessions/{session.pk}/overview"))
+    _, *calls = html(alice.get(f"/sessions/{session.pk}?step=1")).split('<section class="part action')
+    assert ['id="failure"' in tool_call for tool_call in calls] == [False, True, False]
 
 
 def test_scripts_get_only_the_number(alice: Client, session: Session) -> None:

@@ -40,7 +40,7 @@ def test_the_overview_has_its_own_table(alice: Client, session: Session) -> None
     for row in OVERVIEW_KEYS:
         assert row.does in page
     assert "play or pause" not in page
-    assert f'data-href="/sessions/{session.pk}?step=3"' in page, "the first step that failed"
+    assert f'data-href="/sessions/{session.pk}?step=3#failure"' in page, "the first step that failed"
     assert f'data-href="/sessions/{session.pk}?step=5"' in page
     assert "<h2>Timeline</h2>" not in page
 

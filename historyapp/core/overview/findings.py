@@ -68,6 +68,10 @@ class Finding(NamedTuple):
     milliseconds: int = 0
     """The duration, if the finding is about time."""
 
+    @property
+    def is_of_failures(self) -> bool:
+        return self.kind in ("first_failure", "error", "failed_command", "error_streak")
+
 
 def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None) -> Ending:
     """How the run ended.
