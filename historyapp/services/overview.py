@@ -26,7 +26,7 @@ MAX_SUBAGENTS, MAX_LEVELS = 200, 5
 MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
-    "spawned_position", "duration", "head",
+    "spawned_position", "duration", "head", "forked_from",
 )  # fmt: skip
 
 
@@ -52,8 +52,8 @@ class Subagent:
     """As the provider reported them, otherwise as Playhead counts them."""
     micros: int
     milliseconds: int | None
-    """The time from its first to its newest entry; None without entries. Does not include sub-agents below
-    it, because some run in parallel."""
+    """The time from its first to its newest entry; None without entries and for forks. Does not include
+    sub-agents below it, because some run in parallel."""
     below: int = 0
     """The number of sub-agents below it."""
     step: int | None = None
@@ -93,13 +93,20 @@ class RunOverview:
 
     @property
     def total_time(self) -> timedelta | None:
-        """From the first to the newest entry, or None if the run is undated. A fork may begin long after the
-        entries that it shares, so for a fork it is the time that the model, tools and people took."""
+        """From the first to the newest entry, as in lists, or None if the run is undated. That of a rewound
+        run includes the time until it was continued. A fork may begin long after the entries that it shares,
+        so for a fork it is the time that the model, tools and people took."""
         if self.span is None:
             return None
         figures, is_fork = self.figures, self.history.session.forked_from_id is not None
         taken = figures.model_time + figures.tool_time + figures.waiting_time
         return timedelta(milliseconds=taken if is_fork else self.span.milliseconds)
+
+    @property
+    def includes_rewound_time(self) -> bool:
+        """Whether the total time includes that until the run was continued after a rewind."""
+        is_continued = min(self.rewinds, default=self.history.steps) < self.history.steps
+        return is_continued and self.history.session.forked_from_id is None
 
     @property
     def recorded_at(self) -> datetime | None:
@@ -222,7 +229,8 @@ def subagents_of(session: Session) -> list[Subagent]:
         for row in rows:
             totals = row.live_tail.totals
             money = money_of(totals, row.model, price_list()).micros
-            duration = row.duration if row.head else None
+            # Most of a fork's time may be its parent's, and its duration is not stored.
+            duration = row.duration if row.head and row.forked_from_id is None else None
             tokens = tokens_of(totals).shown
             by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, duration)
         parents = [row.pk for row in rows]

@@ -14,6 +14,7 @@ from historyapp.models import FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
+from historyapp.services.overview import overview_of
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
@@ -200,6 +201,25 @@ def test_a_dated_run_that_was_rewound_completely_is_not_called_undated(
     assert "undated" not in words
     append(session.project, session.pk, [ask("Again."), act(), ok()])
     assert "cut off all steps" not in text(alice.get(address(session)))
+
+
+def test_the_total_of_a_rewound_run_is_that_of_lists_and_says_what_it_includes(
+    alice: Client, project: Project
+) -> None:
+    start, hint = datetime(2026, 1, 31, tzinfo=UTC), "includes the time until the run was continued"
+    session = create_session(project)
+    append(project, session.pk, [each._replace(created_at=start) for each in (act(), ok(), act(), ok())])
+    rewind(project, session.pk, Target(to_step=1))
+    assert hint not in text(alice.get(address(session)))
+    later = [start + timedelta(hours=5, seconds=seconds) for seconds in (0, 10)]
+    append(project, session.pk, [act()._replace(created_at=later[0]), ok()._replace(created_at=later[1])])
+    assert hint in text(alice.get(address(session)))
+    child = fork(project, session.pk)
+    session.refresh_from_db()
+    assert session.duration == 5 * 60 * 60 * 1000 + 10_000
+    totals = [overview_of(History(one)).total_time for one in (session, child)]
+    assert totals == [timedelta(milliseconds=session.duration), timedelta(seconds=10)]
+    assert hint not in text(alice.get(address(child)))
 
 
 def test_the_overview_of_a_single_answer_is_readable(alice: Client, project: Project) -> None:

@@ -19,6 +19,7 @@ from historyapp.services.append import append
 from historyapp.services.imports import sessions
 from historyapp.services.imports.files import import_file
 from historyapp.services.outcomes import compute_outcomes
+from historyapp.services.overview import subagents_of
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import StartingToolCall, create_session
 from tests.core.importers import codex_lines as codex
@@ -66,6 +67,15 @@ def test_the_call_is_found_by_the_agent_s_id_or_its_task(
     child = Session.objects.get(spawned_by__isnull=False)
     step = Episode.objects.get(session=child.spawned_by, number=2)
     assert child.spawned_position == step.first_position
+
+
+def test_the_time_of_a_sub_agent_that_is_a_fork_is_unknown(project: Project, session: Session) -> None:
+    """Its duration is not stored, because most of its time may be its parent's."""
+    append(project, session.pk, [act(), ok()])
+    child = fork(project, session.pk)
+    append(project, child.pk, [act(), ok()])
+    Session.objects.filter(pk=child.pk).update(spawned_by=session)
+    assert [one.milliseconds for one in subagents_of(session)] == [None]
 
 
 @pytest.mark.parametrize("by", ["thread", "task"])
