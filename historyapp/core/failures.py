@@ -57,7 +57,10 @@ _SEARCHES = {
 """Programs that end with code 1 if they find nothing, or if files differ. Other codes are errors."""
 _NOTHING_FOUND = (1, 123)
 """Their exit codes; 123 is that of ``xargs`` if a search that it ran ends with 1."""
-_DIFFERENCES = ("diff --git ", "--- ", "Binary files ", "Files ")
+_DIFFERENCE = re.compile(
+    r"(?:diff |--- |Binary files |Files |Only in |cmp: EOF on |\d+(?:,\d+)?[acd]\d+(?:,\d+)?$)|.* differ: "
+)
+"""The first line that ``diff``, ``cmp`` and ``git diff`` print if they find a difference."""
 _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
 """Tools that return the output of a program that another call started."""
 
@@ -158,7 +161,7 @@ def found_nothing(result: ToolResult, check: Check, text: str) -> bool:
         if code is None and line != "Output:":
             printed.append(line)
     code = next((code for code in codes if code is not None), None)
-    return code in _NOTHING_FOUND and (not printed or printed[0].startswith(_DIFFERENCES))
+    return code in _NOTHING_FOUND and (not printed or bool(_DIFFERENCE.match(printed[0])))
 
 
 def _line_in_report(line: str, text: str) -> str:
