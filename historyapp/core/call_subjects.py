@@ -94,10 +94,12 @@ _OPENERS = {"create", "open"}
 _MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
+_SPACES = r"(?:[ \t]|\\\r?\n){1,200}+"
+"""Between words, also at the end of a line that is continued."""
 _VARIABLES = re.compile(
-    r"(?:env[ \t]{1,9})?(?:[A-Za-z_]\w{0,99}="
-    r"(?:\"[^\"`]{0,2000}\"|'[^']{0,2000}'|[^\s\"'`();&|<>]{0,2000})[ \t]{1,9})+"
-    r"(?![A-Za-z_]\w{0,99}=)(?=[^\s&|;#])"
+    rf"(?:env{_SPACES})?(?:[A-Za-z_]\w{{0,99}}="
+    rf"(?:\"[^\"`]{{0,2000}}\"|'[^']{{0,2000}}'|[^\s\"'`();&|<>\\]{{0,2000}}){_SPACES})+"
+    r"(?![A-Za-z_]\w{0,99}=)(?=[^\s&|;#\\])"
 )
 """The variables before a program: ``env A=1 B="x y" ``. Not before the end of the line or an operator."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

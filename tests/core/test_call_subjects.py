@@ -32,6 +32,9 @@ TODOS = [
         ("Bash", {"command": "DB_HOST=1.2.3.4 pnpm dev"}, "shell", "pnpm dev"),
         ("Bash", {"command": "A=1\nls"}, "shell", "A=1 ls"),
         ("Bash", {"command": "A=1 B=2 && ls"}, "shell", "A=1 B=2 && ls"),
+        ("Bash", {"command": "A=1 \\\n  ls -l"}, "shell", "ls -l"),
+        ("Bash", {"command": "env \\\n  A=1 \\\n  B=2 \\\n  npm test"}, "shell", "npm test"),
+        ("Bash", {"command": "A=1 \\\n"}, "shell", "A=1 \\"),
         ("Bash", {"command": "tmp=$(mktemp -d) && ls"}, "shell", "tmp=$(mktemp -d) && ls"),
         ("Bash", {"command": "env"}, "shell", "env"),
         (
