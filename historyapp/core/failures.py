@@ -46,9 +46,13 @@ _RUNNER_NOTICES = (
 """Beginnings of the lines that an agent's runner writes around the output of a program."""
 _NOTICE_CHARACTERS = {line[0] for line in _RUNNER_NOTICES}
 _FAILURE_WORD = re.compile(
-    r"\b(?:error|Error|ERROR|fatal|CONFLICT|[Dd]enied|[Nn]ot found|No such|[Cc]annot|[Ff]ailed|FAILED)\b"
+    r"(?<!\b0 )(?<!\b[Nn]o )(?<!\b[Ww]ithout )"
+    r"\b(?:error|Error|ERROR|ERR|fatal|CONFLICT|[Dd]enied|[Nn]ot found|No such|[Cc]annot|[Ff]ailed|FAILED"
+    r"|[Uu]ndefined (?:symbol|reference)s?)\b"
 )
 """A word in a line that says what failed, if no rule finds one in an output that was reported as an error."""
+_PASSED = re.compile(r"\s*(?:[✓✔√]|(?:ok|PASS|PASSED)\b)")
+"""The beginning of the line of a test that passed, whose name may have such a word."""
 _EXIT_CODE_0 = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
 _SEARCHES = {
     "grep", "egrep", "fgrep", "rg", "ag", "git grep", "diff", "cmp", "git diff", "test", "[", "which", "type",
@@ -224,5 +228,5 @@ def _failure_line(lines: list[str], default: str) -> str:
     """The line of a program's output in which a rule finds the failure, otherwise the first one with a word
     of a failure, otherwise the first one."""
     found = filter(None, (rule(lines, ()) for rule in PROGRAM_RULES if rule is not exit_code))
-    worded = (line for line in lines if _FAILURE_WORD.search(line))
+    worded = (line for line in lines if _FAILURE_WORD.search(line) and not _PASSED.match(line))
     return next(found, "") or next(worded, (lines or [default])[0])

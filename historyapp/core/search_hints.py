@@ -13,8 +13,9 @@ _FILTER_LIKE = re.compile(r"\(?([A-Za-z_]{2,20})(:|[<>]=?)(?!//|[:\\])(.+)", re.
 """A name and a value. Not the beginning of ``http://a.b`` or ``std::vector``."""
 _NUMBER = re.compile(r"[0-9][0-9.,_]*[a-z]{0,4}", re.IGNORECASE)
 _OTHER_NAMES = {
-    "after": "since", "before": "until", "cmd": "command", "date": "since", "from": "since", "id": "session",
-    "name": "title", "outcome": "status", "path": "file", "price": "cost", "result": "status", "to": "until",
+    "after": "since", "before": "until", "cmd": "command", "date": "since", "error": "has", "failed": "has",
+    "from": "since", "id": "session", "name": "title", "outcome": "status", "path": "file", "price": "cost",
+    "result": "status", "to": "until",
 }  # fmt: skip
 _OF_LIST = ("folder", "repository")
 """Filters of the list of sessions that the search does not have."""
@@ -52,7 +53,8 @@ def _hints_of_filter(name: str, operator: str, value: str) -> Iterator[str]:
         yield f"-{lower}{operator} is searched as words. Reverse the comparison instead: {lower}<100."
         return
     known = lower if lower in FACETS else _OTHER_NAMES.get(lower, "")
-    known = known or next(iter(get_close_matches(lower, FACETS, 1, 0.75)), "")
+    alike = [each for each in FACETS if each[0] == lower[0]]  # GET:/x is not agent:
+    known = known or next(iter(get_close_matches(lower, alike, 1, 0.75)), "")
     if not known and (not name.islower() or (operator == ":" and is_number)):
         return  # TypeError:x, localhost:8000
     start = f"{name}{operator} is not a filter of the search and is searched as words."

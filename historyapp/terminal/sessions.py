@@ -25,8 +25,10 @@ FILTERS = (
 )  # fmt: skip
 """As in :data:`historyapp.core.search_query.FACETS`: what the search of steps understands."""
 _FILTER = re.compile(
-    rf"(?<!\S)-?(?:(?:{'|'.join(FILTERS)}):|(?:cost|tokens|steps|errors)[<>])", re.IGNORECASE
+    rf"(?<!\S)-?(?:(?:{'|'.join(FILTERS)}):(?=\S)|(?:cost|tokens|steps|errors)[<>]=?(?=\$?[\d.]))",
+    re.IGNORECASE,
 )
+"""A filter has its value at once: ``Model: retry`` are words of a title."""
 _OPTIONS = ("agent", "model", "tag")
 """Filters that have an option with the same values."""
 COLUMNS = (
@@ -91,7 +93,7 @@ def _no_filters(words: str) -> str:
     return (
         "`playhead sessions` finds words in titles, agents and tags. It has no filters such as "
         f"{safe_line(_filter_in(words))}.{options} To find steps and their sessions, use "
-        f"`playhead search {shlex.quote(safe_line(words))}`."
+        f"`playhead search {'-- ' if words.startswith('-') else ''}{shlex.quote(safe_line(words))}`."
     )
 
 

@@ -207,6 +207,11 @@ CONFLICT = (
         ("crashed\nNode.js v24.14.0", "Node.js v24.14.0"),
         (CONFLICT, "CONFLICT (content): Merge conflict in a.ts"),
         ("Artifacts: /tmp\nError: no run\nsee there", "Error: no run"),
+        ("Tests: 12 passed, 0 failed\n\nERR something bad: boom", "ERR something bad: boom"),
+        ("Run\n✓ handles failed requests\n✗ adds numbers failed", "✗ adds numbers failed"),
+        ("ok 1 - failed logins\nnot ok 2 - failed sums", "not ok 2 - failed sums"),
+        ("Linking...\n0 errors, no error\nld: undefined symbol _f", "ld: undefined symbol _f"),
+        ("Linking...\n10 failed", "10 failed"),
     ],
 )
 def test_the_line_of_a_reported_error_says_what_failed_rather_than_how_the_output_ends(

@@ -89,6 +89,7 @@ def test_a_total_is_compared_with_or_without_equality() -> None:
     [
         ("agent:codex statsu:error", "statsu: is not a filter .* Did you mean status:?"),
         ("tol:bash", "Did you mean tool:"),
+        ("error:Cannot", "Did you mean has:"),
         ("before:2026-11-01", "Did you mean until:"),
         ("folder:/tmp", "The list of sessions can be filtered by folder"),
         ("score>5", "score> is not a filter .* Filters: tool:, file:"),
@@ -108,7 +109,7 @@ def test_a_part_that_looks_like_a_filter_or_an_operator_gets_a_hint(text: str, a
     "text",
     [
         "tool:bash cost>1", "http://a.b std::vector C:\\x", "localhost:8000 main.py:12 a->b List<T>",
-        "error: not found", "TypeError:x", "one or two (three)", '"statsu:error" "OR"', 'no "end',
+        "error: not found", "TypeError:x", "GET:/x", "one or two (three)", '"statsu:error" "OR"', 'no "end',
     ],
 )  # fmt: skip
 def test_known_filters_and_texts_of_programs_get_no_hint(text: str) -> None:

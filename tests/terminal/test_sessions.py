@@ -112,7 +112,10 @@ def test_filters_of_steps_are_refused_with_what_to_write(playhead: Playhead, ses
     assert "`playhead search 'parser agent:fixer status:error'`" in refused.err
     assert titles(playhead("sessions", "--json", "--sort", "cost")) == {TITLE}
     assert set(FILTERS) == set(FACETS)
-    assert playhead("sessions", "shell:", "profile:x").err == "No session matches.\n"
+    excluding = playhead("sessions", "--", "-agent:fixer")
+    assert (excluding.code, excluding.err.count("`playhead search -- -agent:fixer`")) == (2, 1)
+    for words in (("shell:", "profile:x"), ("Model: retry on 429",), ("Status: done, steps > 3",)):
+        assert playhead("sessions", *words).err == "No session matches.\n"
 
 
 def test_a_session_is_found_by_the_beginning_of_its_id(playhead: Playhead, alike: list[UUID]) -> None:
