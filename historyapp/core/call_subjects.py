@@ -131,7 +131,7 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
         arguments: an object, or the text that the model wrote.
     """
     if isinstance(arguments, Mapping):
-        return _object_subject(name.lower(), arguments)
+        return _object_subject(name, arguments)
     text = arguments if isinstance(arguments, str) else ""
     if files := _patched_files(text):
         return CallSubject("edit", preview(files[0]), files)
@@ -196,7 +196,8 @@ def _first_word(words: str) -> str:
     return preview(next(iter(words.split(maxsplit=1)), "").strip("\"'"))
 
 
-def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
+def _object_subject(written: str, arguments: Mapping[str, Any]) -> CallSubject:
+    name = written.lower()
     path, pattern = _text(arguments, PATHS), _text(arguments, _PATTERNS)
     editor_kind = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
     if editor_kind:
@@ -222,7 +223,7 @@ def _object_subject(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if pattern:
         return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
     if path:
-        use = use_of_file(name)
+        use = use_of_file(written)  # with its capital letters, as in getFile
         return _file_subject("edit" if use == "delete" else use, path)
     if cell := _text(arguments, ("cell_id",)):  # Codex waits for a script that still runs
         return CallSubject("other", preview(f"cell {cell}"))

@@ -6,47 +6,20 @@ from typing import Literal
 
 FileToolUse = Literal["read", "edit", "delete", "other"]
 
-_EXACT: dict[str, FileToolUse] = {
-    "cat": "read",
-    "find": "read",
-    "get": "read",
-    "glob": "read",
-    "head": "read",
-    "ls": "read",
-    "stat": "read",
-    "tail": "read",
-    "tree": "read",
-    "append": "edit",
-    "mkdir": "edit",
-    "save": "edit",
-    "touch": "edit",
-    "mv": "delete",
-    "rm": "delete",
-    "rmdir": "delete",
-    "unlink": "delete",
+_VERBS: dict[str, FileToolUse] = {
+    **dict.fromkeys(("cat", "find", "glob", "head", "ls", "stat", "tail", "tree"), "read"),
+    **dict.fromkeys(("get", "fetch", "list", "load", "open", "read", "show", "view", "look"), "read"),
+    **dict.fromkeys(("analyse", "analyze", "describe", "display", "inspect", "print"), "read"),
+    **dict.fromkeys(("append", "create", "edit", "insert", "mkdir", "modify", "overwrite", "patch"), "edit"),
+    **dict.fromkeys(("put", "replace", "rewrite", "save", "touch", "update", "write"), "edit"),
+    **dict.fromkeys(("delete", "move", "mv", "remove", "rename", "rm", "rmdir", "unlink"), "delete"),
 }
-_BEGINNINGS: dict[str, FileToolUse] = {
-    "list": "read",
-    "load": "read",
-    "open": "read",
-    "read": "read",
-    "show": "read",
-    "view": "read",
-    "create": "edit",
-    "edit": "edit",
-    "insert": "edit",
-    "replace": "edit",
-    "update": "edit",
-    "write": "edit",
-    "delete": "delete",
-    "move": "delete",
-    "remove": "delete",
-    "rename": "delete",
-}
-"""Beginnings of words, as in ``readfile``. The words above are too short or too common for that."""
+"""Not those that may mean a file or its copy, such as ``copy`` and ``download``."""
+_ENDINGS = {"er", "r", "s", "image", "images"}
+"""What may directly follow a verb, as in ``reader``, like the words of :data:`_FILES` in ``readfile``."""
 _FILES = {"", "file", "files", "folder", "dir", "directory", "path", "to"}
 """Words after a verb of deletion that do not say a part of a file."""
-_WORD = re.compile("[a-z]+")
+_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _MAX_NAME = 100
 """Characters of a name that are read."""
 
@@ -62,14 +35,20 @@ def use_of_file(name: str) -> FileToolUse:
 
 @lru_cache(maxsize=1000)
 def _use_of(name: str) -> FileToolUse:
-    words = _WORD.findall(name.rpartition("__")[2].lower())  # a name of MCP begins with the server's
+    words = [word.lower() for word in _WORD.findall(name.rpartition("__")[2])]  # MCP: after the server's name
     for number, word in enumerate(words):
-        use, rest = _EXACT.get(word), ""
-        for beginning, use_of_beginning in _BEGINNINGS.items():
-            if use is None and word.startswith(beginning):
-                use, rest = use_of_beginning, word.removeprefix(beginning)
+        use, rest = _verb(word)
         if use == "delete" and not {rest, *words[number + 1 :]} <= _FILES:
             return "edit"  # such as delete_lines and remove_unused_imports
-        if use:
+        if use != "other":
             return use
     return "other"
+
+
+def _verb(word: str) -> tuple[FileToolUse, str]:
+    """What the verb at the beginning of a word does, and the rest of the word. Not that of ``showcase``."""
+    for end in range(len(word), 1, -1):
+        use, rest = _VERBS.get(word[:end], "other"), word[end:]
+        if use != "other" and (rest in _FILES or rest in _ENDINGS):
+            return use, rest
+    return "other", ""
