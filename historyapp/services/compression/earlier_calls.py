@@ -1,4 +1,4 @@
-"""Lets a new run wait for the model calls of a cancelled one, whose summaries are paid for and kept."""
+"""Lets a run wait for the model calls of a cancelled one, whose summaries are paid for and kept."""
 
 import time
 from collections.abc import Callable
@@ -12,8 +12,8 @@ CHECK_SECONDS = 1.0
 
 
 def wait_for_earlier_calls(run_id: UUID, should_stop: Callable[[], bool]) -> None:
-    """Waits while ended runs of the session with the same strategy have items in progress. Planned before
-    these are stored, the run would summarise, and pay for, the same steps again.
+    """Waits while ended runs of the session with the same strategy have items in progress. Begun before
+    these are stored, a new or a retried run would summarise, and pay for, the same steps again.
     """
     while not should_stop() and _has_earlier_calls(run_id):
         release_connection()
@@ -22,7 +22,7 @@ def wait_for_earlier_calls(run_id: UUID, should_stop: Callable[[], bool]) -> Non
 
 def _has_earlier_calls(run_id: UUID) -> bool:
     run = CompressionRun.objects.active().filter(pk=run_id).first()
-    if run is None or run.planned or run.trial or run.again:
+    if run is None or run.trial or run.again:
         return False
     others = CompressionRun.objects.filter(session=run.session_id, strategy=run.strategy, trial=False)
     claimed = CompressionItem.objects.in_progress(database_now())

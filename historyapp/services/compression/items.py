@@ -3,10 +3,9 @@ state of many."""
 
 import threading
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
 
@@ -30,6 +29,7 @@ from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.already_made import adjacent_items, summarised_steps
 from historyapp.services.transactions import writing
 
 PAGE_SIZE = 500
@@ -129,7 +129,7 @@ def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[Comp
     rows = history.rows(after + 1, last)
     summarised = set[int]()
     if rows and not run.again:
-        summarised = _summarised_steps(run, history, rows, max(PAGE_SIZE, size))
+        summarised = summarised_steps(run, history, rows, max(PAGE_SIZE, size))
     groups: list[list[Episode]] = []
     for row in rows:
         if row.number in summarised or history.is_open(row.number):
@@ -157,28 +157,6 @@ def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[Comp
         )
         items.append(item)
     return items, max(last, after + 1)
-
-
-def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode], reach: int) -> set[int]:
-    """The numbers of the rows' steps that have a summary of the run's strategy. Finds summaries that end up
-    to ``reach`` steps after the rows."""
-    end = rows[-1].number + reach
-    later = history.rows(min(end, history.steps), end)
-    positions = rows[0].first_position, (later or rows)[-1].last_position
-    made = Summary.objects.filter(strategy=run.strategy)
-    ranges = made.live_ranges(run.session, history.lineage, positions)
-    return _covered(ranges, rows[0].number, rows[-1].number)
-
-
-def _covered(ranges: Iterable[tuple[int, int]], first: int, last: int) -> set[int]:
-    """The numbers from ``first`` to ``last`` that are in a range, however long and many the ranges are."""
-    changes = Counter[int]()
-    for begin, end in ranges:
-        changes[max(begin, first)] += 1
-        changes[max(end + 1, first)] -= 1
-    numbers = range(first, last + 1)
-    covering = accumulate(changes[number] for number in numbers)
-    return {number for number, count in zip(numbers, covering, strict=True) if count > 0}
 
 
 class Job(NamedTuple):
@@ -296,15 +274,7 @@ def read_parts(item: CompressionItem) -> _Source:
 def _sources(
     history: History, items: Sequence[CompressionItem], task: str
 ) -> Iterator[tuple[CompressionItem, _Source]]:
-    adjacent: list[list[CompressionItem]] = []
-    for item in items:
-        if item.parts:
-            continue
-        if adjacent and item.first_step == adjacent[-1][-1].last_step + 1:
-            adjacent[-1].append(item)
-        else:
-            adjacent.append([item])
-    for group in adjacent:
+    for group in adjacent_items(items):
         yield from _read_adjacent(history, group, task)
     for item in items:
         if item.parts:

@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from historyapp.core.strategies.base import Complete, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
-from historyapp.models import CompressionRun, Project, Session
+from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
 from historyapp.services.compression import active_runs, earlier_calls, summarise
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.items import plan, read_jobs
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.run import claim, process_run
-from historyapp.services.compression.start import cancel_run, start_run
+from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, MeteredModel, Summariser
 from historyapp.services.connections import short_connection
@@ -218,3 +218,32 @@ def test_a_new_run_waits_for_the_calls_of_a_cancelled_one_and_keeps_their_summar
     second.refresh_from_db()
     assert next(checks) == 3
     assert (second.state, second.total, loopback.requests) == ("succeeded", 0, [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_retried_run_pays_for_no_step_that_a_later_run_has_summarised(
+    record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """46 calls for 30 items."""
+    monkeypatch.setattr(earlier_calls, "CHECK_SECONDS", 0)
+    session = record(8)
+    first, owner = start_run(project, session.pk, MODEL).run, uuid4()
+    plan(first.pk)
+    cancel_run(first)
+    second = start_run(project, session.pk, replace(MODEL, from_step=1, to_step=2)).run
+    plan(second.pk)
+    (one, two) = claim(second.pk, owner, ITEMS)
+    cancel_run(second)
+    drafts = [ItemResult(item.pk, SummaryDraft("It was done."), tokens=5) for item in (one, two)]
+    checks = itertools.count(1)
+    monkeypatch.setattr(
+        earlier_calls,
+        "release_connection",
+        lambda: next(checks) == 2 and store_results(second.pk, owner, drafts),
+    )
+    process_run(retry_run(first).pk)
+    first.refresh_from_db()
+    assert next(checks) == 3, "it waits for the calls of the other run"
+    assert (first.state, first.done, first.total) == ("succeeded", ITEMS, ITEMS)
+    assert len(loopback.requests) == ITEMS - 2
+    assert Summary.objects.count() == ITEMS

@@ -9,6 +9,7 @@ from django.utils import timezone
 from historyapp.compression_workers import RunScheduler
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
+from historyapp.services.compression import already_made
 from historyapp.services.compression import items as items_module
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
@@ -41,7 +42,7 @@ def summarise(session: Session, first: int, last: int) -> Summary:
 def test_the_work_for_a_page_does_not_grow_with_the_length_of_the_summaries() -> None:
     """A set of all steps that these summaries cover would have two billion numbers."""
     ranges = [(1, 2_000_000_000 - number) for number in range(1000)]
-    assert items_module._covered(ranges, 501, 504) == {501, 502, 503, 504}
+    assert already_made._covered(ranges, 501, 504) == {501, 502, 503, 504}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_the_work_for_a_page_does_not_grow_with_the_length_of_the_summaries() ->
 def test_steps_of_a_page_are_covered_by_the_parts_of_ranges_in_it(
     ranges: list[tuple[int, int]], covered: set[int]
 ) -> None:
-    assert items_module._covered(ranges, 5, 14) == covered
+    assert already_made._covered(ranges, 5, 14) == covered
 
 
 def test_planning_reads_one_range_for_all_summaries_with_the_same_end(
@@ -68,13 +69,13 @@ def test_planning_reads_one_range_for_all_summaries_with_the_same_end(
         summarise(session, first, 9)
         summarise(session, first, 9)
     summarise(session, 11, 11)
-    covered = items_module._covered
+    covered = already_made._covered
 
     def count(ranges: list[tuple[int, int]], first: int, last: int) -> set[int]:
         read.append(len(ranges))
         return covered(ranges, first, last)
 
-    monkeypatch.setattr(items_module, "_covered", count)
+    monkeypatch.setattr(already_made, "_covered", count)
     run = start_run(project, session.pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
     assert plan(run.pk)
     assert read == [2]
