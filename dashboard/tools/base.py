@@ -13,6 +13,7 @@ from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.content import are_parts
 from historyapp.core.entries import ToolResult
 from historyapp.core.failures import without_error_tag
+from historyapp.core.numbering import NumberedCode, numbered_code
 
 MAX_PARTS = 20
 """The maximum number of texts of one result that are shown one by one, and of images and other parts."""
@@ -70,6 +71,11 @@ class RecordedCall:
     def text(self) -> str:
         """The text of the result, without the harness's additions; empty for other values."""
         return "\n".join(part.text for part in self.answer if not part.tag)
+
+    @cached_property
+    def numbered(self) -> NumberedCode | None:
+        """The text as lines with their numbers, if it has them. An edit may look for many places in it."""
+        return numbered_code(self.text)
 
     @property
     def has_failed(self) -> bool:

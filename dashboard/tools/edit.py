@@ -10,7 +10,6 @@ from dashboard.rendering.values import EDITS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
 from historyapp.core.json import is_larger
-from historyapp.core.numbering import numbered_code
 from historyapp.core.shell_output import shell_output
 from historyapp.core.text import MAX_READ, preview
 
@@ -144,7 +143,7 @@ def _pair_block(tool_call: RecordedCall, make: CallBlocks, number: int, pair: tu
     text = edit_diff(old, new, make.folder.work)
     if head := head_of_edit(text, tool_call.diff) if number == 0 else "":
         return make.request("edit0", f"{head}\n{text}", DIFF, preview(path), code=language_of(path))
-    shown = numbered_code(tool_call.text) if new else None
+    shown = tool_call.numbered if new else None
     at = f"\n{shown.code}\n".find(f"\n{new.strip(chr(10))}\n") if shown else -1
     if shown and at >= 0:
         blank = len(new) - len(new.lstrip("\n"))

@@ -9,7 +9,7 @@ from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
 from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, TooManyValues, parse_strict
-from historyapp.core.json_counts import holds_more_containers
+from historyapp.core.json_counts import MANY_VALUES, holds_more_containers, holds_more_values
 from historyapp.models.large_reads import move_for_digits, move_to_other_process
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
@@ -77,7 +77,7 @@ def parse_json(body: bytes) -> Any:
     """
     try:
         text = body.decode("utf-8")
-        if holds_more_containers(text, MANY_CONTAINERS):
+        if holds_more_containers(text, MANY_CONTAINERS) or holds_more_values(text, MANY_VALUES):
             move_to_other_process()
         move_for_digits(text)
         return parse_strict(text)

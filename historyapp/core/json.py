@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from json import JSONDecodeError
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the stubs do not know it
 from math import isfinite
 from typing import Any
 
 import msgspec
 
 from historyapp.core.embedded_json import MAX_EMBEDDED_VALUES, holds_too_many_values
-from historyapp.core.json_counts import holds_more_containers, holds_more_values
+from historyapp.core.json_counts import MANY_VALUES, holds_more_containers, holds_more_values
 from historyapp.core.json_parts import COMPACT, encode, encoded_parts, without_collections
 from historyapp.core.text import clean_value
 
@@ -162,6 +163,9 @@ def _refuse_constant(name: str) -> Any:
 
 # strict=False accepts bare control characters in strings: terminal output contains them.
 _STRICT = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+_PATIENT = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+# Python's own scanner takes ten times as long for many values, but other threads run meanwhile.
+_PATIENT.scan_once = py_make_scanner(_PATIENT)  # type: ignore[attr-defined]
 _EMBEDDED = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant, strict=False)
 _LENIENT = json.JSONDecoder(
     parse_float=lambda number: value if isfinite(value := float(number)) else None,
@@ -182,10 +186,17 @@ def load_dumped(dumped: str) -> Any:
 
 
 def _load_dumped(dumped: str) -> Any:
+    if _is_crowded(dumped):
+        return _PATIENT.decode(dumped)
     try:
         return _decode_fast(dumped)
     except ValueError:  # lone surrogates
         return _STRICT.decode(dumped)
+
+
+def _is_crowded(text: str) -> bool:
+    """Whether a text may have so many values that one call would read them for more than 0.1 s."""
+    return len(text) > 2 * MANY_VALUES and text.count(",") > MANY_VALUES
 
 
 def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
@@ -197,7 +208,7 @@ def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
     try:
         read = _fields_decoder(names).decode(dumped)
     except ValueError:  # lone surrogates
-        loaded = _STRICT.decode(dumped)
+        loaded = load_dumped(dumped)
         return {name: loaded[name] for name in names if name in loaded}
     values = {name: getattr(read, name) for name in names}
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}
@@ -226,6 +237,8 @@ def parse_strict(text: str) -> Any:
 
 
 def _parse_strict(text: str) -> Any:
+    if _is_crowded(text):
+        return _PATIENT.decode(text)
     try:
         return _decode_fast(text)  # accepts fewer texts than the standard parser, with equal results
     except (ValueError, RecursionError):

@@ -8,6 +8,8 @@ MANY_DIGITS = 100_000
 """Digits in long numbers of one JSON text. Reading and writing 4 MB of them stops all other threads for a
 third of a second.
 """
+MANY_VALUES = 100_000
+"""Values of one JSON text that other threads wait for less than 0.1 s while one call reads them."""
 _DIGITS = 500
 
 

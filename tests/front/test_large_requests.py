@@ -19,6 +19,7 @@ from historyapp import child, meters
 from historyapp.api.parsing import MANY_CONTAINERS, parse_json
 from historyapp.core.errors import Invalid
 from historyapp.core.json import dump_json
+from historyapp.core.json_counts import MANY_VALUES
 from historyapp.front import large_requests
 from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcess, RequestProcesses, count_here
@@ -28,7 +29,7 @@ from historyapp.front.pools import Client
 from historyapp.front.process_messages import MAX_PART, Message
 from historyapp.front.unread import UnreadBytes
 from historyapp.models import Project
-from historyapp.models.fields import read_json
+from historyapp.models.fields import read_json, sized_json
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left, count_read
 from historyapp.services.keys import create_key, notify_of_credential, record_use
@@ -266,9 +267,10 @@ def test_a_request_that_reads_much_moves_to_another_process(read: RequestRead) -
 
 MANY_OBJECTS = b"[%s0]" % (b"{}," * MANY_CONTAINERS)
 MANY_LONG_NUMBERS = b"[%s0]" % (b"%s," % (b"9" * 1000) * 300)
+MANY_NUMBERS = b"[%s0]" % (b"1," * MANY_VALUES)
 
 
-@pytest.mark.parametrize("body", [MANY_OBJECTS, MANY_LONG_NUMBERS])
+@pytest.mark.parametrize("body", [MANY_OBJECTS, MANY_LONG_NUMBERS, MANY_NUMBERS])
 def test_a_request_whose_body_takes_long_to_handle_moves_to_another_process(
     body: bytes, read: RequestRead
 ) -> None:
@@ -287,8 +289,16 @@ def test_a_request_that_reads_many_digits_moves_to_another_process(settings: Any
     assert read_json(stored)[-1] == 0
 
 
+def test_a_request_that_reads_an_entry_of_many_values_moves_before_it_reads_them(read: RequestRead) -> None:
+    stored = dump_json({str(number): 1 for number in range(MANY_VALUES + 1)})
+    with pytest.raises(LargeRead):
+        sized_json(stored)
+    read.may_move = False
+    assert len(sized_json(stored)[0]) == MANY_VALUES + 1
+
+
 def test_a_request_with_long_texts_does_not_move(read: RequestRead) -> None:
-    for text in ("{}[]" * MANY_CONTAINERS, "9" * 200_000, "x1" * 200_000):
+    for text in ("{}[]," * MANY_VALUES, "9" * 200_000, "x1" * 200_000):
         assert parse_json(dump_json([text]).encode()) == [text]
 
 
