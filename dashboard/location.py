@@ -131,13 +131,14 @@ class Location:
     def parent_address(self) -> str:
         """The address of a fork's parent, at the newest step that both share.
 
-        As of the time of the fork if the parent has been rewound since, which may have cut the step off.
+        As of the time of the fork if the parent has been rewound, which may have cut the step off. The own
+        entries of a parent that is a fork itself also begin behind a fork at one of its shared steps.
         """
-        session = self.session
-        if session.forked_from is None:
+        session, parent = self.session, self.session.forked_from
+        if parent is None:
             return ""
         url = reverse("session", args=[session.forked_from_id])
-        if session.forked_from.tail_start > session.fork_position:
+        if parent.tail_start > session.fork_position and parent.tail_start > parent.fork_position + 1:
             return f"{url}?as_of={session.fork_position}&step=-1"
         return f"{url}?step={self.shared_steps}" if self.shared_steps else url
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ask, ok, tool_calls
@@ -79,6 +79,15 @@ def test_a_fork_leads_to_its_parent_as_it_is_unless_a_rewind_cut_the_step_off(
         shown = html(alice.get(reverse(page, args=[child.pk])))
         assert f'href="{reverse("session", args=[session.pk])}{query}"' in shown, page
     assert "a fork of Repair the totals after step 3" in text(alice.get(reverse("connect", args=[child.pk])))
+
+
+def test_a_fork_of_a_fork_leads_to_its_parent_as_it_is(
+    alice: Client, project: Project, session: Session
+) -> None:
+    parent = fork(project, session.pk, at_step=4)
+    child = fork(project, parent.pk, at_step=2)
+    address = reverse("session", args=[parent.pk])
+    assert f'href="{address}?step=2"' in html(alice.get(reverse("session", args=[child.pk])))
 
 
 def test_before_the_first_step_only_the_inputs_are_left(alice: Client, session: Session) -> None:
