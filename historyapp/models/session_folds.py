@@ -4,9 +4,10 @@ from collections.abc import Collection
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q
 
 from historyapp.models.sessions import Session, SessionQuerySet
+from historyapp.models.sums import LargeSum
 
 
 class ChildCounts(NamedTuple):
@@ -43,7 +44,9 @@ def child_counts(parents: Collection[UUID]) -> dict[UUID, ChildCounts]:
     of_forks: dict[UUID | None, int] = dict(forks)
     unpriced = Count("pk", filter=Q(money=0, shown_tokens__gt=0))
     subagents = children.filter(spawned_by__in=parents).values_list("spawned_by")
-    subagents = subagents.annotate(Count("pk"), Sum("shown_tokens"), Sum("money"), unpriced=unpriced)
+    subagents = subagents.annotate(
+        Count("pk"), LargeSum("shown_tokens"), LargeSum("money"), unpriced=unpriced
+    )
     of_subagents: dict[UUID | None, tuple[int, ...]] = {row[0]: row[1:] for row in subagents}
     return {
         parent: ChildCounts(of_forks.get(parent, 0), *of_subagents.get(parent, ()))

@@ -189,9 +189,9 @@ def test_forks_and_subagents_are_folded_under_their_parent(alice: Client, family
 @pytest.mark.parametrize(
     ("micros", "shown"),
     [
-        ((2_000_000, 280_000), "+ 3.0k tokens in, $2.28 by sub-agents"),
-        ((2_000_000, 0), "+ 3.0k tokens in, at least $2.00 by sub-agents"),
-        ((0, 0), "+ 3.0k tokens in, cost unknown by sub-agents"),
+        ((2_000_000, 280_000), "by sub-agents: + 3.0k tokens in, $2.28"),
+        ((2_000_000, 0), "by sub-agents: + 3.0k tokens in, at least $2.00"),
+        ((0, 0), "by sub-agents: + 3.0k tokens in, cost unknown"),
     ],
 )
 def test_a_row_says_what_the_subagents_used(
@@ -202,6 +202,11 @@ def test_a_row_says_what_the_subagents_used(
     for title, money, tokens in zip(("helper", "reader"), micros, (1_000, 2_000), strict=True):
         Session.objects.filter(title=title).update(shown_tokens=tokens, money=money)
     assert shown in text(alice.get("/"))
+
+
+def test_sums_of_subagents_do_not_overflow(alice: Client, family: Session) -> None:
+    Session.objects.filter(spawned_by=family).update(shown_tokens=2**62, money=2**62)
+    assert "tokens in, $9,223,372,036,854.78" in text(alice.get("/"))
 
 
 def test_the_head_and_a_comparison_say_that_they_count_no_subagents(alice: Client, family: Session) -> None:
