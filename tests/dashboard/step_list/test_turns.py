@@ -7,7 +7,7 @@ from django.test import Client
 
 from dashboard.step_list.turns import turn_around, turns_in
 from historyapp.core.entries import EntryDraft, ModelInput
-from historyapp.models import Project, Session
+from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
@@ -80,6 +80,15 @@ def test_messages_of_programs_have_no_number(alice: Client, project: Project, ru
     append(project, run.pk, [reminder])
     rows = html(alice.get(f"/sessions/{run.pk}?step=7")).partition('id="rows"')[2]
     assert rows.count("Input that begins no turn") == 2
+
+
+def test_whether_an_input_begins_a_turn_is_unknown_until_turns_are_computed(
+    alice: Client, run: Session
+) -> None:
+    Episode.objects.update(turn=0, turn_first=0)
+    StaleOutcomes.objects.create(session=run)
+    rows = html(alice.get(f"/sessions/{run.pk}?step=2")).partition('id="rows"')[2]
+    assert "Input that begins no turn" not in rows
 
 
 def test_rows_of_a_folded_turn_are_skipped(alice: Client, project: Project) -> None:
