@@ -155,7 +155,12 @@ def test_a_run_that_was_forked_or_rewound_did_not_end_as_its_transcript_says(
     change_session(project, session.pk, {"status": "ended"})
     assert '<a class="ending good"' in html(alice.get(address(session)))
     assert "Time submitted" in text(alice.get(address(session)))
-    assert "submitted" not in text(alice.get(address(fork(project, session.pk))))
+    child = fork(project, session.pk)
+    Session.objects.filter(pk=child.pk).update(metadata=session.metadata)
+    change_session(project, child.pk, {"status": "ended"})
+    assert "submitted" not in text(alice.get(address(child)))
+    assert html(alice.get("/?parent=" + str(session.pk))).count('<td class="ended">') == 1
+    assert "submitted" not in text(alice.get("/?parent=" + str(session.pk)))
     rewind(project, session.pk, Target(to_step=1))
     assert "submitted" not in text(alice.get(address(session)))
 
