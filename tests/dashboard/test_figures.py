@@ -12,12 +12,13 @@ from dashboard.figures.project import FiguresPage, change_text, cost_trend, read
 from dashboard.figures.tables import figures_cells, names_table
 from historyapp.core.day_figures import NO_FIGURES
 from historyapp.core.entries import ModelOutput
-from historyapp.models import Episode, Session
+from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
 from historyapp.services.figures.feed import follow_changes
 from historyapp.services.figures.group_figures import GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import Grouping, grouped, grouped_by_names
 from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, draft, failed
 
@@ -285,3 +286,16 @@ def test_a_cost_without_some_models_is_not_shown_as_the_whole() -> None:
     assert cost_trend(partial, known, 7)[1:] == ("≥ $5.00", f"{left_out}; the rest: {more}")
     less = "50 % less than in the previous 7 days"
     assert cost_trend(known, partial, 7)[1:] == ("$2.50", f"{less} ({left_out} there)")
+
+
+def test_the_number_of_steps_without_usage_is_a_lower_bound(
+    alice: Client, project: Project, settled: None
+) -> None:
+    session = create_session(project)
+    usage = {"input_tokens": 9_000, "output_tokens": 10}
+    append(project, session.pk, [draft(ModelOutput(text="a"), usage=usage), draft(ModelOutput(text="b"))])
+    follow_changes(lambda: False)
+    assert "At least 1 step has no reported usage: tokens" in text(alice.get("/figures"))
+    append(project, session.pk, [draft(ModelOutput(text="c"))])
+    follow_changes(lambda: False)
+    assert "At least 2 steps have no reported usage: tokens" in text(alice.get("/figures"))
