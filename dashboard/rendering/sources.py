@@ -4,7 +4,7 @@ from historyapp.core.run_costs import RunMoney
 
 TOKEN_SOURCES = {
     "reported": "As reported by the provider, for all model calls together.",
-    "estimated": "Estimated: no provider reported its usage.",
+    "estimated": "Estimated, of all entries: no provider reported its usage.",
 }
 
 

@@ -84,12 +84,11 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "exit_statuses": exit_statuses(page.sessions),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
-        "page_size": PAGE + (len(groups.rows) + groups.has_more if groups else 0),
         "events_after": after,
     }
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
-        return render(request, "session_list/_rows.html", context)
+        return render(request, "session_list/_rows.html", context | {"is_later": True})
     total, facets = _facets(project.pk, filters, found)
     is_whole_list = groups is None and "cursor" not in request.GET and not page.cursor
     listed_total = len(page.sessions) if is_whole_list else matching.count() if are_folded else total

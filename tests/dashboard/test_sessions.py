@@ -24,7 +24,7 @@ from historyapp.services.prices import price_list
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, draft, ok
 
 TITLE = re.compile(r'<a class="title"[^>]*><bdi>([^<]*)</bdi>')
 
@@ -146,7 +146,7 @@ def test_a_search_by_htmx_gets_only_the_results(alice: Client, session: Session)
 
 def test_older_sessions_by_htmx_are_only_rows(alice: Client, session: Session) -> None:
     part = html(fragment(alice, "/", target="more"))
-    assert part.startswith("<tr>")
+    assert part.startswith('<tr class="later">')
     assert "<table" not in part
 
 
@@ -326,3 +326,28 @@ def test_a_search_by_filters_of_sessions_reads_no_ids_of_many_sessions(
         query["sql"] for query in issued if query["sql"].startswith('SELECT "historyapp_session"."id"')
     ]
     assert all("LIMIT" in sql for sql in selected if ", " not in sql.partition(" FROM ")[0])
+
+
+def test_a_list_that_loaded_more_rows_says_that_it_is_not_updated(alice: Client, project: Project) -> None:
+    """The style sheet shows the sentence beside a later row; such a row also stops the updates."""
+    sentence, later = "this list is not updated", '<tr class="later">'
+    assert sentence not in text(alice.get("/"))
+    Session.objects.bulk_create(Session(project=project, title=f"run {n}", steps=n) for n in range(27))
+    first = html(alice.get("/"))
+    assert 'data-reload-unless="tr.later,' in first
+    assert "this list is not" in first
+    assert later not in first
+    older = re.search(r'hx-get="(/[^"]*cursor=[^"]*)"', first)
+    assert older is not None
+    more = html(fragment(alice, older[1].replace("&amp;", "&"), target="more"))
+    assert more.count(later) == 2
+
+
+def test_estimated_tokens_are_marked_in_the_list(alice: Client, project: Project) -> None:
+    estimated, reported = create_session(project), create_session(project)
+    append(project, estimated.pk, [act("ls"), ok()])
+    append(
+        project, reported.pk, [draft(act("ls").body, usage={"input_tokens": 90, "output_tokens": 1}), ok()]
+    )
+    page = html(alice.get("/"))
+    assert re.findall(r'data-label="tokens in">(≈ )?', page) == ["", "≈ "]
