@@ -83,7 +83,7 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
     newest = figures.steps
     if not newest:
         return Ending("empty", _TEXTS["empty"], ())
-    if is_live and figures.last_status in ("in_flight", "success"):
+    if is_live and figures.last_status not in ("answered", "interrupted_by_human"):
         return Ending("running", _TEXTS["running"], (newest,))
     if stated := stated_ending(exit_status):
         return Ending(*stated, (newest,))

@@ -15,6 +15,8 @@ CALLED = Run().ask().call(command="go test")
         (Run().ask(), False, "empty", ()),
         (Run().call(), True, "running", (1,)),
         (Run().call().ok(), True, "running", (1,)),
+        (Run().call().failed(), True, "running", (1,)),
+        (Run().call().ok().answer(), True, "answered", (2,)),
         (Run().call(), False, "no_result", (1,)),
         (Run().call().ok(), False, "unanswered", (1,)),
         (Run().call().failed(), False, "error", (1,)),
