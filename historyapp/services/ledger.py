@@ -20,6 +20,11 @@ class ModelAccount:
     priced: int | None
     """The cost by the price list in millionths of a dollar; None if the model's price is unknown."""
 
+    @property
+    def money(self) -> int | None:
+        """The reported cost, otherwise ``priced``, as in :func:`historyapp.core.run_costs.money_of`."""
+        return self.totals.cost or self.priced
+
 
 @dataclass(frozen=True, slots=True)
 class SessionLedger:
@@ -72,7 +77,7 @@ def ledger_of(history: History) -> SessionLedger:
         ModelAccount(model, totals, price.cost(totals.usage) if (price := prices.of(model)) else None)
         for model, totals in by_model.items()
     ]
-    models.sort(key=lambda account: -(account.priced or 0))
+    models.sort(key=lambda account: -(account.money or 0))
     priced = ((prices.of(model), totals.usage) for model, totals in by_model.items())
     costs = [price.costs(usage) for price, usage in priced if price]
     return SessionLedger(

@@ -82,6 +82,17 @@ def test_the_model_without_a_price_is_named(alice: Client, project: Project) -> 
     assert f"The price list of {load_prices().as_of} does not have my-own ." in shown
 
 
+def test_reported_costs_are_added_up_by_model_and_need_no_price(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    call = billed(0, 20_000, 0, model="my-own")
+    append(project, session.pk, [call._replace(metadata={**call.metadata, "cost": 0.5})])
+    shown = tab(alice, session)
+    assert "my-own 1 20k 0 100 $0.50" in shown
+    assert "The reported cost is not split by kind of token." in shown
+    assert "unknown" not in shown
+    assert "price list" not in shown
+
+
 def test_tokens_of_model_calls_without_usage_are_not_zero(alice: Client, session: Session) -> None:
     shown = tab(alice, session)
     assert "Model calls 4 and without usage 1" in shown
