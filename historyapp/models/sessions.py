@@ -278,11 +278,6 @@ class Session(models.Model):
             self._parsed_tail = self.tail, Tail.load(self.tail)
         return self._parsed_tail[1]
 
-    @property
-    def is_as_begun(self) -> bool:
-        """Whether it is no fork and was never rewound. Otherwise its transcript ended with other steps."""
-        return self.tail_start == 1
-
     def lineage(self, as_of: int | None = None) -> Lineage:
         """The live entries now, or at the time when ``as_of`` was the head.
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from historyapp.core.json import load_dumped
-from historyapp.core.lineage import Lineage
+from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import Entry
 from historyapp.models.fields import as_uuid, at_places, read_text, uuid_value
 from historyapp.models.history import History
@@ -211,3 +211,17 @@ def _is_other(part: Lineage, hidden: Lineage) -> bool:
 def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:
     first, last = part.newest[0], part.newest[-1]
     return (first.session, first.first), (last.session, last.last)
+
+
+def is_as_begun(session: Session) -> bool:
+    """Whether it is no fork, and if it was rewound, ends as before its first rewind: rewinds may be undone.
+
+    Otherwise its transcript ended with other steps. Takes two queries for a session that was rewound.
+    """
+    if session.tail_start == 1:
+        return True
+    if session.forked_from_id is not None or session.tail_start <= session.head:
+        return False
+    first = session.rewinds().order_by("position").values_list("position", flat=True).first()
+    live = session.stored_lineage(session.closed_spans)
+    return first is not None and live.newest == (Span(str(session.pk), 1, first - 1),) and not live.older

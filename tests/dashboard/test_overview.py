@@ -15,7 +15,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
 from historyapp.services.overview import overview_of
-from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
@@ -150,9 +150,9 @@ def test_the_cost_tab_names_the_most_expensive_steps(alice: Client, project: Pro
 def test_a_run_that_was_forked_or_rewound_did_not_end_as_its_transcript_says(
     alice: Client, project: Project
 ) -> None:
-    session = create_session(project, metadata={"exit_status": "Submitted"})
+    session = create_session(project, names={"title": "Undone"}, metadata={"exit_status": "Submitted"})
     append(project, session.pk, [ask("go"), act("shell", command="ls"), ok(), act("submit"), ok()])
-    change_session(project, session.pk, {"status": "ended"})
+    change_session(project, session.pk, {"status": "finished"})
     assert '<a class="ending good"' in html(alice.get(address(session)))
     assert "Time submitted" in text(alice.get(address(session)))
     child = fork(project, session.pk)
@@ -161,8 +161,12 @@ def test_a_run_that_was_forked_or_rewound_did_not_end_as_its_transcript_says(
     assert "submitted" not in text(alice.get(address(child)))
     assert html(alice.get("/?parent=" + str(session.pk))).count('<td class="ended">') == 1
     assert "submitted" not in text(alice.get("/?parent=" + str(session.pk)))
-    rewind(project, session.pk, Target(to_step=1))
+    rewound = rewind(project, session.pk, Target(to_step=1))
     assert "submitted" not in text(alice.get(address(session)))
+    assert "submitted" not in text(alice.get("/?status=finished&q=Undone"))
+    undo_rewind(project, session.pk, rewound.position)
+    assert '<a class="ending good"' in html(alice.get(address(session)))
+    assert "submitted" in text(alice.get("/?status=finished&q=Undone"))
 
 
 def test_the_overview_is_the_first_tab(alice: Client, session: Session) -> None:
