@@ -15,7 +15,7 @@ _VERBS: dict[str, FileToolUse] = {
     **dict.fromkeys(("delete", "move", "mv", "remove", "rename", "rm", "rmdir", "unlink"), "delete"),
 }
 """Not those that may mean a file or its copy, such as ``copy`` and ``download``."""
-_ENDINGS = {"er", "r", "s", "image", "images"}
+_ENDINGS = {"er", "or", "r", "s", "image", "images"}
 """What may directly follow a verb, as in ``reader``, like the words of :data:`_FILES` in ``readfile``."""
 _FILES = {"", "file", "files", "folder", "dir", "directory", "path", "to"}
 """Words after a verb of deletion that do not say a part of a file."""
