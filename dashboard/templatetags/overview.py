@@ -72,6 +72,8 @@ def file_url(location: Location, path: str, file: FileFigures) -> str:
     is_named = (
         file.reads or file.edits or file.commands or file.deleted_in
     )  # the filter does not read printed diffs
+    if file.absolute and not file.absolute.endswith(path):  # ../a.py
+        path = file.absolute
     shown = FilterForm(file=path[-MAX_CHARACTERS:] if is_named else "")
     return f"{location.url}?step={step}{location.as_of_parameter}{shown.query}"
 

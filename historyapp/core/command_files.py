@@ -9,6 +9,7 @@ names with variables or patterns, folders, and targets after the first :data:`MA
 unknown.
 """
 
+import posixpath
 import re
 import shlex
 from collections import Counter
@@ -33,6 +34,9 @@ _OPERATOR = re.compile(r"[<>]\(|[<>|&]{1,20}|;{1,20}|[()]")
 _ENDS = {";", "&&", "||", "|", "&", "|&", ";;"}
 _OR = ["||"]
 """Stands for the operator among the words of programs."""
+_CHANGES_FOLDER = re.compile(
+    r"(?:^|[;&|({!\n]|\b(?:then|do|else)\b)[ \t]{0,20}(?:cd|pushd|popd|chdir)(?![\w./=-])"
+)
 _SUBSTITUTIONS = {"<(", ">("}
 _REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?")
 _OUTPUTS = {">", ">>", ">|"}
@@ -110,6 +114,19 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
                 uses.pop(used, None)
                 uses[used] = None
     return tuple(_first_of_each(uses))
+
+
+def changes_folder(command: str) -> bool:
+    """Whether a program of a command line may change the folder, so that later names of files are relative to
+    another one."""
+    if not any(word in command for word in ("cd", "pushd", "popd", "chdir")):
+        return False
+    return _CHANGES_FOLDER.search(_without_heredocs(command)) is not None
+
+
+def joined(folder: str, file: str) -> str:
+    """The path of a file that a command in a folder names."""
+    return preview(posixpath.normpath(posixpath.join(folder, file)))
 
 
 def _first_of_each(uses: Iterable[FileUse]) -> Iterator[FileUse]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from historyapp.core.call_subjects import COMMANDS, PATCHED_FILE, PATHS
-from historyapp.core.command_files import files_used
+from historyapp.core.call_subjects import COMMANDS, FOLDERS, PATCHED_FILE, PATHS
+from historyapp.core.command_files import changes_folder, files_used, joined
 from historyapp.core.searchable import lowered
 from historyapp.core.text import MAX_READ
 
+_MIN_NAME = 3
+"""Characters of a name by which blocks of text are found."""
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
 
@@ -31,12 +33,31 @@ def names_file(call_text: str, file: str) -> bool:
     return any(is_named(path, file) for path in _paths(call_text))
 
 
+def text_in_calls(file: str) -> str:
+    """A text of each call that names the file: the last name of a path, because the folder may be
+    apart from it in the call.
+    """
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return name if len(name) >= _MIN_NAME else file
+
+
+def _value_of(lines: str, name: str) -> str:
+    """The value of an argument, if it is one line."""
+    _, found, rest = lines.partition(f"\n{name}: ")
+    return rest[:MAX_READ].partition("\n")[0].strip() if found else ""
+
+
 def _paths(call_text: str) -> Iterator[str]:
     lines = f"\n{call_text}"
+    folder = next((value for name in FOLDERS if (value := _value_of(lines, name))), "")
     for mark in (f"\n{name}: " for name in COMMANDS):
         if (at := lines.find(mark)) >= 0:
             command = lines[at + len(mark) : at + len(mark) + MAX_READ]
-            yield from (used.file for used in files_used(command))
+            folder = "" if not folder or changes_folder(command) else folder
+            for used in files_used(command):
+                yield used.file
+                if folder:
+                    yield joined(folder, used.file)
     for line in call_text.splitlines():
         name, separator, value = line.partition(": ")
         if separator and name in _ARGUMENTS:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from historyapp.core.named_files import names_file
+from historyapp.core.named_files import names_file, text_in_calls
 from historyapp.core.searchable import lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
@@ -41,7 +41,7 @@ def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     path = lowered(file).replace("\\", "/")
     search = TextSearch(
         history,
-        file,
+        text_in_calls(file),
         accepts=lambda passage: passage.field == "call" and names_file(passage.text, path),
     )
     return _search(history, within, search)

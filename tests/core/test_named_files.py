@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.named_files import is_named, names_file
+from historyapp.core.named_files import is_named, names_file, text_in_calls
 from historyapp.core.searchable import passages
 
 PATCH = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-old\n+new docs/notes.md\n*** End Patch"
@@ -33,6 +33,22 @@ def call_text(name: str, arguments: object) -> str:
     body = {"tool_calls": [{"name": name, "arguments": arguments}]}
     (passage,) = passages(1, 1, "model_output", body)
     return passage.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file", "expected"),
+    [
+        ({"cmd": "cat b.ts", "workdir": "/Other"}, "/other/b.ts", True),
+        ({"cmd": "cat b.ts", "workdir": "/w"}, "/other/b.ts", False),
+        ({"cmd": "cat ../c.ts", "workdir": "/w"}, "/c.ts", True),
+        ({"cmd": "cat a.py", "workdir": "src"}, "src/a.py", True),
+        ({"cmd": "cd t; cat b.ts", "workdir": "/other"}, "/other/b.ts", False),
+    ],
+)
+def test_a_command_names_files_from_its_folder(arguments: object, file: str, *, expected: bool) -> None:
+    text = call_text("exec", arguments)
+    assert names_file(text, file) is expected
+    assert text_in_calls(file) in text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db import connection
@@ -10,8 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.entries import EntryDraft, ModelOutput
-from historyapp.models import FiguresCheckpoint, Project, Session
+from historyapp.models import Episode, FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
+from historyapp.models.step_filters import StepFilter, StepSearch
 from historyapp.services.append import append
 from historyapp.services.figures import run_figures
 from historyapp.services.overview import overview_of
@@ -124,6 +126,23 @@ def test_files_written_by_commands_lead_to_their_steps(alice: Client, project: P
     assert f'href="{filtered.replace("&", "&amp;")}"><bdi>a.py' in html(page)
     assert "cat &gt; a.py" in html(alice.get(filtered))
     assert "No step matches" not in text(alice.get(filtered))
+
+
+def found_steps(session: Session, file: str) -> list[Episode]:
+    session.refresh_from_db()
+    history = History(session)
+    return StepSearch(history, StepFilter(file=file), range(1, history.steps + 1)).find(25)[0]
+
+
+def test_each_file_leads_to_the_step_whose_command_ran_in_its_folder(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    commands = (("cat b.ts", "/w"), ("cat b.ts", "/other"), ("cat ../c.ts", "/w"), ("cat d.ts", "src"))
+    for command, folder in commands:
+        append(project, session.pk, [act("exec", cmd=command, workdir=folder), ok()])
+    page = html(alice.get(address(session)))
+    for step, file in ((2, "/other/b.ts"), (3, "/c.ts"), (4, "src/d.ts")):
+        assert f'href="/sessions/{session.pk}?step={step}&amp;file={quote(file, safe="")}"' in page
+        assert [row.number for row in found_steps(session, file)] == [step]
 
 
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])

@@ -44,7 +44,7 @@ def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
         if number % 7 == 0:
             drafts.append(act("edit", file_path="/w/src/app.py", new_string="x"))
         elif number % 7 == 6:
-            drafts.append(act("bash", command="cat /w/src/app.py"))
+            drafts.append(act("bash", command="python /w/src/app.py"))
         else:
             drafts.append(act("read", path=f"other_{number}.txt"))
         drafts.append(ok(outputs="even" if number % 2 == 0 else "odd"))

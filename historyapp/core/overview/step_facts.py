@@ -1,5 +1,6 @@
 """The facts of one step for the figures: tool calls with their results, times, tokens and usage."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -17,7 +18,9 @@ from historyapp.core.command_files import (
     MAX_COMMAND,
     FileUse,
     PrintedPatch,
+    changes_folder,
     files_used,
+    joined,
     printed_patches,
     prints_own_changes,
     unreadable_names,
@@ -37,6 +40,8 @@ from historyapp.core.text import preview
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
 
 _NO_LINES = LineCount()
+_RELATIVE = re.compile(r"[\w.][\w./ -]{0,500}")
+"""A folder that is named from an unknown one, without variables."""
 _MAX_COMMANDS, _MIN_COMMAND = 100_000, 1_000
 """Characters of the command lines of one step, of at most 2,000 each, that are read for the files that they
 use, and the characters for which a line counts at least. 50 of the longest lines take 0.1 s. So do 100 short
@@ -101,7 +106,10 @@ class CallFacts:
             return ()
         uses = files_used(self.command, has_failed=self.has_failed)
         missed = unreadable_names(self.error_line)
-        return tuple([used for used in uses if used.use == "write" or used.file not in missed])
+        found = [used for used in uses if used.use == "write" or used.file not in missed]
+        if _RELATIVE.fullmatch(self.folder):
+            found = [used._replace(file=joined(self.folder, used.file)) for used in found]
+        return tuple(found)
 
 
 class StepFacts(NamedTuple):
@@ -205,7 +213,7 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         digest,
         check_of(name, arguments, subject.kind),
         command=command,
-        folder="" if "cd " in command else folder_of_call(arguments),
+        folder="" if changes_folder(command) else folder_of_call(arguments),
         file_lines=lines_by_file(arguments) if has_files else {},
         deleted=_deleted_files(name, arguments, subject) if subject.kind == "edit" else frozenset(),
         opened=opened_file(name, arguments),

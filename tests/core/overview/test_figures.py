@@ -342,6 +342,22 @@ def test_a_file_that_a_program_could_not_find_is_not_used(
     assert {name: (file.reads, file.deleted_in) for name, file in files.items()} == used
 
 
+@pytest.mark.parametrize(
+    ("command", "folder", "name", "absolute"),
+    [
+        ("pushd t; cat a.py", "/w", "a.py", ""),
+        ("true && cd\tt; cat a.py", "/w", "a.py", ""),
+        ("(cd t && cat a.py)", "/w", "a.py", ""),
+        ("git abcd && cat a.py # cd back", "/w", "a.py", "/w/a.py"),
+        ("cat a.py", "src", "src/a.py", ""),
+        ("cat ./a.py", ".", "a.py", ""),
+    ],
+)
+def test_a_file_is_in_the_folder_of_its_command(command: str, folder: str, name: str, absolute: str) -> None:
+    files = Run().call("exec", cmd=command, workdir=folder).ok().figures.files
+    assert {name: file.absolute for name, file in files.items()} == {name: absolute}
+
+
 def test_a_deletion_in_another_folder_deletes_nothing() -> None:
     run = Run().call("exec", cmd="cat a.ts t/b.ts", workdir="/w").ok()
     run.call("exec", cmd="rm -rf t a.ts", workdir="/other").ok().call(
