@@ -1,5 +1,6 @@
 """Calls a model with a new context and appends the response to the session."""
 
+import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -7,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
 
 from historyapp.core.budget import meter_for
 from historyapp.core.entries import DebugLog, EntryDraft
@@ -46,6 +49,8 @@ from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached, ModelNotAllowed, ServerUnavailable, SpendForbidden
+
+log = logging.getLogger(__name__)
 
 RETRIES = RetryPolicy()
 FAILURE_CATEGORY = "model_call"
@@ -127,6 +132,8 @@ class ModelCall:
         self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
         self._is_sent = False
+        self._keeps_snapshot = False
+        """Whether an answer has begun, or an entry says that the call failed."""
         self._count_memory: CountMemory = lambda _: None
         self._size = 0
         """The bytes of the response in memory."""
@@ -175,6 +182,7 @@ class ModelCall:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
                         self._builder.add(delta)
+                        self._keeps_snapshot = True
                     yield delta
             self._latency = time.monotonic() - self._started
             with turn_to_record(self._session.project_id, self._size):
@@ -186,14 +194,23 @@ class ModelCall:
             raise
         except (Invalid, NotFound) as error:
             self._reservation.fail(error)
-            if self._snapshot is not None:  # nothing was sent, or the session was erased
-                with writing():
-                    Snapshot.objects.filter(pk=self._snapshot.pk).delete()
+            self._keeps_snapshot = False  # nothing was sent, or the session was erased
             raise
         finally:
             # For a call that was cancelled or failed in another way. Without a request it cost nothing.
             self._reservation.settle(None if self._is_sent else 0)
+            self._delete_unused_snapshot()
             release_connection()  # the client may read the rest slowly
+
+    def _delete_unused_snapshot(self) -> None:
+        """Deletes the snapshot of a call without an answer, which would explain the agent's next output."""
+        if self._snapshot is None or self._keeps_snapshot:
+            return
+        try:
+            with writing():
+                Snapshot.objects.filter(pk=self._snapshot.pk).delete()
+        except (OperationalError, InterfaceError, ServerUnavailable) as error:
+            log.warning("The snapshot of a model call of %s stays: %s", self._session.pk, error)
 
     def _count(self, size: int) -> None:
         self._size = size
@@ -269,6 +286,7 @@ class ModelCall:
     def _log_failure(self, error: PlayheadError) -> None:
         """Appends an entry about the failure, even if other entries were appended meanwhile."""
         snapshot = self._snapshot or record_snapshot(self._served)
+        self._keeps_snapshot = True
         model = self._request.model
         message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
         fields = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}

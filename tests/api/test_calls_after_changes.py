@@ -8,7 +8,7 @@ import pytest
 
 from historyapp.core.errors import PlayheadError
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import Project, Session, SpendingCounter, SpendingReservation
+from historyapp.models import Project, Session, Snapshot, SpendingCounter, SpendingReservation
 from historyapp.services import call_memory, faults, model_calls
 from historyapp.services.append import append, lock_session
 from historyapp.services.call_memory import OF_PROJECT, CallMemory
@@ -118,6 +118,7 @@ def test_no_further_attempt_is_sent_for_a_client_that_has_left(
     copy_context().run(call)
     assert len(loopback.requests) == 1
     assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
+    assert not Snapshot.objects.exists(), "it would explain the next output that the agent appends"
 
 
 @pytest.mark.parametrize("fails", ["snapshot", "earlier"])
