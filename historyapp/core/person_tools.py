@@ -9,8 +9,13 @@ import re
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATOR = re.compile(r"[^a-z0-9]+")
 _ASKS = re.compile(
-    r"(?:^|_)(?:ask_?(?:the_?)?(?:user|human|person|question|follow_?up|clarif)|prompt_?(?:the_?)?user"
-    r"|(?:request_?)?(?:user|human)_?input|human_?(?:assistance|feedback))"
+    r"(?:^|_)(?:ask_?(?:(?:the|an?|for|multiple)_?){0,2}"
+    r"(?:user|human|person|question|choice|confirm|approv|feedback|input|follow_?up|clarif)"
+    r"|prompt_?(?:the_?)?(?:user|human|person)|(?:request_?)?(?:user|human)_?input"
+    r"|interactive_?feedback|elicit|human_?in_?the_?loop"
+    r"|(?:chat|confirm|contact|consult|wait|request|feedback|input|reply|review|approval|answer|talk)"
+    r"_(?:(?:with|for|from|by|to|the|an?)_){0,2}(?:user|human|person)(?![a-z])"
+    r"|(?:user|human|person)_?(?:assistance|feedback|input|reply|review|response|answer|confirm|approv))"
 )
 _WHOLE_NAMES = frozenset(("question", "questions", "ask", "clarify", "human"))
 """Names that are only recognised without anything but a server's name before them."""

@@ -1,0 +1,26 @@
+"""Which names of tools are those of tools that ask a person."""
+
+import pytest
+
+from historyapp.core.person_tools import asks_person
+
+ASKING = """
+    AskUserQuestion ask_user_question vscode_askQuestions request_user_input question ask_followup_question
+    interactive_feedback mcp__interactive-feedback__interactive_feedback get_feedback_from_user chat_with_user
+    confirm_with_user wait_for_user_reply contact_human request_human_review human_in_the_loop ask_a_question
+    ask_for_confirmation ask_multiple_choice elicit humanFeedback waitForUser getUserInput
+"""
+OTHERS = """
+    bash task_user_list create_user get_user list_users update_user_settings ask_model search_persons review
+    request wait_for_process read_feedback confirm chat_completion contact_list solicitation
+"""
+
+
+@pytest.mark.parametrize("name", ASKING.split())
+def test_a_tool_that_asks_a_person_is_recognised_by_the_words_of_its_name(name: str) -> None:
+    assert asks_person(name)
+
+
+@pytest.mark.parametrize("name", OTHERS.split())
+def test_other_tools_about_users_do_not_ask_a_person(name: str) -> None:
+    assert not asks_person(name)
