@@ -44,16 +44,22 @@ def holds_many_digits(text: str) -> bool:
     sample = text[::_DIGITS]
     if (
         _DIGITS * sum(sample.count(digit) for digit in digits) <= MANY_DIGITS
-        or _long_digits(text) <= MANY_DIGITS
+        or _DIGITS * sum(1 for _ in _digit_pieces(text)) <= MANY_DIGITS
     ):
         return False
-    bare = _without_escapes(text)
-    return sum(_long_digits(bare[start:end]) for start, end in _outside_of_strings(bare)) > MANY_DIGITS
+    bare, quotes, before, found = _without_escapes(text), 0, 0, 0
+    for start in _digit_pieces(bare):
+        quotes += bare.count('"', before, start)
+        before = start
+        found += _DIGITS if quotes % 2 == 0 else 0  # otherwise it is in a string
+        if found > MANY_DIGITS:
+            return True
+    return False
 
 
-def _long_digits(text: str) -> int:
+def _digit_pieces(text: str) -> Iterator[int]:
     starts = range(0, len(text) - _DIGITS + 1, _DIGITS)
-    return _DIGITS * sum(text[start : start + _DIGITS].isdecimal() for start in starts)
+    return (start for start in starts if text[start : start + _DIGITS].isdecimal())
 
 
 def count_values(text: str, limit: int) -> int:

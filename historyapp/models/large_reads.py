@@ -121,8 +121,8 @@ def move_to_other_process() -> None:
 
 def move_for_digits(text: str) -> None:
     """Called before a JSON text is read. As :func:`move_to_other_process`, if it has many digits."""
-    if holds_many_digits(text):
-        move_to_other_process()
+    if (read := request_read.get()) and read.may_move and holds_many_digits(text):
+        raise LargeRead
 
 
 def stay_in_process() -> None:
