@@ -109,7 +109,8 @@ def change_scopes(
     """
     _check_scopes([*add, *remove])
     with writing():
-        key = ApiKey.objects.select_for_update(of=("self",)).select_related("project").get(pk=key.pk)
+        keys = ApiKey.objects.select_for_update(of=("self",), no_key=True)
+        key = keys.select_related("project").get(pk=key.pk)
         scopes = [scope for scope in SCOPES if scope in {*key.scopes, *add} - set(remove)]
         if not scopes:
             raise Invalid("The key would have no scope left. Revoke it instead.")
@@ -132,7 +133,8 @@ def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
         NotFound: when the project has no such key, or it was revoked.
         Conflict: when several keys begin with the same characters.
     """
-    usable = ApiKey.objects.select_for_update(of=("self",)).filter(project=project, revoked_at=None)
+    locked = ApiKey.objects.select_for_update(of=("self",), no_key=True)  # runs refer to it meanwhile
+    usable = locked.filter(project=project, revoked_at=None)
     try:
         keys = list(usable.filter(pk=UUID(name)))
     except ValueError:

@@ -26,6 +26,7 @@ from historyapp.services import model_calls, statement_limits
 from historyapp.services.append import hold_sessions, lock_session
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
+from historyapp.services.keys import usable_key
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.statement_limits import limit_idle_time, limit_run_time
 from historyapp.services.transactions import queued_seconds, writing
@@ -173,6 +174,19 @@ def test_storing_rows_of_a_session_waits_for_no_other_writer_of_it(
             lock_session(project, session.pk)
             other.execute("SELECT id FROM historyapp_session FOR KEY SHARE")  # as a foreign key does
             assert other.fetchall() == [(session.pk,)]
+        other.connection.close()
+
+
+def test_a_run_does_not_wait_at_its_commit_for_a_key_that_is_being_changed(
+    run: Agent, project: Project, short_waits: None
+) -> None:
+    """It held the row that ended runs of all projects are counted in: they ended 11 s late."""
+    key = ApiKey.objects.filter(project=project)[0]
+    with connection.copy().cursor() as other:
+        other.execute("SET lock_timeout = '1ms'")
+        with writing():
+            assert usable_key(project, key.prefix) == key
+            other.execute("SELECT id FROM historyapp_apikey FOR KEY SHARE")  # as a foreign key does
         other.connection.close()
 
 
