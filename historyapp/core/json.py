@@ -144,8 +144,8 @@ def text_or_json(value: Any) -> str:
 
 
 def _finite(text: str) -> float:
-    """The number of a text. For one such as ``1e308``, msgspec's own function takes 10 µs, Python's 0.2 µs.
-    Other threads can run between two calls of this one.
+    """Reads a number with a fraction or an exponent. For one such as ``1e308``, msgspec's own function takes
+    10 µs, Python's 0.2 µs. Other threads can run between two calls of this one.
     """
     value = float(text)
     if not isfinite(value):

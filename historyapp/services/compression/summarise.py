@@ -334,9 +334,8 @@ class MeteredModel:
         """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
         necessary."""
         self._reach(partial(reservation.retry, failure, wait))
-        if isinstance(
-            failure, LimitReached
-        ):  # a provider's limit for a model applies to all calls with its key
+        # A provider's limit for a model applies to all calls with its key.
+        if isinstance(failure, LimitReached):
             begin_pause(self._model, reservation.payer.project_id, wait)
 
     def _add_usage(self, usage: Usage) -> None:
