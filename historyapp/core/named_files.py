@@ -7,6 +7,8 @@ from historyapp.core.command_files import changes_folder, files_used, joined
 from historyapp.core.searchable import lowered
 from historyapp.core.text import MAX_READ
 
+_MAX_FOLDER = 4_000
+"""Characters of a folder that are read."""
 _MIN_NAME = 3
 """Characters of a name by which blocks of text are found."""
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
@@ -43,8 +45,12 @@ def text_in_calls(file: str) -> str:
 
 def _value_of(lines: str, name: str) -> str:
     """The value of an argument, if it is one line."""
-    _, found, rest = lines.partition(f"\n{name}: ")
-    return rest[:MAX_READ].partition("\n")[0].strip() if found else ""
+    mark = f"\n{name}: "
+    at = lines.find(mark)
+    if at < 0:
+        return ""
+    start = at + len(mark)
+    return lines[start : start + _MAX_FOLDER].partition("\n")[0].strip()
 
 
 def _paths(call_text: str) -> Iterator[str]:
