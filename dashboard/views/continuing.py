@@ -50,8 +50,10 @@ class StartingPoint:
 
     @property
     def address(self) -> str:
-        """The session as it was there, with the context that the model gets after its newest step."""
-        return f"{self.location.url}?as_of={self.position}&step=-1&mode=what_if"
+        """The session as it was there, with the context that the model gets after its newest step. If nothing
+        was recorded since, the current session: a page as of its head would be said to show the past."""
+        as_of = "" if self.position == self.location.session.head else f"as_of={self.position}&"
+        return f"{self.location.url}?{as_of}step=-1&mode=what_if"
 
 
 def _before(location: Location) -> StartingPoint:

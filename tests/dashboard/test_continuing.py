@@ -168,6 +168,13 @@ def test_the_dialog_gets_only_the_form(alice: Client, session: Session) -> None:
     assert html(fragment(alice, form(session, "?step=2"))).startswith('<div class="continue')
 
 
+def test_the_current_session_is_not_shown_as_a_past_one(alice: Client, session: Session) -> None:
+    append(session.project, session.pk, [act()])
+    address = reverse("session", args=[session.pk]) + "?step=-1&mode=what_if"
+    assert f'href="{address.replace("&", "&amp;")}"' in html(alice.get(reverse("connect", args=[session.pk])))
+    assert "You are viewing" not in text(alice.get(address))
+
+
 def test_the_lines_name_the_server_and_the_session(alice: Client, session: Session) -> None:
     page = text(alice.get(reverse("connect", args=[session.pk])))
     assert f"export PLAYHEAD=http://testserver/api/v1 export KEY=ph_… export SESSION={session.pk}" in page
