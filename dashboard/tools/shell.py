@@ -12,6 +12,8 @@ from dashboard.tools.edit import patch_blocks
 from historyapp.core.call_subjects import COMMANDS, FOLDERS, SCRIPTS
 from historyapp.core.dates import duration_text
 from historyapp.core.exit_codes import FIELDS
+from historyapp.core.failures import check_of, found_nothing
+from historyapp.core.results import returned_text
 from historyapp.core.shell_output import STREAMS, output_of, shell_output
 from historyapp.core.text import preview
 
@@ -66,6 +68,11 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     code = next((code for code in codes if code is not None), None)
     if code is not None:
         card.badge, card.is_bad = f"exit {code}", code != 0
+    result = tool_call.result
+    if result and result.status == "error":
+        check = check_of(tool_call.name, tool_call.arguments, "shell")
+        if found_nothing(result, check, returned_text(result)):
+            card.badge, card.is_bad = f"{card.badge}, not a failure".removeprefix(", "), False
     return card
 
 
