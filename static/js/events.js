@@ -61,6 +61,13 @@ if (address) {
 // A page of a share link has no stream, because anyone who has the link could hold many connections.
 if ("polls" in document.body.dataset) setInterval(() => document.hidden || dispatch("poll"), POLL);
 
+// Elements that load themselves again and again (hx-trigger="every …") pause while the page is hidden.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { elt, requestConfig } = event.detail;
+  const isTimed = !requestConfig.triggeringEvent && elt.getAttribute("hx-trigger")?.includes("every ");
+  if (document.hidden && isTimed) event.preventDefault();
+});
+
 const reloads = new Map(); // when each element may be loaded again, by its id: a swap may replace it
 
 function reload(element) {
