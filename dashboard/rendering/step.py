@@ -48,7 +48,6 @@ MAX_FOLDERS = 3
 """The maximum number of parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The maximum number of summaries shown of one step, the narrowest first."""
-_REVIEW_TEXTS = ("analysis", "supervision")
 ENTRIES = 2_000
 """The maximum number of entries read of one step."""
 _REVIEW_TEXTS = ("analysis", "supervision")

@@ -69,9 +69,8 @@ def rough_time(milliseconds: int) -> str:
 def file_url(location: Location, path: str, file: FileFigures) -> str:
     """The steps that read or changed a file, at the first one that changed it."""
     step = next(iter(file.edit_steps or file.steps), 1)
-    is_named = (
-        file.reads or file.edits or file.commands or file.deleted_in
-    )  # the filter does not read printed diffs
+    # The filter does not read printed diffs.
+    is_named = any((file.reads, file.edits, file.commands, file.deleted_in))
     if file.absolute and not file.absolute.endswith(path):  # ../a.py
         path = file.absolute
     shown = FilterForm(file=path[-MAX_CHARACTERS:] if is_named else "")
