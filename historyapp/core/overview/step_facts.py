@@ -252,10 +252,10 @@ def _add_results(
 def _add_result(answered_calls: Sequence[CallFacts], result: ToolResult, text: str) -> None:
     """Adds a result to the calls that it answers. It is read once, as a result of the first one."""
     check = answered_calls[0].check
-    finding = likely_failure(result, check)
+    finding = likely_failure(result, check, text)
     nothing = found_nothing(result, check, text)
     is_failure = result.status == "error" and not nothing
-    reported_line = error_line(result) if is_failure else ""
+    reported_line = error_line(result, text) if is_failure else ""
     digest = digest_of(text)
     for tool_call in answered_calls:
         tool_call.status = result.status
