@@ -145,6 +145,14 @@ def test_each_file_leads_to_the_step_whose_command_ran_in_its_folder(alice: Clie
         assert [row.number for row in found_steps(session, file)] == [step]
 
 
+def test_the_link_of_a_file_that_was_only_deleted_finds_its_step(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("go"), act("shell", command="rm gone.py"), ok()])
+    filtered = f"/sessions/{session.pk}?step=1&file=gone.py"
+    assert f'href="{filtered.replace("&", "&amp;")}"' in html(alice.get(address(session)))
+    assert "No step matches" not in text(alice.get(filtered))
+
+
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])
 def test_a_reported_output_below_our_count_gets_a_note(
     alice: Client, project: Project, reported: int, is_noted: bool

@@ -130,6 +130,16 @@ def test_a_cache_is_green_only_if_most_of_the_input_was_read_from_it(
     assert ("is-good" in shown) == ("is-good" in marked)
 
 
+def test_an_estimate_is_rounded_and_names_the_bill_that_it_builds_on(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": MODEL})
+    unbilled = draft(ModelOutput(text="done"), model=MODEL, source={"line": 1})
+    append(project, session.pk, [ask("Repair. " * 9_000), billed(12_345), ask("go on"), unbilled])
+    shown = panel(alice, session, "?step=2")
+    assert re.search(r"about 12,[34]00 ", shown)
+    assert re.search(r"difference from the last bill -\d", shown)
+    assert "difference from the last bill" not in panel(alice, session, "?step=1")
+
+
 def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:
     shown = panel(alice, imported, "?step=2")
     assert re.search(r"system, tools \(unseen\) 86,99\d 99 % user input \d <1 % assistant 9 <1 %", shown)

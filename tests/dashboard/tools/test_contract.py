@@ -161,3 +161,13 @@ def test_a_recorded_diff_replaces_the_arguments_that_it_shows_and_gives_other_ed
     assert drawn(long)[0].request[0].text == "@@ -2,3 +2,3 @@\n far above\n a\n-x\n+y"
     part = RecordedCall("Edit", {**edit, "old_string": "", "new_string": "y"}, write.result, "+many words")
     assert drawn(part)[0].request[0].text == "+y", "only a part of a line"
+    texts = {name: edit[name] for name in ("old_string", "new_string")}
+    twice = RecordedCall(
+        "MultiEdit", {"file_path": "a.py", "edits": [texts, texts]}, write.result, write.diff
+    )
+    first, second = drawn(twice)[0].request
+    assert first.text.startswith("@@ -2,3 +2,3 @@\n")
+    assert second.text == " far above\n a\n-x\n+y", "only one edit is at the first place of the diff"
+    above = {name: f"1\n2\n3\n4\n5\n{value}" for name, value in texts.items()}
+    early = RecordedCall("Edit", {"file_path": "a.py", **above}, write.result, write.diff)
+    assert drawn(early)[0].request[0].text.startswith(" 1\n"), "no lines before the first one"
