@@ -132,13 +132,23 @@ if (form && panel) {
     }
     CSS.highlights.set("find", new Highlight(...ranges));
     if (reveal && ranges.length) {
-      const matches = ranges.map((range) => range.startContainer.parentElement);
-      const shown = matches.find((element) => element.checkVisibility());
-      const match = shown ?? matches[0];
-      if (!shown) unfold(match);
+      const isShown = (range) => range.startContainer.parentElement.checkVisibility();
+      const range = ranges.find(isShown) ?? ranges[0];
+      const match = range.startContainer.parentElement;
+      if (!isShown(range)) unfold(match);
       match.scrollIntoView({ block: "nearest" });
+      scrollTo(range);
     }
     reveal = false;
+  }
+
+  /** Scrolls to a match within a long text, of which only the beginning or the end may be in view. */
+  function scrollTo(range) {
+    const [match, pane] = [range.getBoundingClientRect(), panel.getBoundingClientRect()];
+    const [top, bottom] = [Math.max(pane.top, 0), Math.min(pane.bottom, innerHeight)];
+    if (match.top >= top && match.bottom <= bottom) return;
+    const scroller = panel.scrollHeight > panel.clientHeight ? panel : document.scrollingElement;
+    scroller.scrollTop += match.top - top - (bottom - top) / 3;
   }
 
   /** Marks the steps on the timeline, where it shows them, and on the minimap. */

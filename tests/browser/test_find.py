@@ -123,13 +123,14 @@ def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Proje
     append(
         project,
         session.pk,
-        [act(), ok(), tool_calls(*names), *results, failed("c14", "the needle"), act(), ok()],
+        [act(), ok(), tool_calls(*names), *results, failed("c14", "line\n" * 60 + "the needle"), act(), ok()],
     )
     page.goto(page_of(session, "?step=1"))
     find(page, "the needle")
     step_is(page, 2)
     failure = page.locator("#failure", has_text="the needle")
-    expect(failure).to_be_in_viewport()
+    wait_for_marks(page, 1)
+    page.wait_for_function("[...CSS.highlights.get('find')][0].getBoundingClientRect().bottom <= innerHeight")
     page.keyboard.press("ArrowRight")
     step_is(page, 3)
     assert page.evaluate("document.getElementById('step').scrollTop") == 0
