@@ -12,13 +12,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from historyapp.core.entries import ToolResult, ToolResults
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ask, ok, tool_calls
+from tests.services.drafts import act, ask, draft, ok, tool_calls
 
 
 def form(session: Session, query: str = "") -> str:
@@ -58,6 +59,11 @@ def test_of_parallel_calls_the_last_result_is_what_the_request_ends_with(
     append(project, session.pk, [tool_calls("one", "two"), ok("two", "second"), ok("one", "first")])
     page = html(alice.get(form(session, "?step=6")))
     assert re.search(r"result of step 6:\s*<q[^>]*>second</q>", page)
+    third = ToolResult(tool_call_id="three", status="success", outputs="third")
+    remark = draft(ToolResults(results=(third,), overall="Be quick."))
+    append(project, session.pk, [tool_calls("three"), remark])
+    page = html(alice.get(form(session, "?step=7")))
+    assert re.search(r"result of step 7:\s*<q[^>]*>Overall: Be quick.</q>", page)
 
 
 def test_after_a_rewind_the_page_offers_to_undo_it(alice: Client, session: Session) -> None:

@@ -39,7 +39,10 @@ def forked(project: Project, session: Session) -> Session:
 def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     alice: Client, project: Project, session: Session
 ) -> None:
-    page = text(alice.get(page_of(session.pk, forked(project, session).pk)))
+    response = alice.get(page_of(session.pk, forked(project, session).pk))
+    different = html(response).partition("different steps")[2].partition("</li>")[0]
+    assert "pair-delta" not in different, "these steps have nothing to do with each other"
+    page = text(response)
     assert "Both runs share steps 1–2." in page
     assert "They diverge at step 4 of A, step 4 of B." in page
     assert "The first difference" in page
@@ -56,6 +59,10 @@ def test_the_input_that_makes_the_difference_is_shown(
     other = fork(project, session.pk, at_step=2)
     append(project, other.pk, [ask("Do it differently."), act("write_file", path="b"), ok()])
     assert "Do it differently." in text(alice.get(page_of(session.pk, other.pk)))
+    runs = [fork(project, session.pk, at_step=2) for _ in "ab"]
+    for run, name in zip(runs, ("ls", "write_file"), strict=True):
+        append(project, run.pk, [ask("The same input."), act(name), ok()])
+    assert "The same input." not in text(alice.get(page_of(runs[0].pk, runs[1].pk)))
 
 
 def test_totals_are_shown_for_the_runs_and_for_the_part_after_the_shared_steps(
