@@ -75,6 +75,14 @@ def test_the_heading_names_the_tool_call(
     assert heading(alice, empty).startswith(expected)
 
 
+def test_the_heading_of_an_error_has_the_whole_command(alice: Client, empty: Session) -> None:
+    """It may have been the cd that failed."""
+    tool_call = ToolCall(id="c", name="Bash", arguments={"command": "cd /w && make"})
+    fault = ToolResult(tool_call_id="c", status="error", reason="no such folder")
+    record(empty, ModelOutput(tool_calls=(tool_call,)), ToolResults(results=(fault,)))
+    assert heading(alice, empty).startswith("Step 1 cd /w &amp;&amp; make error")
+
+
 def test_the_heading_of_several_calls_counts_the_others(alice: Client, empty: Session) -> None:
     calls = tuple(ToolCall(id=str(n), name="Bash", arguments={"command": f"ls {n}"}) for n in range(4))
     record(empty, ModelOutput(tool_calls=calls))
