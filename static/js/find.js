@@ -142,13 +142,17 @@ if (form && panel) {
     reveal = false;
   }
 
-  /** Scrolls to a match within a long text, of which only the beginning or the end may be in view. */
+  /** Scrolls to a match within a long text, of which only a part may be in view. The text may scroll as well. */
   function scrollTo(range) {
-    const [match, pane] = [range.getBoundingClientRect(), panel.getBoundingClientRect()];
-    const [top, bottom] = [Math.max(pane.top, 0), Math.min(pane.bottom, innerHeight)];
-    if (match.top >= top && match.bottom <= bottom) return;
-    const scroller = panel.scrollHeight > panel.clientHeight ? panel : document.scrollingElement;
-    scroller.scrollTop += match.top - top - (bottom - top) / 3;
+    for (let box = range.startContainer.parentElement; box !== panel; box = box.parentElement) scrollIn(box, box, range);
+    scrollIn(panel.scrollHeight > panel.clientHeight ? panel : document.scrollingElement, panel, range);
+  }
+
+  function scrollIn(scroller, box, range) {
+    if (scroller.scrollHeight <= scroller.clientHeight) return;
+    const [match, seen] = [range.getBoundingClientRect(), box.getBoundingClientRect()];
+    const [top, bottom] = [Math.max(seen.top, 0), Math.min(seen.bottom, innerHeight)];
+    if (match.top < top || match.bottom > bottom) scroller.scrollTop += match.top - top - (bottom - top) / 3;
   }
 
   /** Marks the steps on the timeline, where it shows them, and on the minimap. */

@@ -120,19 +120,23 @@ def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Proje
     session = create_session(project, names={"title": "Long step"})
     names = [f"c{number}" for number in range(15)]
     results = [ok(name, "some\nlines\n" * 3) for name in names[:-1]]
-    append(
-        project,
-        session.pk,
-        [act(), ok(), tool_calls(*names), *results, failed("c14", "line\n" * 60 + "the needle"), act(), ok()],
-    )
+    append(project, session.pk, [act(), ok(), tool_calls(*names), *results])
+    append(project, session.pk, [failed("c14", "line\n" * 60 + "the needle"), act("bash", command="make")])
+    append(project, session.pk, [ok(outputs="line\n" * 40 + "the needle"), act(), ok()])
     page.goto(page_of(session, "?step=1"))
     find(page, "the needle")
     step_is(page, 2)
     failure = page.locator("#failure", has_text="the needle")
     wait_for_marks(page, 1)
     page.wait_for_function("[...CSS.highlights.get('find')][0].getBoundingClientRect().bottom <= innerHeight")
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("n")
     step_is(page, 3)
+    terminal = "document.querySelector('#step .screen').getBoundingClientRect().bottom"
+    page.wait_for_function(
+        f"[...CSS.highlights.get('find')].some((each) => each.getBoundingClientRect().bottom <= {terminal})"
+    )
+    page.keyboard.press("ArrowRight")
+    step_is(page, 4)
     assert page.evaluate("document.getElementById('step').scrollTop") == 0
     page.locator("[data-find-clear]").click()
     page.keyboard.press("E")
