@@ -122,3 +122,10 @@ def test_members_can_see_and_change_annotations_and_strangers_cannot(
 
 def test_a_form_redirects_to_no_other_site(alice: Client, session: Session) -> None:
     assert save(alice, session, note="n", next="https://example.org/").headers["Location"] == "/"
+
+
+def test_on_its_own_page_the_form_is_sent_without_a_target_that_only_lists_have(
+    alice: Client, session: Session
+) -> None:
+    assert 'hx-target="closest .annotation"' in html(fragment(alice, address(session)))
+    assert "closest .annotation" not in html(alice.get(address(session)))
