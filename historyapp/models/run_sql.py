@@ -22,6 +22,9 @@ from historyapp.models.transaction_limits import TransactionLimit
 register_adapter(bytes, bytearray)
 register_adapter(type(None), lambda none: none)
 
+_ROWS_AT_ONCE = 1_000
+"""Rows between two checks of the time limit. An interruption of SQLite can miss statements as short as these.
+"""
 transaction_database: ContextVar[BaseDatabaseWrapper | None] = ContextVar(
     "transaction_database", default=None
 )
@@ -55,6 +58,10 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
         run_sql(statement, rows[0])
         return
     if not rows:
+        return
+    if len(rows) > _ROWS_AT_ONCE:
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            run_sql_for_each(statement, rows[start : start + _ROWS_AT_ONCE])
         return
     database = transaction_database.get() or connections[DEFAULT_DB_ALIAS]
     direct = _driver_connection(database)
