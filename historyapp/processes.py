@@ -9,11 +9,12 @@ import threading
 import time
 
 
-def end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int, stop_seconds: float | None = None) -> None:
     """Sends this process a SIGTERM when its parent ends for any reason.
 
     Args:
         parent: the parent's process id. The parent may have ended before this is called.
+        stop_seconds: after which this process is killed if it has not stopped. None: never.
     """
 
     def watch() -> None:
@@ -28,6 +29,9 @@ def end_with_parent(parent: int) -> None:
                 select.select([end_of_parent], [], [])
                 break
         os.kill(os.getpid(), signal.SIGTERM)
+        if stop_seconds is not None:
+            time.sleep(stop_seconds)
+            os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
 
