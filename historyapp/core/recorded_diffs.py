@@ -1,6 +1,6 @@
 """Diffs that an agent recorded beside the results of its edits. A model never sees them.
 
-They are in ``metadata.source.diffs`` of an entry with tool results, by the ids of the tool calls:
+They are in the metadata of tool results, in :data:`RECORDED_DIFFS`, by the ids of the tool calls:
 ``{"added": 7, "removed": 7, "diff": "@@ -1,3 +1,3 @@\\n…"}``. A call that writes a whole file does not say
 what was there before, and one that replaces a text does not say where it is.
 """
@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.json import listing, mapping, text
 
+RECORDED_DIFFS = "recorded_diffs"
+"""A field of its own: what a request was is read from other metadata, for many entries at once."""
 MAX_DIFF = 20_000
 """Characters. Of a longer diff only the numbers of lines are kept."""
 _MAX_HUNKS = 1_000
@@ -50,10 +52,9 @@ def diff_of_hunks(hunks: Any) -> str:
 
 def recorded_diffs(*metadata: Mapping[str, Any]) -> dict[str, RecordedDiff]:
     """The diffs in the metadata of entries, by the ids of the tool calls."""
-    sources = [mapping(fields["source"]) for fields in metadata if "source" in fields]
     found: dict[str, RecordedDiff] = {}
-    for source in (source for source in sources if "diffs" in source):
-        for id, fields in mapping(source["diffs"]).items():
+    for diffs in (of_entry[RECORDED_DIFFS] for of_entry in metadata if RECORDED_DIFFS in of_entry):
+        for id, fields in mapping(diffs).items():
             added, removed = (mapping(fields).get(name) for name in ("added", "removed"))
             if type(added) is int and type(removed) is int and 0 <= min(added, removed) <= _MAX_LINES:
                 shown = text(mapping(fields).get("diff"))

@@ -14,7 +14,7 @@ PARTS = "@@ -1,2 +1,3 @@\n-x\n+y\n+--- z\n kept"
 def test_a_diff_is_kept_without_its_head_and_with_its_lines() -> None:
     fields = diff_fields(DIFF)
     assert fields == {"added": 2, "removed": 1, "diff": PARTS}
-    assert recorded_diffs({"source": {"diffs": {"1": fields}}}) == {"1": (LineCount(2, 1), PARTS)}
+    assert recorded_diffs({"recorded_diffs": {"1": fields}}) == {"1": (LineCount(2, 1), PARTS)}
     assert diff_fields("no diff") is None
     assert diff_fields("@@ -1 +1 @@\n same") is None
 
@@ -22,7 +22,7 @@ def test_a_diff_is_kept_without_its_head_and_with_its_lines() -> None:
 def test_only_the_lines_of_a_long_diff_are_counted() -> None:
     fields = diff_fields("@@ -0,0 +1,9 @@\n" + "+x\n" * MAX_DIFF)
     assert fields == {"added": MAX_DIFF, "removed": 0}
-    assert recorded_diffs({"source": {"diffs": {"1": fields}}})["1"].text == ""
+    assert recorded_diffs({"recorded_diffs": {"1": fields}})["1"].text == ""
 
 
 def test_the_parts_of_claude_code_become_a_diff() -> None:
@@ -36,4 +36,4 @@ def test_the_parts_of_claude_code_become_a_diff() -> None:
     [None, "x", {"1": None}, {"1": {"added": -1, "removed": 0}}, {"1": {"added": True, "removed": 0}}],
 )
 def test_metadata_of_another_shape_are_no_diff(diffs: Any) -> None:
-    assert recorded_diffs({"source": {"diffs": diffs}}) == {}
+    assert recorded_diffs({"recorded_diffs": diffs}) == {}

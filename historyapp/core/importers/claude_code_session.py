@@ -253,8 +253,8 @@ class ClaudeCodeSession:
             agent = mapping(record.get("toolUseResult")).get("agentId")
             clearable = clearable_tokens(results, text(record.get("version")))
             source |= {} if clearable is None else {"clearable": clearable}
-            source |= diffs_of(results, record)
-            metadata = {"source": source} | ({"agent_id": agent} if agent else {})
+            facts = {"source": source, **diffs_of(results, record)}
+            metadata = facts | ({"agent_id": agent} if agent else {})
             yield from self._append(ToolResults(results=results), record, metadata, RESULTS)
         body = input_of(record, blocks)
         if isinstance(body, ModelInput):

@@ -39,6 +39,7 @@ from historyapp.core.importers.messages import (
 )
 from historyapp.core.importers.records import SourceRecord, head_of, present_fields, read_lines, records
 from historyapp.core.json import listing, mapping, text
+from historyapp.core.recorded_diffs import RECORDED_DIFFS
 
 _MAX_MESSAGES = 100_000
 """The maximum number of messages to which later records can refer. The newest are kept."""
@@ -223,8 +224,8 @@ class _GeminiRun:
                 times.append(moment(raw.get("timestamp")))
         if results:
             at = max((time for time in times if time), default=None)
-            source = present_fields(diffs=diffs_of(results) or None)
-            metadata = {"source": source} if source else {}
+            diffs = diffs_of(results)
+            metadata = {RECORDED_DIFFS: diffs} if diffs else {}
             yield EntryDraft(ToolResults(results=tuple([result for result, _ in results])), at, metadata)
 
 

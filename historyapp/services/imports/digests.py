@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from historyapp.core.importers.base import Append, RewindTo
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared
+from historyapp.core.recorded_diffs import RECORDED_DIFFS
 
-_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable", "diffs"}
+_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable"}
 _LOCATION_FIELDS = frozenset({"line", "index", "message", "row", *_ADDED_FIELDS})
 """Fields of ``metadata.source`` that say where a record is in the file. Digests do not include them: a blank
 line at the top of a file changes all of them, and they differ between a sub-agent's own file and its
-parent's. Earlier versions did not read ``_ADDED_FIELDS``. Files that they imported can be imported again."""
+parent's. Earlier versions did not read ``_ADDED_FIELDS``, nor recorded diffs. Files that they imported can be
+imported again."""
 DIGEST_PREFIX = "c"
 """The prefix of this version's digests. Digests of earlier versions include ``_LOCATION_FIELDS`` and are
 plain hex."""
@@ -23,10 +25,12 @@ def digest(before: str, operation: Append | RewindTo, prepared: Prepared | None)
     metadata = ""
     if prepared is not None:
         draft_metadata, metadata = prepared.draft.metadata, prepared.metadata
-        source = draft_metadata.get("source")
+        kept = {name: value for name, value in draft_metadata.items() if name != RECORDED_DIFFS}
+        source = kept.get("source")
         if isinstance(source, Mapping) and not _LOCATION_FIELDS.isdisjoint(source):
-            kept = {name: value for name, value in source.items() if name not in _LOCATION_FIELDS}
-            metadata = dump_json({**draft_metadata, "source": kept})
+            kept["source"] = {name: value for name, value in source.items() if name not in _LOCATION_FIELDS}
+        if kept != draft_metadata:
+            metadata = dump_json(kept)
     return (DIGEST_PREFIX + _hash(before, operation, prepared, metadata))[:_DIGEST_LENGTH]
 
 

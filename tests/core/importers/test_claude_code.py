@@ -256,7 +256,7 @@ def test_an_edit_has_the_diff_of_the_transcript(facts: dict[str, Any], *, is_kep
     hunk = {"oldStart": 3, "oldLines": 1, "newStart": 3, "newLines": 1, "lines": ["-a", "+b"]}
     operations = read(answer(1, None, "t", toolUseResult={"structuredPatch": [hunk], **facts}))
     diffs = {"t": {"added": 1, "removed": 1, "diff": "@@ -3,1 +3,1 @@\n-a\n+b"}}
-    assert metadata(operations)[0]["source"].get("diffs") == (diffs if is_kept else None)
+    assert metadata(operations)[0].get("recorded_diffs") == (diffs if is_kept else None)
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

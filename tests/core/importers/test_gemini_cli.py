@@ -75,7 +75,7 @@ def test_a_file_that_is_written_again_has_the_diff_of_the_transcript() -> None:
         {**call, "id": "n", "resultDisplay": {**shown, "isNewFile": True}},
     ]
     operations = in_lines(asks("1", "go"), says("2", toolCalls=records))
-    diffs = metadata(operations)[-1]["source"]["diffs"]
+    diffs = metadata(operations)[-1]["recorded_diffs"]
     assert diffs == {"w": {"added": 1, "removed": 1, "diff": "@@ -1 +1 @@\n-x\n+y"}}
 
 

@@ -138,7 +138,7 @@ def test_a_file_has_one_row_for_its_absolute_path_and_its_name_in_the_folder_of_
 def test_a_diff_recorded_with_the_result_counts_rather_than_the_arguments() -> None:
     diffs = {"1": {"added": 7, "removed": 6}}
     result = ToolResults(results=(ToolResult(tool_call_id="1", status="success", outputs="ok"),))
-    run = Run().call("write_file", file_path="a.svg", content="1\n2\n").add(result, source={"diffs": diffs})
+    run = Run().call("write_file", file_path="a.svg", content="1\n2\n").add(result, recorded_diffs=diffs)
     file = run.figures.files["a.svg"]
     assert (file.added, file.removed) == (7, 6)
 

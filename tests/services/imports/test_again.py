@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.core.importers import claude_code, claude_code_session, openhands_v1
+from historyapp.core.importers import claude_code, claude_code_session, gemini_cli, openhands_v1
 from historyapp.core.importers.base import Append, Source
 from historyapp.core.importers.records import present_fields
 from historyapp.models import Entry, ImportSource, Project, Session
@@ -18,7 +18,10 @@ from historyapp.services.imports.reports import FileReport
 from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
 from tests.core.importers.claude_lines import S, answer, assistant, record, says, tool_call, user
+from tests.core.importers.gemini_records import GEMINI_FACTS
 from tests.core.importers.samples import OPENHANDS_V1, event
+from tests.core.importers.test_gemini_cli import asks
+from tests.core.importers.test_gemini_cli import says as gemini_says
 from tests.services.drafts import ask
 from tests.services.scripts import Script, live_texts, read, texts
 
@@ -29,6 +32,7 @@ MAIN = (
     assistant(4, 3, says("done")),
 )
 AGENT = "agent-a1.jsonl"
+HUNK = {"oldStart": 3, "oldLines": 1, "newStart": 3, "newLines": 1, "lines": ["-a", "+b"]}
 
 
 def imported(project: Project, *lines: Any, name: str = f"{S}.jsonl") -> FileReport:
@@ -186,7 +190,7 @@ def test_facts_that_an_earlier_version_did_not_read_make_no_second_session(
     file = [
         user(1, None, "start"),
         assistant(2, 1, tool_call("call_1")),
-        answer(3, 2, "call_1", "text", version="2.1.5"),
+        answer(3, 2, "call_1", "text", version="2.1.5", toolUseResult={"structuredPatch": [HUNK]}),
         hook,
         user(5, 4, "go on"),
         assistant(6, 5, says("done")),
@@ -194,9 +198,25 @@ def test_facts_that_an_earlier_version_did_not_read_make_no_second_session(
     with monkeypatch.context() as earlier:
         earlier.setattr(claude_code, "_RESUMED", "")
         earlier.setattr(claude_code_session, "clearable_tokens", lambda results, version: None)
+        earlier.setattr(claude_code_session, "diffs_of", lambda results, record: {})
         imported(project, *file)
     count = Entry.objects.count()
     imported(project, *file, user(7, 6, "more"))
+    assert Session.objects.count() == 1
+    assert Entry.objects.count() == count + 1
+
+
+def test_a_diff_beside_a_result_without_other_metadata_makes_no_second_session(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = {"fileDiff": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "isNewFile": False}
+    call = {"id": "w", "name": "write_file", "args": {"file_path": "a"}, "status": "success"}
+    file = [GEMINI_FACTS, asks("1", "go"), gemini_says("2", toolCalls=[{**call, "resultDisplay": shown}])]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(gemini_cli, "diffs_of", lambda results: {})
+        imported(project, *file, name="session.jsonl")
+    count = Entry.objects.count()
+    imported(project, *file, asks("3", "more"), name="session.jsonl")
     assert Session.objects.count() == 1
     assert Entry.objects.count() == count + 1
 
