@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Length
 
 from historyapp.core.errors import Invalid
+from historyapp.core.sorting import parse_sort, sort_text
 from historyapp.models.metadata_texts import metadata_texts
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import Session, SessionQuerySet
@@ -40,21 +41,16 @@ class Order(NamedTuple):
     is_descending: bool = True
 
     def __str__(self) -> str:
-        return f"-{self.name}" if self.is_descending else self.name
+        return sort_text(self.name, self.is_descending)
 
     @classmethod
     def parse(cls, text: str) -> "Order":
-        """Parses ``steps`` or, for descending order, ``-steps``.
+        """The order that a text names, see :func:`historyapp.core.sorting.parse_sort`.
 
         Raises:
             Invalid: if there is no such sort key.
         """
-        name = text.removeprefix("-")
-        if name not in ORDERS:
-            raise Invalid(
-                f"`sort` must be one of {', '.join(ORDERS)}, with - before it for descending order."
-            )
-        return cls(name, text.startswith("-"))
+        return cls(*parse_sort(text, ORDERS))
 
     @property
     def column(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from historyapp.core.day_figures import NO_FIGURES, DayFigures
-from historyapp.core.errors import Invalid
+from historyapp.core.sorting import parse_sort, sort_text
 from historyapp.core.usage import Usage
 from historyapp.services.prices import price_list
 
@@ -89,21 +89,16 @@ class GroupOrder(NamedTuple):
     is_descending: bool = True
 
     def __str__(self) -> str:
-        return f"-{self.name}" if self.is_descending else self.name
+        return sort_text(self.name, self.is_descending)
 
     @classmethod
     def parse(cls, text: str) -> "GroupOrder":
-        """Parses ``steps`` or, for descending order, ``-steps``.
+        """The order that a text names, see :func:`historyapp.core.sorting.parse_sort`.
 
         Raises:
             Invalid: if there is no such sort key.
         """
-        name = text.removeprefix("-")
-        if name not in ORDERS:
-            raise Invalid(
-                f"`sort` must be one of {', '.join(ORDERS)}, with - before it for descending order."
-            )
-        return cls(name, text.startswith("-"))
+        return cls(*parse_sort(text, ORDERS))
 
     def apply(self, groups: Mapping[Any, GroupFigures]) -> dict[Any, GroupFigures]:
         """The groups in this order."""
