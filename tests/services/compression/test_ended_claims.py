@@ -3,17 +3,18 @@
 import itertools
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
 
 from historyapp.core.strategies.base import Complete, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
-from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.services.append import append
 from historyapp.services.compression import active_runs, earlier_calls, summarise
 from historyapp.services.compression import run as run_module
@@ -194,25 +195,36 @@ def test_a_long_step_has_no_further_calls_after_its_run_was_cancelled_or_its_ses
         assert (run.state, run.calls, run.done) == ("cancelled", 2, 0)
 
 
+def stored_at_the_second_check(
+    run: CompressionRun, owner: UUID, items: Sequence[CompressionItem], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[int]:
+    """Lets the calls of a cancelled run end when another run looks for them the second time.
+
+    Returns a counter: its next number is one more than that of the looks.
+    """
+    checks = itertools.count(1)
+    results = [ItemResult(item.pk, SummaryDraft("It was done."), tokens=5) for item in items]
+
+    def store() -> None:
+        if next(checks) == 2:
+            store_results(run.pk, owner, results)
+
+    monkeypatch.setattr(earlier_calls, "CHECK_SECONDS", 0)
+    monkeypatch.setattr(earlier_calls, "release_connection", store)
+    return checks
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_new_run_waits_for_the_calls_of_a_cancelled_one_and_keeps_their_summaries(
     record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It made the calls again: 8 calls for 4 items."""
-    monkeypatch.setattr(earlier_calls, "CHECK_SECONDS", 0)
     session = record(8)
     first, owner = start_run(project, session.pk, MODEL).run, uuid4()
     plan(first.pk)
     items = claim(first.pk, owner, ITEMS)
     cancel_run(first)
-    drafts = (SummaryDraft(f"Step {item.first_step} was done.") for item in items)
-    results = [ItemResult(item.pk, draft, tokens=5) for item, draft in zip(items, drafts, strict=True)]
-    checks = itertools.count(1)
-    monkeypatch.setattr(
-        earlier_calls,
-        "release_connection",
-        lambda: next(checks) == 2 and store_results(first.pk, owner, results),
-    )
+    checks = stored_at_the_second_check(first, owner, items, monkeypatch)
     second = start_run(project, session.pk, MODEL).run
     process_run(second.pk)
     second.refresh_from_db()
@@ -225,22 +237,16 @@ def test_a_retried_run_pays_for_no_step_that_a_later_run_has_summarised(
     record: Record, project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """46 calls for 30 items."""
-    monkeypatch.setattr(earlier_calls, "CHECK_SECONDS", 0)
     session = record(8)
     first, owner = start_run(project, session.pk, MODEL).run, uuid4()
     plan(first.pk)
     cancel_run(first)
     second = start_run(project, session.pk, replace(MODEL, from_step=1, to_step=2)).run
     plan(second.pk)
-    (one, two) = claim(second.pk, owner, ITEMS)
+    items = claim(second.pk, owner, ITEMS)
+    assert len(items) == 2
     cancel_run(second)
-    drafts = [ItemResult(item.pk, SummaryDraft("It was done."), tokens=5) for item in (one, two)]
-    checks = itertools.count(1)
-    monkeypatch.setattr(
-        earlier_calls,
-        "release_connection",
-        lambda: next(checks) == 2 and store_results(second.pk, owner, drafts),
-    )
+    checks = stored_at_the_second_check(second, owner, items, monkeypatch)
     process_run(retry_run(first).pk)
     first.refresh_from_db()
     assert next(checks) == 3, "it waits for the calls of the other run"
