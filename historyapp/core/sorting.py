@@ -9,7 +9,7 @@ def parse_sort(text: str, keys: Collection[str]) -> tuple[str, bool]:
     """The key in a text, and whether the order is descending.
 
     Raises:
-        Invalid: if it is none of the keys.
+        Invalid: if there is no such key.
     """
     name = text.removeprefix("-")
     if name not in keys:
