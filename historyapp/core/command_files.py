@@ -34,16 +34,18 @@ _OPERATOR = re.compile(r"[<>]\(|[<>|&]{1,20}|;{1,20}|[()]")
 _ENDS = {";", "&&", "||", "|", "&", "|&", ";;"}
 _OR = ["||"]
 """Stands for the operator among the words of programs."""
-_CHANGES_FOLDER = re.compile(
-    r"(?:^|[;&|({!\n]|\b(?:then|do|else)\b)[ \t]{0,20}(?:cd|pushd|popd|chdir)(?![\w./=-])"
-)
+_FOLDER_CHANGERS = ("cd", "pushd", "popd", "chdir")
 _SUBSTITUTIONS = {"<(", ">("}
 _REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?")
 _OUTPUTS = {">", ">>", ">|"}
 """The redirections that name a file that is written."""
-_DESCRIPTORS = frozenset("0123456789")
+_DESCRIPTOR = re.compile(r"(?<![^\s;&|()])[0-9](?=[<>])")
+"""A number that belongs to a redirection: ``2> x``, but not ``2 > x``."""
+_MARK = "\0"
+"""Follows such a number, because :mod:`shlex` drops the space that tells the two apart."""
 _PREFIX_WORDS = {
     "sudo",
+    "builtin",
     "time",
     "env",
     "nice",
@@ -119,9 +121,10 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
 def changes_folder(command: str) -> bool:
     """Whether a program of a command line may change the folder, so that later names of files are relative to
     another one."""
-    if not any(word in command for word in ("cd", "pushd", "popd", "chdir")):
+    if not any(word in command for word in _FOLDER_CHANGERS):
         return False
-    return _CHANGES_FOLDER.search(_without_heredocs(command)) is not None
+    programs = map(_without_prefixes, _parts(_without_heredocs(command)))
+    return any(words and words[0] in (*_FOLDER_CHANGERS, "eval") for words in programs)
 
 
 def joined(folder: str, file: str) -> str:
@@ -188,7 +191,8 @@ def _parts(text: str) -> list[list[str]]:
     Programs in parentheses come before the program that reads or writes them, as in ``tee >(cat) x.py``,
     where ``>(`` stands for them.
     """
-    words = shlex.shlex(text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    marked = _DESCRIPTOR.sub(rf"\g<0>{_MARK}", text.replace("\\\n", " ").replace("\n", " ; "))
+    words = shlex.shlex(marked, posix=True, punctuation_chars=True)
     words.whitespace_split, words.commenters = True, ""
     parts: list[list[str]] = [[]]
     outer: list[list[str]] = []
@@ -212,13 +216,19 @@ def _parts(text: str) -> list[list[str]]:
     return [part for part in (*parts, *reversed(outer)) if part]
 
 
+def _without_prefixes(words: list[str]) -> list[str]:
+    """The words of a program from its name on."""
+    while words and (words[0] in _PREFIX_WORDS or re.fullmatch(r"\w{1,60}=.*", words[0], re.DOTALL)):
+        words = words[1:]
+    return words
+
+
 def _uses(words: list[str]) -> Iterator[tuple[Use, str]]:
     """What one program does with the words that name files.
 
     A program whose output is redirected, or whose errors are hidden, does not show what it reads.
     """
-    while words and (words[0] in _PREFIX_WORDS or re.fullmatch(r"\w{1,60}=.*", words[0], re.DOTALL)):
-        words = words[1:]
+    words = _without_prefixes(words)
     if not words or words[0] in _TESTS:
         return
     arguments: list[str] = []
@@ -230,8 +240,8 @@ def _uses(words: list[str]) -> Iterator[tuple[Use, str]]:
             if previous in _OUTPUTS and descriptor != "2":  # 2: messages of errors
                 yield "write", word
         elif _REDIRECTION.fullmatch(word):
-            has_descriptor = previous in _DESCRIPTORS and arguments[-1:] == [previous]
-            descriptor = arguments.pop() if has_descriptor else ""
+            has_descriptor = previous.endswith(_MARK) and arguments[-1:] == [previous]
+            descriptor = arguments.pop()[0] if has_descriptor else ""
             is_shown = is_shown and word == ">&"
         else:
             arguments.append(word)

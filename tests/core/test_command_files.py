@@ -26,6 +26,7 @@ from historyapp.core.command_files import files_used, files_written, printed_pat
         ("sed -i -e s/a/b/ foo.py 2>&1", ("foo.py",)),
         ("cp a.py b.py 2>/dev/null", ("b.py",)),
         ("make 1> out.log 2>> err.log", ("out.log",)),
+        ("echo 2 > out.txt; (echo 1 >b.txt)", ("out.txt", "b.txt")),
         ("sips -s format png a.svg --out m/a.png && pandoc a.md --output=a.html", ("m/a.png", "a.html")),
         ("git mv a.py b.py", ("b.py",)),
     ],

@@ -186,7 +186,7 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
     """The calls of an output by their ids; an action without provider calls has the empty id."""
     work = WorkLeft()
     if output.use_tool and not output.tool_calls:
-        return {"": _call("", output.use_tool.name, output.use_tool.arguments, work)}
+        return {"": _in_its_folder(_call("", output.use_tool.name, output.use_tool.arguments, work))}
     calls, read = dict[str, CallFacts](), 0
     for tool_call in output.tool_calls:
         facts = _call(tool_call.id, tool_call.name, tool_call.arguments, work)
@@ -194,7 +194,7 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
             read += max(_MIN_COMMAND, min(len(facts.command), MAX_COMMAND))
         if read > _MAX_COMMANDS:
             facts.command = ""
-        calls[tool_call.id] = facts
+        calls[tool_call.id] = _in_its_folder(facts)
     return calls
 
 
@@ -213,11 +213,18 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         digest,
         check_of(name, arguments, subject.kind),
         command=command,
-        folder="" if changes_folder(command) else folder_of_call(arguments),
+        folder=folder_of_call(arguments),
         file_lines=lines_by_file(arguments) if has_files else {},
         deleted=_deleted_files(name, arguments, subject) if subject.kind == "edit" else frozenset(),
         opened=opened_file(name, arguments),
     )
+
+
+def _in_its_folder(facts: CallFacts) -> CallFacts:
+    """The facts without the folder if the command line enters another one."""
+    if facts.folder and changes_folder(facts.command):
+        facts.folder = ""
+    return facts
 
 
 def _deleted_files(name: str, arguments: Any, subject: CallSubject) -> frozenset[str]:
