@@ -40,6 +40,8 @@ documentation, "Gemini models", on 2026-11-24."""
 
 MAX_BUDGET = 2**31 - 1
 """The largest budget in tokens. Sums and products with it fit into the columns of the database."""
+MAX_BATCH_SIZE = 100_000
+"""Steps."""
 MAX_INSTRUCTION = 2_000
 """Characters."""
 
@@ -92,7 +94,7 @@ class SessionSettings(BaseModel):
     """How many of the newest steps the ``episodic`` policy shows in full; 0 or less: none."""
     window_size: int = Field(default=8, ge=1, le=100_000)
     """How many of the newest steps the ``sliding_window`` policy shows in full."""
-    compression_batch_size: int = Field(default=4, ge=1, le=100_000)
+    compression_batch_size: int = Field(default=4, ge=1, le=MAX_BATCH_SIZE)
     """A compression starts once this many older steps accumulate; a range summary covers as many."""
     compression_share: float | None = Field(default=None, gt=0, le=100)
     """Share of ``max_tokens``: older steps with this many tokens also start a compression; null: never."""

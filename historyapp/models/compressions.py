@@ -1,5 +1,6 @@
 """Compression runs and their items. These rows store the remaining work; messages only wake workers."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -210,3 +211,16 @@ class CompressionItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.first_step}–{self.last_step}"
+
+
+def adjacent_items(items: Iterable[CompressionItem]) -> list[list[CompressionItem]]:
+    """The items of steps, in groups without a gap. Digests are left out."""
+    adjacent: list[list[CompressionItem]] = []
+    for item in items:
+        if item.parts:
+            continue
+        if adjacent and item.first_step == adjacent[-1][-1].last_step + 1:
+            adjacent[-1].append(item)
+        else:
+            adjacent.append([item])
+    return adjacent

@@ -153,13 +153,25 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         return _valid(self._by_ends(session, lineage, positions), session, lineage, as_of)
 
     def live_ranges(
-        self, session: Session, lineage: Lineage, positions: tuple[int, int]
+        self, session: Session, lineage: Lineage, positions: tuple[int, int], *, until: int, max_later: int
     ) -> list[tuple[int, int]]:
         """The first and the last step of the longest valid summary for each end within ``positions`` (both
-        included), in any order."""
-        ending = self.ending_in(session, lineage, *positions).order_by()
-        columns = ending.values("session_id", "last_position", "last_step").annotate(first=Min("first_step"))
-        found = list(columns.values_list("session_id", "last_position", "first", "last_step"))
+        included), and for each later end if it covers the last of them, in any order.
+
+        Args:
+            until: the greatest position of a later end.
+            max_later: so many summaries with later ends are read. Their strategies are not in the index.
+        """
+        first, last = positions
+        parts = [self.ending_in(session, lineage, first, last)]
+        if until > last:
+            later = Summary.objects.ending_in(session, lineage, last + 1, until).order_by("last_position")
+            parts.append(self.filter(pk__in=later.values("pk")[:max_later], first_position__lte=last))
+        found = list[tuple[UUID, int, int, int]]()
+        for part in parts:
+            ends = part.order_by().values("session_id", "last_position", "last_step")
+            columns = ends.annotate(first=Min("first_step"))
+            found += columns.values_list("session_id", "last_position", "first", "last_step")
         spans = spans_at(lineage, (last_position for _, last_position, *_ in found))
         return [
             (first, last)

@@ -7,25 +7,28 @@ from uuid import UUID
 
 from django.db.models import F
 
+from historyapp.core.settings import MAX_BATCH_SIZE
 from historyapp.models import CompressionItem, CompressionRun, Summary
+from historyapp.models.compressions import adjacent_items
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.request import ChosenModel
 from historyapp.services.transactions import writing
 
-REACH = 500
-"""Summaries that end up to this many steps after an item are found."""
+MIN_LATER = 5_000
+"""Of the summaries that end after some steps, at least this many are searched for one that covers them."""
 
 
-def summarised_steps(run: CompressionRun, history: History, rows: list[Episode], reach: int) -> set[int]:
+def summarised_steps(run: CompressionRun, history: History, rows: list[Episode]) -> set[int]:
     """The numbers of the rows' steps that have a summary of the run's strategy. Finds summaries that end up
-    to ``reach`` steps after the rows."""
-    end = rows[-1].number + reach
-    later = history.rows(min(end, history.steps), end)
-    positions = rows[0].first_position, (later or rows)[-1].last_position
+    to the largest batch after the rows: the session's batch size may have been larger when they were made."""
+    end = min(rows[-1].number + MAX_BATCH_SIZE, history.steps)
+    until = history.row(end).last_position
+    positions = rows[0].first_position, rows[-1].last_position
     made = Summary.objects.filter(strategy=run.strategy)
-    ranges = made.live_ranges(run.session, history.lineage, positions)
+    max_later = max(MIN_LATER, len(rows))
+    ranges = made.live_ranges(run.session, history.lineage, positions, until=until, max_later=max_later)
     return _covered(ranges, rows[0].number, rows[-1].number)
 
 
@@ -40,19 +43,6 @@ def _covered(ranges: Iterable[tuple[int, int]], first: int, last: int) -> set[in
     return {number for number, count in zip(numbers, covering, strict=True) if count > 0}
 
 
-def adjacent_items(items: Iterable[CompressionItem]) -> list[list[CompressionItem]]:
-    """The items of steps, in groups without a gap. Digests are left out."""
-    adjacent: list[list[CompressionItem]] = []
-    for item in items:
-        if item.parts:
-            continue
-        if adjacent and item.first_step == adjacent[-1][-1].last_step + 1:
-            adjacent[-1].append(item)
-        else:
-            adjacent.append([item])
-    return adjacent
-
-
 def leave_out_summarised(
     run: CompressionRun, owner: UUID, items: Sequence[CompressionItem]
 ) -> list[CompressionItem]:
@@ -65,7 +55,7 @@ def leave_out_summarised(
         history = History(run.session, run.head)
         for group in adjacent_items(items):
             rows = history.rows(group[0].first_step, group[-1].last_step)
-            made |= summarised_steps(run, history, rows, REACH)
+            made |= summarised_steps(run, history, rows)
     ended = [item.pk for item in items if not item.parts and made.issuperset(_steps(item))]
     if ended:
         with writing():

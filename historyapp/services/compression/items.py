@@ -22,14 +22,14 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import NOT_REPEATED, Material
 from historyapp.core.strategies.digests import clip_summary, numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
-from historyapp.models.compressions import ItemQuerySet
+from historyapp.models.compressions import ItemQuerySet, adjacent_items
 from historyapp.models.database_clock import database_now
 from historyapp.models.entries import spans_between
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.already_made import adjacent_items, summarised_steps
+from historyapp.services.compression.already_made import summarised_steps
 from historyapp.services.transactions import writing
 
 PAGE_SIZE = 500
@@ -129,7 +129,7 @@ def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[Comp
     rows = history.rows(after + 1, last)
     summarised = set[int]()
     if rows and not run.again:
-        summarised = summarised_steps(run, history, rows, max(PAGE_SIZE, size))
+        summarised = summarised_steps(run, history, rows)
     groups: list[list[Episode]] = []
     for row in rows:
         if row.number in summarised or history.is_open(row.number):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -13,8 +14,10 @@ from historyapp.services.compression import already_made
 from historyapp.services.compression import items as items_module
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.run import claim
 from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
 from historyapp.services.rewinds import Target, rewind
+from tests.llm.loopback import Loopback
 from tests.services.compression.conftest import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 EXTRACT = "simple_extract"
 
 
-def summarise(session: Session, first: int, last: int) -> Summary:
+def summarise(session: Session, first: int, last: int, strategy: str = EXTRACT) -> Summary:
     """A summary of a range of steps, as an import can add it."""
     history = History(session)
     begin, end = history.row(first), history.row(last)
@@ -35,8 +38,28 @@ def summarise(session: Session, first: int, last: int) -> Summary:
         first_step=first,
         last_step=last,
         level=2,
-        strategy=EXTRACT,
+        strategy=strategy,
     )
+
+
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_no_step_is_paid_again_because_its_summary_has_more_steps_than_a_batch(
+    project: Project, record: Record, loopback: Loopback, is_retried: bool
+) -> None:
+    """The batch size may have been larger when the summary was made. Others may end before it."""
+    session = record(520)
+    request = RunRequest("ai_summary", model="gpt-5-mini", from_step=1, to_step=8)
+    run = start_run(project, session.pk, request).run
+    if is_retried:
+        plan(run.pk)
+    for step in range(2, 500, 50):
+        summarise(session, step, step)
+    summarise(session, 1, 520, "ai_summary")
+    plan(run.pk)
+    owner = uuid4()
+    items = claim(run.pk, owner, 10)
+    assert len(items) == (2 if is_retried else 0)
+    assert already_made.leave_out_summarised(run, owner, items) == []
 
 
 def test_the_work_for_a_page_does_not_grow_with_the_length_of_the_summaries() -> None:
