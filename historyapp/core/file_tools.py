@@ -1,7 +1,9 @@
 """What a tool does with the file that its call names, by the words of the tool's name."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal
 
 FileToolUse = Literal["read", "edit", "delete", "other"]
@@ -17,8 +19,31 @@ _VERBS: dict[str, FileToolUse] = {
 """Not those that may mean a file or its copy, such as ``copy`` and ``download``."""
 _ENDINGS = {"er", "or", "r", "s", "image", "images"}
 """What may directly follow a verb, as in ``reader``, like the words of :data:`_FILES` in ``readfile``."""
-_FILES = {"", "file", "files", "folder", "dir", "directory", "path", "to"}
-"""Words after a verb of deletion that do not say a part of a file."""
+_FILES = {
+    *("file", "files", "folder", "folders", "dir", "dirs", "directory", "directories", "path", "paths"),
+    *("document", "documents", "note", "notes", "notebook", "notebooks"),
+}
+_OF_TOOLS = {
+    *("", "er", "or", "r", "s", "tool", "v", "to", "trash", "tree", "item", "items"),
+    *("all", "many", "multiple", "recursive", "recursively", "safe", "safely"),
+}
+"""Words after a verb of deletion that name no object."""
+_PARTS = {
+    "block",
+    "cell",
+    "column",
+    "comment",
+    "content",
+    "header",
+    "line",
+    "range",
+    "row",
+    "section",
+    "text",
+}
+"""Words that name a part of a file even beside one of :data:`_FILES`, without the ``s`` of the plural."""
+_PREPOSITIONS = {"from", "in", "of"}
+"""Words between a part and its file, as in ``delete_row_from_file``."""
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _MAX_NAME = 100
 """Characters of a name that are read."""
@@ -38,17 +63,27 @@ def _use_of(name: str) -> FileToolUse:
     words = [word.lower() for word in _WORD.findall(name.rpartition("__")[2])]  # MCP: after the server's name
     for number, word in enumerate(words):
         use, rest = _verb(word)
-        if use == "delete" and not {rest, *words[number + 1 :]} <= _FILES:
-            return "edit"  # such as delete_lines and remove_unused_imports
+        if use == "delete" and not _is_of_whole_file([rest, *words[number + 1 :]]):
+            return "edit"
         if use != "other":
             return use
     return "other"
+
+
+def _is_of_whole_file(words: Sequence[str]) -> bool:
+    """Whether the words after a verb of deletion name a file or nothing.
+
+    Unknown words, as in ``remove_unused_imports``, name a part: a file that exists is not shown as deleted.
+    """
+    named = {*takewhile(lambda word: word not in _PREPOSITIONS, words)}
+    is_part = any(word.removesuffix("s") in _PARTS for word in named)
+    return _OF_TOOLS.issuperset(words) or (not is_part and not _FILES.isdisjoint(named))
 
 
 def _verb(word: str) -> tuple[FileToolUse, str]:
     """What the verb at the beginning of a word does, and the rest of the word. Not that of ``showcase``."""
     for end in range(len(word), 1, -1):
         use, rest = _VERBS.get(word[:end], "other"), word[end:]
-        if use != "other" and (rest in _FILES or rest in _ENDINGS):
+        if use != "other" and (not rest or rest in _FILES or rest in _ENDINGS):
             return use, rest
     return "other", ""
