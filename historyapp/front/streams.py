@@ -146,6 +146,7 @@ class Streams:
         self._newest = 0
         """The last result of :func:`progress`."""
         self._next_check = 0.0
+        self._stopping = False
 
     def __len__(self) -> int:
         return sum(len(feed.streams) for feed in self._feeds.values())
@@ -157,7 +158,8 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._changed.set)
 
     def stop(self) -> None:
-        """Ends all streams. Their readers reconnect."""
+        """Ends all streams, and each later one at once. Their readers reconnect."""
+        self._stopping = True
         for feed in self._feeds.values():
             for stream in feed.streams:
                 stream.end()
@@ -168,6 +170,8 @@ class Streams:
         stream, project = OpenStream(subscription), subscription.project
         feed = self._feeds.setdefault(project, Feed(subscription.newest))
         feed.add(stream)
+        if self._stopping:  # the request began before the server stopped, which waits for its end
+            stream.end()
         self._changed.set()
         if self._task is None or self._task.done():
             self._loop = asyncio.get_running_loop()

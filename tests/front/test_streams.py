@@ -212,6 +212,17 @@ def test_a_feed_with_many_streams_rests_while_other_feeds_are_read(
     run(scenario)
 
 
+def test_a_stream_that_opens_while_the_server_stops_ends_at_once(database: Database) -> None:
+    """Otherwise the server would wait for it until it is killed, and cut off other responses then."""
+
+    async def scenario(all_streams: Streams) -> None:
+        all_streams.stop()
+        async with asyncio.timeout(5):
+            await Follower(all_streams).task
+
+    run(scenario)
+
+
 def test_a_stream_of_a_session_has_only_its_changes(database: Database) -> None:
     async def scenario(all_streams: Streams) -> None:
         everything, one = Follower(all_streams), Follower(all_streams, SESSION)
