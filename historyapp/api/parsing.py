@@ -8,9 +8,10 @@ from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
-from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, TooManyValues, parse_strict
-from historyapp.core.json_counts import MANY_VALUES, holds_more_containers, holds_more_values
-from historyapp.models.large_reads import move_for_digits, move_to_other_process
+from historyapp.core.json import MAX_DEPTH, TooDeep, TooManyValues, parse_strict
+from historyapp.core.json_counts import holds_more_containers
+from historyapp.core.standard_json import InvalidNumber
+from historyapp.models.large_reads import move_for_slow_json, move_to_other_process
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
 _DRAIN_FACTOR = 4
@@ -77,9 +78,9 @@ def parse_json(body: bytes) -> Any:
     """
     try:
         text = body.decode("utf-8")
-        if holds_more_containers(text, MANY_CONTAINERS) or holds_more_values(text, MANY_VALUES):
+        if holds_more_containers(text, MANY_CONTAINERS):
             move_to_other_process()
-        move_for_digits(text)
+        move_for_slow_json(text)
         return parse_strict(text)
     except UnicodeDecodeError as error:
         raise Malformed(f"The body is not valid UTF-8: byte {error.start} cannot be read.") from error

@@ -9,15 +9,22 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from json import JSONDecodeError
-from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the stubs do not know it
 from math import isfinite
 from typing import Any
 
 import msgspec
 
 from historyapp.core.embedded_json import MAX_EMBEDDED_VALUES, holds_too_many_values
-from historyapp.core.json_counts import MANY_VALUES, holds_more_containers, holds_more_values
+from historyapp.core.json_counts import holds_more_containers, holds_more_values
 from historyapp.core.json_parts import COMPACT, encode, encoded_parts, without_collections
+from historyapp.core.standard_json import (
+    STRICT,
+    InvalidNumber,
+    finite,
+    is_crowded,
+    read_patiently,
+    refuse_constant,
+)
 from historyapp.core.text import clean_value
 
 MAX_DEPTH = 200
@@ -51,10 +58,6 @@ class TooManyValues(ValueError):
     """The JSON holds more than :data:`MAX_VALUES` values, or more than :data:`MAX_CONTAINERS` lists and
     objects. The text says which.
     """
-
-
-class InvalidNumber(ValueError):
-    """A number that JSON or Python's parser allows, and that databases cannot store."""
 
 
 # Writing
@@ -143,30 +146,12 @@ def text_or_json(value: Any) -> str:
 # Reading
 
 
-def _finite(text: str) -> float:
-    """Reads a number with a fraction or an exponent. For one such as ``1e308``, msgspec's own function takes
-    10 µs, Python's 0.2 µs. Other threads can run between two calls of this one.
-    """
-    value = float(text)
-    if not isfinite(value):
-        raise InvalidNumber("a number that is too large for a double")
-    return value
-
-
-_decode_fast = msgspec.json.Decoder(float_hook=_finite).decode
-_decode_object = msgspec.json.Decoder(dict[str, Any], float_hook=_finite).decode
-
-
-def _refuse_constant(name: str) -> Any:
-    raise InvalidNumber(f"{name}, which is not valid JSON")
+_decode_fast = msgspec.json.Decoder(float_hook=finite).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any], float_hook=finite).decode
 
 
 # strict=False accepts bare control characters in strings: terminal output contains them.
-_STRICT = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
-_PATIENT = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
-# Python's own scanner takes ten times as long for many values, but other threads run meanwhile.
-_PATIENT.scan_once = py_make_scanner(_PATIENT)  # type: ignore[attr-defined]
-_EMBEDDED = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant, strict=False)
+_EMBEDDED = json.JSONDecoder(parse_float=finite, parse_constant=refuse_constant, strict=False)
 _LENIENT = json.JSONDecoder(
     parse_float=lambda number: value if isfinite(value := float(number)) else None,
     parse_constant=lambda _: None,
@@ -186,17 +171,12 @@ def load_dumped(dumped: str) -> Any:
 
 
 def _load_dumped(dumped: str) -> Any:
-    if _is_crowded(dumped):
-        return _PATIENT.decode(dumped)
+    if is_crowded(dumped):
+        return read_patiently(dumped)
     try:
         return _decode_fast(dumped)
     except ValueError:  # lone surrogates
-        return _STRICT.decode(dumped)
-
-
-def _is_crowded(text: str) -> bool:
-    """Whether a text may have so many values that one call would read them for more than 0.1 s."""
-    return len(text) > 2 * MANY_VALUES and text.count(",") > MANY_VALUES
+        return STRICT.decode(dumped)
 
 
 def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
@@ -217,7 +197,7 @@ def load_fields(dumped: str, names: tuple[str, ...]) -> dict[str, Any]:
 @cache
 def _fields_decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     fields = [(name, Any, msgspec.UNSET) for name in names]
-    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields), float_hook=_finite)
+    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields), float_hook=finite)
 
 
 def parse_strict(text: str) -> Any:
@@ -237,12 +217,12 @@ def parse_strict(text: str) -> Any:
 
 
 def _parse_strict(text: str) -> Any:
-    if _is_crowded(text):
-        return _PATIENT.decode(text)
+    if is_crowded(text):
+        return read_patiently(text)
     try:
         return _decode_fast(text)  # accepts fewer texts than the standard parser, with equal results
     except (ValueError, RecursionError):
-        return _STRICT.decode(text)
+        return STRICT.decode(text)
 
 
 def parse_embedded(text: str) -> Any:

@@ -19,10 +19,9 @@ from zstandard import (
 )
 
 from historyapp.core.json import dump_json, load_dumped, load_fields
-from historyapp.core.json_counts import MANY_VALUES, holds_more_values
 from historyapp.core.json_memory import memory_of
 from historyapp.core.text import fold
-from historyapp.models.large_reads import move_for_digits, move_to_other_process
+from historyapp.models.large_reads import move_for_slow_json
 from historyapp.models.long_rows import count_read, limited_read
 
 if TYPE_CHECKING:
@@ -185,9 +184,7 @@ def length_of_body(column: str = "body") -> str:
 def sized_json(stored: str) -> tuple[Any, int]:
     """Loads stored JSON. Returns the value and the bytes that it takes in memory, or the length of the JSON,
     which most responses contain, if that is more."""
-    move_for_digits(stored)
-    if holds_more_values(stored, MANY_VALUES):
-        move_to_other_process()
+    move_for_slow_json(stored)
     value = load_dumped(stored)
     return value, max(len(stored), memory_of(value))
 

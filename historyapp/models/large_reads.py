@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from django.conf import settings
 from django.db import connection
 
-from historyapp.core.json_counts import holds_many_digits
+from historyapp.core.json_counts import MANY_VALUES, holds_many_digits, holds_more_values
 from historyapp.core.slots import NoSlot, Slots
 from historyapp.models.open_queries import close_queries
 from historyapp.wire.busy import busy_error
@@ -119,9 +119,13 @@ def move_to_other_process() -> None:
         raise LargeRead
 
 
-def move_for_digits(text: str) -> None:
-    """Called before a JSON text is read. As :func:`move_to_other_process`, if it has many digits."""
-    if (read := request_read.get()) and read.may_move and holds_many_digits(text):
+def move_for_slow_json(text: str) -> None:
+    """Called before a JSON text is read. As :func:`move_to_other_process`, if it has many values or digits.
+
+    They are only counted if the request may move.
+    """
+    may_move = (read := request_read.get()) is not None and read.may_move
+    if may_move and (holds_more_values(text, MANY_VALUES) or holds_many_digits(text)):
         raise LargeRead
 
 

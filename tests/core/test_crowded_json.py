@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from historyapp.core import json as core_json
-from historyapp.core.json import InvalidNumber, load_dumped, parse_strict
+from historyapp.core.json import load_dumped, parse_strict
 from historyapp.core.json_counts import MANY_VALUES
+from historyapp.core.standard_json import InvalidNumber
 
 NAMES = {f"n{number}": number % 7 for number in range(MANY_VALUES + 1)}
 
@@ -18,7 +19,7 @@ def test_many_values_are_read_with_the_same_result_and_not_in_one_call(
 ) -> None:
     value = {**NAMES, "last": last}
     text = json.dumps(value, separators=(",", ":"))
-    for name in ("_decode_fast", "_STRICT"):
+    for name in ("_decode_fast", "STRICT"):
         monkeypatch.setattr(core_json, name, None)
     assert load_dumped(text) == parse_strict(text) == value
 
@@ -27,5 +28,8 @@ def test_errors_in_many_values_are_those_of_fewer() -> None:
     text = json.dumps(NAMES)
     with pytest.raises(json.JSONDecodeError):
         parse_strict(text[:-1])
+    for number in ("1\u0662", "1.\u0662", "\u0662"):  # an Arabic two
+        with pytest.raises(json.JSONDecodeError):
+            parse_strict(f'{text[:-1]}, "x": {number}}}')
     with pytest.raises(InvalidNumber):
         parse_strict(f'{text[:-1]}, "x": 1e999}}')

@@ -21,7 +21,6 @@ from historyapp.core.json import (
     MAX_DEPTH,
     MAX_RECORD_DEPTH,
     MAX_VALUES,
-    InvalidNumber,
     TooDeep,
     TooManyValues,
     compact_json,
@@ -44,6 +43,7 @@ from historyapp.core.json import (
     text_or_json,
 )
 from historyapp.core.json_counts import holds_more_values
+from historyapp.core.standard_json import InvalidNumber
 
 ANYTHING = st.text(st.characters())
 """Lone surrogates and NUL included."""
