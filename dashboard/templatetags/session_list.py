@@ -18,7 +18,6 @@ from historyapp.models import Session
 from historyapp.models.recent import is_active
 from historyapp.models.session_folds import ChildCounts
 from historyapp.models.session_lists import Order
-from historyapp.models.takes import is_as_begun
 
 register = template.Library()
 
@@ -51,7 +50,7 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
     if step is None:
         return SafeString()
     stated = stated_ending(exit_statuses.get(session.pk))
-    if stated and session.status != Session.Status.LIVE and is_as_begun(session):
+    if stated and session.status != Session.Status.LIVE:
         kind, text = stated
         css, word = "good" if kind == "submitted" else "bad", text.partition(":")[0]
         return format_html('<span class="ending {}" title="{}">{}</span>', css, visible(text), visible(word))

@@ -1,4 +1,4 @@
-"""Python's own JSON decoder, which keeps lone surrogates, with our rules for numbers and for very many values.
+"""Python's own JSON decoder, which keeps lone surrogates, with rules for numbers and for very many values.
 
 One call of a C parser reads all values of a text while all other threads wait. Python's own scanner takes ten
 times as long for many values, but other threads run meanwhile.

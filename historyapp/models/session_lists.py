@@ -14,6 +14,7 @@ from historyapp.core.sorting import parse_sort, sort_text
 from historyapp.models.metadata_texts import metadata_texts
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import Session, SessionQuerySet
+from historyapp.models.takes import as_begun
 
 ORDERS = {
     "last_entry": "last_entry_at",
@@ -100,16 +101,19 @@ def page_of(
 
 
 def exit_statuses(sessions: Iterable[Session]) -> dict[UUID, str]:
-    """What the transcripts of sessions that are not live state as their exit status, in one query.
+    """What the transcripts of sessions that are not live state as their exit status, if they still end with
+    the same steps. Takes one query, and two more if one was rewound last.
 
     Sessions with very long metadata are left out.
     """
-    ended = [session.pk for session in sessions if session.status != Session.Status.LIVE]
+    ended = {session.pk: session for session in sessions if session.status != Session.Status.LIVE}
     if not ended:
         return {}
     rows = Session.objects.filter(pk__in=ended).annotate(length=Length("metadata"))
     texts = metadata_texts(rows.filter(length__lte=_MAX_METADATA), "exit_status")
-    return {id: found["exit_status"] for id, found in texts if found}
+    stated = {id: found["exit_status"] for id, found in texts if found}
+    begun = as_begun(ended[id] for id in stated)
+    return {id: status for id, status in stated.items() if id in begun}
 
 
 def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:

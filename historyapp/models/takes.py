@@ -2,10 +2,14 @@
 
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Min
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
@@ -213,15 +217,25 @@ def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:
     return (first.session, first.first), (last.session, last.last)
 
 
-def is_as_begun(session: Session) -> bool:
-    """Whether it is no fork, and if it was rewound, ends as before its first rewind: rewinds may be undone.
+def as_begun(sessions: Iterable[Session]) -> set[UUID]:
+    """Those that are no forks, and if they were rewound, end as before their first rewind: rewinds may be
+    undone. The transcripts of all others ended with other steps.
 
-    Otherwise its transcript ended with other steps. Takes two queries for a session that was rewound.
+    Takes two queries if a session's newest entry is a rewind.
     """
-    if session.tail_start == 1:
-        return True
-    if session.forked_from_id is not None or session.tail_start <= session.head:
-        return False
-    first = session.rewinds().order_by("position").values_list("position", flat=True).first()
-    live = session.stored_lineage(session.closed_spans)
-    return first is not None and live.newest == (Span(str(session.pk), 1, first - 1),) and not live.older
+    sessions = list(sessions)
+    begun = {session.pk for session in sessions if session.tail_start == 1}
+    rewound = {
+        session.pk: session
+        for session in sessions
+        if session.pk not in begun and session.forked_from_id is None and session.tail_start > session.head
+    }
+    if not rewound:
+        return begun
+    stored = dict(Session.objects.filter(pk__in=rewound).values_list("pk", "closed_spans"))
+    rewinds = Entry.objects.filter(session__in=rewound, kind="rewind").order_by()
+    for id, first in rewinds.values_list("session").annotate(Min("position")):
+        live = rewound[id].stored_lineage(stored[id])
+        if live.newest == (Span(str(id), 1, first - 1),) and not live.older:
+            begun.add(id)
+    return begun

@@ -15,7 +15,7 @@ from historyapp.core.usage import Usage
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
-from historyapp.models.takes import is_as_begun, takes
+from historyapp.models.takes import as_begun, takes
 from historyapp.services.figures import run_figures
 from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.list_columns import RunSpan, run_span
@@ -78,7 +78,9 @@ class RunOverview:
         history = self.history
         session = history.session
         is_newest = history.as_of is None or history.as_of == session.head
-        exit_status = session.metadata.get("exit_status") if is_newest and is_as_begun(session) else None
+        exit_status = session.metadata.get("exit_status") if is_newest else None
+        if exit_status and not as_begun([session]):
+            exit_status = None
         is_live = is_newest and session.status == Session.Status.LIVE
         return ending_of(self.figures, is_live=is_live, exit_status=exit_status)
 

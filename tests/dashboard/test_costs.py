@@ -17,7 +17,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResul
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.names.index import catch_up
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.rewinds import Target, rewind, undo_rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
 from tests.dashboard.long_sessions import long_session
@@ -213,6 +213,20 @@ def test_five_megabytes_of_output_are_folded(alice: Client, project: Project, se
     assert len(response.content) < 20_000
     more = fragment(alice, reverse("block", args=[session.pk, 6, "result-0"]) + "?start=4000")
     assert 50_000 < len(more.content) < 80_000
+
+
+def test_the_list_reads_the_rewinds_of_ended_sessions_at_once(alice: Client, project: Project) -> None:
+    counts = []
+    for number in (1, 4):
+        for _ in range(number):
+            ended = create_session(project, metadata={"exit_status": "submitted"})
+            append(project, ended.pk, [act(), ok(), act(), ok()])
+            undo_rewind(project, ended.pk, rewind(project, ended.pk, Target(to_step=1)).position)
+            Session.objects.filter(pk=ended.pk).update(status=Session.Status.FINISHED)
+        with queries() as issued:
+            assert html(alice.get("/")).count('title="submitted"') == sum([1, 4][: len(counts) + 1])
+        counts.append(len(issued))
+    assert counts[0] == counts[1] <= 18
 
 
 def test_the_list_reads_no_bodies_and_issues_few_queries(
