@@ -131,8 +131,9 @@ class Location:
     def parent_address(self) -> str:
         """The address of a fork's parent, at the newest step that both share.
 
-        As of the time of the fork if the parent has been rewound, which may have cut the step off. The own
-        entries of a parent that is a fork itself also begin behind a fork at one of its shared steps.
+        As of the time of the fork if the parent has been rewound, which may have cut the step off. A parent
+        that is a fork too may begin after ``fork_position`` without a rewind: the fork then begins at a step
+        that the parent shares with its own parent.
         """
         session, parent = self.session, self.session.forked_from
         if parent is None:

@@ -10,11 +10,12 @@ import time
 
 
 def end_with_parent(parent: int, stop_seconds: float | None = None) -> None:
-    """Sends this process a SIGTERM when its parent ends for any reason.
+    """Sends this process a SIGTERM when its parent ends for any reason, and later perhaps a SIGKILL.
 
     Args:
         parent: the parent's process id. The parent may have ended before this is called.
-        stop_seconds: after which this process is killed if it has not stopped. None: never.
+        stop_seconds: the seconds after the SIGTERM at which this process is killed if it still runs. None: it
+            is never killed.
     """
 
     def watch() -> None:

@@ -146,7 +146,8 @@ def _raise_open_files() -> int:
 
 def _load_application(parent: int, threads: int, on_load: Callable[[], None], target: str) -> Any:
     """Runs in the web process: makes it end with its parent, then loads Django."""
-    end_with_parent(parent, STOP_SECONDS)  # the parent can no longer kill it then
+    # A killed parent cannot kill it when its time to stop is over.
+    end_with_parent(parent, STOP_SECONDS)
     os.setpgid(0, 0)  # Ctrl-C goes only to the parent, which then stops this process
     # This handler is used until granian sets its own. A SIGTERM within milliseconds of the fork is lost; the
     # process is then killed when its time to stop is over.

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
+from dashboard.rendering.headline import Headline
 from dashboard.rendering.hidden_texts import without_hidden_texts
 from dashboard.rendering.images import image_block, is_image
 from dashboard.rendering.prose import is_markdown
-from dashboard.rendering.text import with_short_path
 from dashboard.rendering.values import (
     LabelledValue,
     argument_values,
@@ -42,10 +42,6 @@ INPUTS = 20
 """The maximum number of inputs shown with the step that follows them; the newest are shown."""
 CALLS = 20
 """The maximum number of parallel tool calls shown at once."""
-MAX_HEADLINE = 90
-"""The maximum number of characters of a step's action in its heading."""
-MAX_FOLDERS = 3
-"""The maximum number of parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The maximum number of summaries shown of one step, the narrowest first."""
 ENTRIES = 2_000
@@ -85,34 +81,6 @@ class CallView:
     result: ResultView | None
     subagent: Session | None = None
     """The session of the sub-agent that it started, if that is known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """What a step tried, in one line: its first tool call."""
-
-    kind: str
-    target: str
-    more: int
-    """The number of its other tool calls."""
-    badge: str
-    is_bad: bool
-    failed: tuple[int, ...]
-    """The numbers of the failed calls among the shown ones, if the step has several."""
-    has_failed: bool = False
-    """Whether the step has an error or a likely failure."""
-
-    @property
-    def short(self) -> str:
-        """The target without the folder that a command enters, and with only the end of a long path. Of a
-        failed step, the whole command: it may have been the ``cd`` that failed.
-        """
-        entered, _, command = self.target.partition(" && ")
-        text = command if entered.startswith("cd ") and command and not self.has_failed else self.target
-        parts = text.replace("\\", "/").split("/")
-        is_path = self.kind in ("read", "edit") and len(parts) > MAX_FOLDERS + 1
-        short = f"…/{'/'.join(parts[-MAX_FOLDERS:])}" if is_path else with_short_path(text)
-        return preview(short, MAX_HEADLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +335,12 @@ def _headline(row: Episode, drawn: list[CallView], all_calls: int, first_call: i
     is_known = first.subject.kind != "other" and first.subject.target
     target = first.subject.target if is_known else f"{first.name} {first.subject.target}".strip()
     has_failed = row.status == "error" or row.likely_failure != ""
-    return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad, failed, has_failed)
+    serious = (n for n in failed if not drawn[n - first_call - 1].card.found_nothing)
+    first_failed = next(serious, next(iter(failed), None))
+    more = all_calls - 1
+    return Headline(
+        first.subject.kind, preview(target), more, badge, is_bad, failed, has_failed, first_failed
+    )
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:

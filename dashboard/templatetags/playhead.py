@@ -223,10 +223,10 @@ def tool_label(row: Episode) -> str:
 
 @register.filter
 def failed_call(step: StepView) -> int | None:
-    """The number of the first call that failed, if it is among the first ones that are shown."""
+    """The number of the first call that failed; None if it is not among the calls that a page shows first."""
     if step.first_call or not step.headline or not step.headline.has_failed:
         return None
-    return 1 if step.all_calls == 1 else next(iter(step.headline.failed), None)
+    return 1 if step.all_calls == 1 else step.headline.first_failed
 
 
 @register.filter

@@ -94,6 +94,8 @@ class Card:
     """How the call ended, if the result says more than its status, for example ``exit 1``."""
     is_bad: bool = False
     """Whether the badge says that the call failed."""
+    found_nothing: bool = False
+    """Whether it is a search whose reported error says only that nothing matches."""
     values: list[LabelledValue] = field(default_factory=list)
     """Arguments that the view shows nowhere else."""
     request: list[Block] = field(default_factory=list)

@@ -72,7 +72,8 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     if result and result.status == "error":
         check = check_of(tool_call.name, tool_call.arguments, "shell")
         if found_nothing(result, check, returned_text(result)):
-            card.badge, card.is_bad = f"{card.badge}, not a failure".removeprefix(", "), False
+            card.badge = f"{card.badge}, not a failure".removeprefix(", ")
+            card.is_bad, card.found_nothing = False, True
     return card
 
 

@@ -3,6 +3,7 @@
 Lists, heads of sessions, ledgers and overviews show these, so that they agree.
 """
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from historyapp.core.prices import Prices
@@ -61,24 +62,34 @@ def tokens_of(totals: Totals) -> RunTokens:
     return RunTokens(usage, totals.tokens, "reported" if usage.input or usage.output else "estimated")
 
 
-def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
-    """The cost of a run. For each model, the reported cost counts; otherwise the price list does.
+def money_by_model(
+    totals: Totals, default_model: str, prices: Prices
+) -> Iterator[tuple[str, int | None, MoneySource]]:
+    """Each model of a run, its cost in millionths of a US dollar (None: unknown), and where that comes from.
+
+    The reported cost counts; otherwise the price list does.
 
     Args:
-        default_model: the session's model, for model calls that do not name one.
+        default_model: the session's model, for model calls that do not name one. It may come twice.
     """
-    micros, sources, unknown = 0, set[str](), list[str]()
     for model, used in totals.models.items():
         name = model or default_model
         price = prices.of(name)
         if used.cost:
-            micros += used.cost
-            sources.add("reported")
-        elif price is not None:
-            micros += price.cost(used.usage)
-            sources.add("priced")
+            yield name, used.cost, "reported"
         else:
+            yield name, price.cost(used.usage) if price else None, "priced" if price else "unknown"
+
+
+def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
+    """The cost of a run, see :func:`money_by_model`."""
+    micros, sources, unknown = 0, set[str](), list[str]()
+    for name, cost, source in money_by_model(totals, default_model, prices):
+        if cost is None:
             unknown.append(name)
+        else:
+            micros += cost
+            sources.add(source)
     if not totals.models and totals.cost:  # entries of earlier versions have no totals by model
         micros, sources = totals.cost, {"reported"}
     return RunMoney(micros, _source(sources, unknown), prices.as_of, tuple(unknown))

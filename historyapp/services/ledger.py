@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from historyapp.core.prices import Costs, Prices
-from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
+from historyapp.core.run_costs import RunMoney, RunTokens, money_by_model, money_of, tokens_of
 from historyapp.core.usage import ModelTotals, Usage, cost_of, usage_of
 from historyapp.models import Entry, Episode
 from historyapp.models.history import History
@@ -19,11 +19,8 @@ class ModelAccount:
     totals: ModelTotals
     priced: int | None
     """The cost by the price list in millionths of a dollar; None if the model's price is unknown."""
-
-    @property
-    def money(self) -> int | None:
-        """The reported cost, otherwise ``priced``, as in :func:`historyapp.core.run_costs.money_of`."""
-        return self.totals.cost or self.priced
+    money: int | None
+    """The cost, see :func:`historyapp.core.run_costs.money_by_model`; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +70,17 @@ def ledger_of(history: History) -> SessionLedger:
     if unnamed := by_model.pop("", None):
         named = by_model.get(history.session.model, ModelTotals())
         by_model[history.session.model] = ModelTotals(*map(sum, zip(named, unnamed, strict=True)))
+    money = dict[str, int | None]()
+    for model, cost, _ in money_by_model(history.tail.totals, history.session.model, prices):
+        known = [one for one in (money.get(model), cost) if one is not None]
+        money[model] = sum(known) if known else None
     models = [
-        ModelAccount(model, totals, price.cost(totals.usage) if (price := prices.of(model)) else None)
+        ModelAccount(
+            model,
+            totals,
+            priced=price.cost(totals.usage) if (price := prices.of(model)) else None,
+            money=money.get(model),
+        )
         for model, totals in by_model.items()
     ]
     models.sort(key=lambda account: -(account.money or 0))

@@ -61,11 +61,20 @@ if (address) {
 // A page of a share link has no stream, because anyone who has the link could hold many connections.
 if ("polls" in document.body.dataset) setInterval(() => document.hidden || dispatch("poll"), POLL);
 
-// Elements that load themselves again and again (hx-trigger="every …") pause while the page is hidden.
+// Elements that load themselves again and again (hx-trigger="every …") pause while the page is hidden. Those that also
+// have the trigger "shown" load once the page is shown, also for the first time.
+const paused = new Set();
 document.addEventListener("htmx:beforeRequest", (event) => {
   const { elt, requestConfig } = event.detail;
   const isTimed = !requestConfig.triggeringEvent && elt.getAttribute("hx-trigger")?.includes("every ");
-  if (document.hidden && isTimed) event.preventDefault();
+  if (!document.hidden || !isTimed) return;
+  event.preventDefault();
+  paused.add(elt);
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  for (const element of paused) if (element.isConnected) htmx.trigger(element, "shown");
+  paused.clear();
 });
 
 const reloads = new Map(); // when each element may be loaded again, by its id: a swap may replace it

@@ -37,7 +37,7 @@ function jump(to) {
 async function follow(to, isWanted) {
   const { step, reason } = await search(to, isWanted);
   if (!isWanted()) return;
-  if (step) return send("go", { step, part: to.endsWith("-error") ? "failure" : "" });
+  if (step) return send("go", { step, fragment: to.endsWith("-error") ? "failure" : "" });
   say(reason);
 }
 

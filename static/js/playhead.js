@@ -39,8 +39,8 @@ if (panel) {
   const wanted = () => requested ?? number("at");
 
   /** Brings a step into view, and the part of it with an ID. While a step loads, only the last request is kept. */
-  function go(step, { remember = true, part = "" } = {}) {
-    next = { step: within(step), remember, part };
+  function go(step, { remember = true, fragment = "" } = {}) {
+    next = { step: within(step), remember, fragment };
     requested = null;
     moving ??= loadNext().finally(() => (moving = null));
     return moving;
@@ -48,7 +48,7 @@ if (panel) {
 
   async function loadNext() {
     while (next) {
-      const { step, remember, part } = next;
+      const { step, remember, fragment } = next;
       const before = number("at");
       next = null;
       await loadInto(panel, stepUrl(step));
@@ -59,7 +59,7 @@ if (panel) {
         return;
       }
       writeAddress(step, remember);
-      if (part) document.getElementById(part)?.scrollIntoView({ block: "nearest" });
+      if (fragment) document.getElementById(fragment)?.scrollIntoView({ block: "nearest" });
       if (!next) await show();
     }
   }
@@ -180,10 +180,10 @@ if (panel) {
   const isPlaying = () => "playing" in root.dataset;
   const stop = () => send("stop");
 
-  function jump(step, part) {
+  function jump(step, fragment) {
     stop();
     if (!step) return null;
-    const done = go(step, { part });
+    const done = go(step, { fragment });
     requested = within(step);
     return done;
   }
@@ -237,7 +237,7 @@ if (panel) {
     forward: keyed(moves.forward),
     first: () => jump(moves.first()),
     last: () => jump(moves.last()),
-    go: (detail) => (detail.done = jump(detail.step, detail.part)),
+    go: (detail) => (detail.done = jump(detail.step, detail.fragment)),
     show: (detail) => (detail.done = go(detail.step, { remember: false })), // as a part of a replay
     settle: () => updateTabs(number("at")),
     wanted: (detail) => (detail.done = wanted()),

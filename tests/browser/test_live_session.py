@@ -201,6 +201,22 @@ def test_the_head_asks_again_while_the_run_is_not_counted_and_the_page_is_visibl
         expect(page.locator("#run-ending:not(.pending)")).to_have_count(1)
 
 
+def test_a_page_that_was_opened_in_the_background_has_its_head_once_it_is_shown(
+    page: Page, session: Session
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/head") else None)
+    hidden = "{ Object.defineProperty(document, 'hidden', { configurable: true, value: true }); }"
+    with run_in_each_page(page, hidden):
+        page.goto(page_of(session))
+        expect(page.locator("#step h2").first).to_be_visible()
+        assert asked == []
+        hide(page, hidden=False)
+        expect(page.locator("#run-time:not(.pending)")).to_have_count(
+            1, timeout=4000
+        )  # it also asks every 5 s
+
+
 @pytest.mark.thorough
 def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))

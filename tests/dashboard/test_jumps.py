@@ -4,11 +4,12 @@ import pytest
 from django.test import Client
 
 from dashboard.jumps import JUMPS
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
 from historyapp.models import Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html
-from tests.services.drafts import act, answer, failed, ok, tool_calls
+from tests.services.drafts import act, answer, draft, failed, ok, tool_calls
 
 
 def address(session: Session, query: str) -> str:
@@ -27,6 +28,19 @@ def test_failures_lead_to_the_result_that_failed(alice: Client, project: Project
     assert "?step=1#failure" in html(alice.get(f"/sessions/{session.pk}/overview"))
     _, *calls = html(alice.get(f"/sessions/{session.pk}?step=1")).split('<section class="part action')
     assert ['id="failure"' in tool_call for tool_call in calls] == [False, True, False]
+
+
+@pytest.mark.parametrize(("second", "leads_to"), [(ok("b"), 0), (failed("b", "No rule to make it"), 1)])
+def test_a_search_without_a_match_is_where_a_failure_leads_only_if_no_other_call_failed(
+    alice: Client, project: Project, second: EntryDraft, leads_to: int
+) -> None:
+    session = create_session(project)
+    lines = {"a": "grep -n x a.py", "b": "make"}
+    calls = tuple(ToolCall(id=id, name="bash", arguments={"command": line}) for id, line in lines.items())
+    append(project, session.pk, [draft(ModelOutput(tool_calls=calls)), failed("a", "Exit code 1"), second])
+    _, *shown = html(alice.get(f"/sessions/{session.pk}?step=1")).split('<section class="part action')
+    assert "not a failure" in shown[0]
+    assert ['id="failure"' in tool_call for tool_call in shown] == [leads_to == 0, leads_to == 1]
 
 
 def test_scripts_get_only_the_number(alice: Client, session: Session) -> None:

@@ -14,7 +14,7 @@ from historyapp.core.prices import load_prices
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.ledger import step_accounts
+from historyapp.services.ledger import ledger_of, step_accounts
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, text
 from tests.services.drafts import ask, draft
@@ -144,3 +144,15 @@ def test_of_a_later_chart_all_steps_are_compared_and_the_turn_keeps_its_name(
     assert "step 101 0 20,000 1 min" in shown, "compared with a step that is not shown"
     assert "1 the task 101 –102" in shown
     assert "2 more 103" in shown
+
+
+def test_the_costs_of_models_add_up_to_the_cost_of_the_run(alice: Client, project: Project) -> None:
+    """One call names the model and is priced, the other does not and reports its cost."""
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    named = billed(0, 20_000, 0, model="claude-opus-4-5")
+    append(project, session.pk, [ask("go"), named, draft(ModelOutput(text="ok"), cost=0.5)])
+    session.refresh_from_db()
+    ledger = ledger_of(History(session))
+    assert [account.money for account in ledger.models] == [ledger.money.micros]
+    assert ledger.money.micros > 500_000
+    assert "no usage is recorded · $0.50" in tab(alice, session)

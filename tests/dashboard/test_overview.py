@@ -184,7 +184,7 @@ def test_a_run_that_was_forked_or_rewound_did_not_end_as_its_transcript_says(
     assert "Time submitted" in text(alice.get(address(session)))
     child = fork(project, session.pk)
     Session.objects.filter(pk=child.pk).update(metadata=session.metadata)
-    change_session(project, child.pk, {"status": "ended"})
+    change_session(project, child.pk, {"status": "finished"})
     assert "submitted" not in text(alice.get(address(child)))
     assert html(alice.get("/?parent=" + str(session.pk))).count('<td class="ended">') == 1
     assert "submitted" not in text(alice.get("/?parent=" + str(session.pk)))
