@@ -133,7 +133,7 @@ class ModelCall:
         self._snapshot: Snapshot | None = None
         self._is_sent = False
         self._keeps_snapshot = False
-        """Whether an answer has begun, or an entry says that the call failed."""
+        """Whether an entry names the snapshot: the answer, or one that says that the call failed."""
         self._count_memory: CountMemory = lambda _: None
         self._size = 0
         """The bytes of the response in memory."""
@@ -182,19 +182,18 @@ class ModelCall:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
                         self._builder.add(delta)
-                        self._keeps_snapshot = True
                     yield delta
             self._latency = time.monotonic() - self._started
             with turn_to_record(self._session.project_id, self._size):
                 self._append(on_append)
+            self._keeps_snapshot = True
         except (ModelCallError, Conflict, CapReached, SpendForbidden, ModelNotAllowed) as error:
             self._reservation.fail(error)  # first: nothing can be logged in a session that was erased
             if self._is_sent or isinstance(error, (ModelCallError, Conflict)):
                 self._log_failure(error)
             raise
         except (Invalid, NotFound) as error:
-            self._reservation.fail(error)
-            self._keeps_snapshot = False  # nothing was sent, or the session was erased
+            self._reservation.fail(error)  # nothing was sent, or the session was erased
             raise
         finally:
             # For a call that was cancelled or failed in another way. Without a request it cost nothing.
@@ -203,12 +202,13 @@ class ModelCall:
             release_connection()  # the client may read the rest slowly
 
     def _delete_unused_snapshot(self) -> None:
-        """Deletes the snapshot of a call without an answer, which would explain the agent's next output."""
+        """Deletes the snapshot of a call without an entry, which would explain the agent's next output."""
         if self._snapshot is None or self._keeps_snapshot:
             return
         try:
             with writing():
-                Snapshot.objects.filter(pk=self._snapshot.pk).delete()
+                # The answer may be stored although its commit failed: then it has a position.
+                Snapshot.objects.filter(pk=self._snapshot.pk, output_position=None).delete()
         except (OperationalError, InterfaceError, ServerUnavailable) as error:
             log.warning("The snapshot of a model call of %s stays: %s", self._session.pk, error)
 
@@ -285,8 +285,8 @@ class ModelCall:
 
     def _log_failure(self, error: PlayheadError) -> None:
         """Appends an entry about the failure, even if other entries were appended meanwhile."""
-        snapshot = self._snapshot or record_snapshot(self._served)
-        self._keeps_snapshot = True
+        snapshot = self._snapshot = self._snapshot or record_snapshot(self._served)
+        is_appended = False
         model = self._request.model
         message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
         fields = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
@@ -295,7 +295,9 @@ class ModelCall:
         with writing():
             with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
                 append(self._session.project, self._session.pk, [draft])
+                is_appended = True
             count_model_calls("call", self._provider.name, 1, None, failed=1)
+        self._keeps_snapshot = is_appended
 
 
 def _prefixed_model(session: Session, request: ModelCallRequest) -> str:

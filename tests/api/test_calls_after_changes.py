@@ -1,10 +1,13 @@
 """A model call that waits for its provider's pause may only go on if it may still begin."""
 
 from collections.abc import Callable
+from contextlib import closing
 from contextvars import copy_context
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 
 from historyapp.core.errors import PlayheadError
 from historyapp.llm.retries import RetryPolicy
@@ -13,15 +16,17 @@ from historyapp.services import call_memory, faults, model_calls
 from historyapp.services.append import append, lock_session
 from historyapp.services.call_memory import OF_PROJECT, CallMemory
 from historyapp.services.caps import set_caps
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.deletions import hide
 from historyapp.services.leaving_clients import has_client_left
+from historyapp.services.model_calls import ModelCall, ModelCallRequest
 from historyapp.services.projects import change_project
 from historyapp.services.sessions import change_session
 from historyapp.wire.problems import DiskFull
 from tests.api.agent import Agent, ask
 from tests.api.test_costs_of_calls import CALL, counted
 from tests.api.test_problems import assert_problem
-from tests.llm.loopback import Loopback, Recorded, Refusal, Step
+from tests.llm.loopback import Broken, Loopback, Recorded, Refusal, Step
 from tests.services.drafts import ask as asked
 
 Change = Callable[[Project], object]
@@ -62,6 +67,9 @@ def test_no_further_attempt_is_sent_after_a_change_that_forbids_the_call(
     assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
     if change not in ("archive", "erasure"):
         assert run.get("/entries")["items"][-1]["kind"] == "debug_log"
+        assert Snapshot.objects.get().output_position is None
+    else:
+        assert not Snapshot.objects.exists(), "no entry names it"
 
 
 def test_a_refused_call_of_an_erased_session_costs_nothing(
@@ -119,6 +127,35 @@ def test_no_further_attempt_is_sent_for_a_client_that_has_left(
     assert len(loopback.requests) == 1
     assert (counted(project), SpendingReservation.objects.exists()) == (0, False)
     assert not Snapshot.objects.exists(), "it would explain the next output that the agent appends"
+
+
+@pytest.mark.parametrize("kind", ["started", "text"])
+def test_a_cancelled_answer_leaves_no_snapshot_that_would_explain_the_next_output(
+    run: Agent, loopback: Loopback, project: Project, kind: str
+) -> None:
+    run.append(ask("find it"))
+    loopback.steps.append(Broken("hang", after=4))
+    call = ModelCall(session_of(project), ModelCallRequest(RequestedContext(model="gpt-5", policy="live")))
+    with closing(call.deltas(Mock())) as deltas:
+        assert any(delta.kind == kind for delta in deltas)
+    assert not Snapshot.objects.exists()
+
+
+def test_the_snapshot_of_an_answer_stays_if_only_the_end_of_its_commit_is_not_known(
+    run: Agent, loopback: Loopback, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.append(ask("find it"))
+    append_answer = ModelCall._append
+
+    def append_and_fail(call: ModelCall, on_append: Any) -> None:
+        append_answer(call, on_append)
+        raise OperationalError("the connection was closed")
+
+    monkeypatch.setattr(ModelCall, "_append", append_and_fail)
+    call = ModelCall(session_of(project), ModelCallRequest(RequestedContext(model="gpt-5", policy="live")))
+    with pytest.raises(OperationalError):
+        list(call.deltas(Mock()))
+    assert Snapshot.objects.get().output_position == session_of(project).head == 2
 
 
 @pytest.mark.parametrize("fails", ["snapshot", "earlier"])
