@@ -17,7 +17,7 @@ _VERBS: dict[str, FileToolUse] = {
     **dict.fromkeys(("delete", "move", "mv", "remove", "rename", "rm", "rmdir", "unlink"), "delete"),
 }
 """Not those that may mean a file or its copy, such as ``copy`` and ``download``."""
-_ENDINGS = {"er", "or", "r", "s", "image", "images"}
+_ENDINGS = {"er", "or", "r", "s", "to", "image", "images"}
 """What may directly follow a verb, as in ``reader``, like the words of :data:`_FILES` in ``readfile``."""
 _FILES = {
     *("file", "files", "folder", "folders", "dir", "dirs", "directory", "directories", "path", "paths"),

@@ -8,15 +8,29 @@ import re
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATOR = re.compile(r"[^a-z0-9]+")
+_PERSON = "(?:user|human|person)"
+_ASKED_FOR = f"(?:{_PERSON}|question|choice|confirm|approv|feedback|input|follow_?up|clarif)"
+_TALKS = "(?:chat|confirm|contact|consult|wait|request|feedback|input|reply|review|approval|answer|talk)"
+_ANSWER = "(?:assistance|feedback|input|reply|review|response|answer|confirm(?:ation)?|approv(?:al|e))"
+"""A single one: several, as in ``get_user_reviews``, are records."""
+_END = "(?:_(?:tool|request|prompt))?$"
 _ASKS = re.compile(
-    r"(?:^|_)(?:ask_?(?:(?:the|an?|for|multiple)_?){0,2}"
-    r"(?:user|human|person|question|choice|confirm|approv|feedback|input|follow_?up|clarif)"
-    r"|prompt_?(?:the_?)?(?:user|human|person)|(?:request_?)?(?:user|human)_?input"
-    r"|interactive_?feedback|elicit|human_?in_?the_?loop"
-    r"|(?:chat|confirm|contact|consult|wait|request|feedback|input|reply|review|approval|answer|talk)"
-    r"_(?:(?:with|for|from|by|to|the|an?)_){0,2}(?:user|human|person)(?![a-z])"
-    r"|(?:user|human|person)_?(?:assistance|feedback|input|reply|review|response|answer|confirm|approv))"
+    f"(?:^|_)(?:ask_?(?:(?:the|an?|for|multiple)_?){{0,2}}{_ASKED_FOR}"
+    f"|prompt_?(?:the_?)?{_PERSON}|request_?{_PERSON}_?input"
+    "|interactive_?feedback|elicit|human_?in_?the_?loop"
+    f"|{_TALKS}_(?:with|for|from|by|to)_(?:(?:the|an?)_)?{_PERSON}(?![a-z])"
+    f"|{_TALKS}_(?:(?:the|an?)_)?{_PERSON}(?:_?{_ANSWER})?{_END})"
 )
+_IS_ANSWER = re.compile(f"(?:^|_){_PERSON}_?{_ANSWER}{_END}")
+"""The name of a person's answer, such as ``user_feedback``, as a part of a tool's name or of a server's."""
+_RECORD_VERBS = frozenset(
+    (
+        *("add", "analyse", "analyze", "check", "count", "create", "delete", "edit", "evaluate", "export"),
+        *("find", "list", "log", "parse", "process", "record", "remove", "sanitize", "save", "score"),
+        *("search", "store", "update", "validate", "write"),
+    )
+)
+"""Before such a name they mean a record of an answer, not the question."""
 _WHOLE_NAMES = frozenset(("question", "questions", "ask", "clarify", "human"))
 """Names that are only recognised without anything but a server's name before them."""
 _SERVER_ENDS = re.compile(r"__|[./:]")
@@ -31,6 +45,18 @@ def asks_person(tool_name: str) -> bool:
     (True, False, False)
     """
     read = tool_name[-_MAX_NAME:]
-    if _ASKS.search(_SEPARATOR.sub("_", _HUMP.sub("_", read).lower())):
-        return True
-    return _SERVER_ENDS.split(read)[-1].lower() in _WHOLE_NAMES
+    parts = _SERVER_ENDS.split(read)
+    return (
+        _ASKS.search(_words(read)) is not None
+        or any(map(_is_answer, map(_words, parts)))
+        or parts[-1].lower() in _WHOLE_NAMES
+    )
+
+
+def _words(name: str) -> str:
+    """The words of a name in lower case, with ``_`` between them."""
+    return _SEPARATOR.sub("_", _HUMP.sub("_", name).lower())
+
+
+def _is_answer(words: str) -> bool:
+    return _IS_ANSWER.search(words) is not None and words.partition("_")[0] not in _RECORD_VERBS

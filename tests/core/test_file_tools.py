@@ -7,7 +7,8 @@ from historyapp.core.file_tools import use_of_file
 OF_FILES = """
     delete rm DeleteTool DeleteFileTool deletefile delete_file_tool delete_file_v2 delete_file_or_directory
     move_file_or_directory delete_directory_tree delete_all_files delete_multiple_files remove_local_file
-    delete_empty_directory file_remover move_to_trash delete_file_from_workspace mcp__lines__delete_note
+    delete_empty_directory file_remover move_to_trash moveto delete_file_from_workspace
+    mcp__lines__delete_note
 """
 OF_PARTS = """
     delete_lines deleteLine remove_unused_imports rename_symbol delete_file_content remove_text_in_file

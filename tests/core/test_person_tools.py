@@ -9,10 +9,15 @@ ASKING = """
     interactive_feedback mcp__interactive-feedback__interactive_feedback get_feedback_from_user chat_with_user
     confirm_with_user wait_for_user_reply contact_human request_human_review human_in_the_loop ask_a_question
     ask_for_confirmation ask_multiple_choice elicit humanFeedback waitForUser getUserInput
+    get_user_feedback collect_human_approval user_input_tool mcp__user-feedback__collect
+    wait_for_user_to_confirm request_user_confirmation contact_person
 """
 OTHERS = """
     bash task_user_list create_user get_user list_users update_user_settings ask_model search_persons review
     request wait_for_process read_feedback confirm chat_completion contact_list solicitation
+    get_user_reviews list_user_responses save_user_answers validate_user_answer create_user_response
+    delete_user_review store_user_feedback fetch_user_inputs confirm_user_email request_user_data
+    review_user_account contact_person_lookup user_response_time mcp__crm__update_user_review
 """
 
 
