@@ -7,7 +7,9 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.models.run_sql import run_sql, run_sql_for_each
+from historyapp.models.transaction_limits import TransactionLimit
 from historyapp.postgresql import base
+from historyapp.wire.problems import TransactionTooLong
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +39,30 @@ def test_many_rows_are_written_in_parts(monkeypatch: pytest.MonkeyPatch, limit: 
     monkeypatch.setattr(base, *limit)
     run_sql_for_each(_PUT, [(number, f"{number};") for number in range(5)])
     assert names() == ["0;", "1;", "2;", "3;", "4;"]
+
+
+class SlowRows(list[tuple[int, str]]):
+    """Rows whose second part is read when the time limit of the transaction is over."""
+
+    def __init__(self, count: int, limit: TransactionLimit) -> None:
+        super().__init__((number, f"{number}") for number in range(count))
+        self.limit = limit
+
+    def __getitem__(self, part: Any) -> Any:
+        if isinstance(part, slice) and part.start:
+            self.limit.until = 0.0
+        return super().__getitem__(part)
+
+
+def test_the_time_limit_ends_many_short_statements_between_their_parts() -> None:
+    limit = TransactionLimit(connection, seconds=3600)
+    connection.execute_wrappers.append(limit)
+    try:
+        with pytest.raises(TransactionTooLong):
+            run_sql_for_each(_PUT, SlowRows(2_500, limit))
+    finally:
+        limit.end()
+    assert len(names()) == 1_000
 
 
 @pytest.mark.parametrize("rows", [[(1, "again")], [(2, "two"), (1, "again")]])

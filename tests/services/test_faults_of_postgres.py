@@ -26,7 +26,7 @@ from historyapp.services import model_calls, statement_limits
 from historyapp.services.append import hold_sessions, lock_session
 from historyapp.services.bootstrap import startup_lock
 from historyapp.services.faults import fault_of
-from historyapp.services.keys import usable_key
+from historyapp.services.keys import change_scopes, usable_key
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.statement_limits import limit_idle_time, limit_run_time
 from historyapp.services.transactions import queued_seconds, writing
@@ -186,6 +186,7 @@ def test_a_run_does_not_wait_at_its_commit_for_a_key_that_is_being_changed(
         other.execute("SET lock_timeout = '1ms'")
         with writing():
             assert usable_key(project, key.prefix) == key
+            assert "spend" in change_scopes(key, add=["spend"]).scopes
             other.execute("SELECT id FROM historyapp_apikey FOR KEY SHARE")  # as a foreign key does
         other.connection.close()
 
