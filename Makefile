@@ -32,7 +32,7 @@ SLEEPING := tests/front tests/models tests/services tests/llm
 SHORT := tests/core
 OTHERS := $(filter-out $(SLEEPING) $(WAITING) $(SHORT),$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
 
-.PHONY: up setup test test-all test-sqlite test-postgres tests/statements.txt lint bench lock
+.PHONY: up setup test test-all test-sqlite test-postgres tests/statements.txt lint bench lock prices
 
 up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 	@exec $(VENV)/python manage.py up $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT))
@@ -72,6 +72,9 @@ bench: .venv/dev.stamp
 
 lock: .venv/dev.stamp  ## write the newest versions and their hashes into requirements/
 	requirements/lock
+
+prices: .venv/dev.stamp  ## write the prices that the installed genai-prices has for today
+	$(VENV)/python requirements/price_list.py
 
 .venv/bin/python:
 	@requirements/make-venv

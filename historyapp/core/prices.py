@@ -1,5 +1,7 @@
 """Prices of models, from a dated data file beside this module. An operator's own file takes precedence.
 
+``make prices`` writes the data file from the package genai-prices, whose import takes 80 MB.
+
 A model is looked up by its name, with or without the day of its release (``claude-sonnet-4-5-20250929``),
 ``latest`` or ``preview`` at its end, and with or without a known provider before it. Any other suffix or
 prefix means another model: ``gpt-5.2`` and ``ft:gpt-5`` do not cost what ``gpt-5`` does. A model that is not
@@ -30,9 +32,22 @@ class Price(BaseModel):
     cache_read: float | None = Field(default=None, ge=0)
     """Null: the price of ``input``. The same applies to ``cache_write``."""
     cache_write: float | None = Field(default=None, ge=0)
+    long: "LongPrice | None" = None
+    """Null: a request of any length has the same price for a token."""
+
+    def for_request(self, tokens: int) -> "Price":
+        """The price of each token of a request with this number of input tokens.
+
+        Sums over many requests use ``self``: they do not know the length of each one.
+        """
+        return self.long if self.long and tokens > self.long.above else self
+
+    def of_request(self, usage: Usage) -> int:
+        """The cost of one request, in millionths of a dollar, rounded."""
+        return self.for_request(usage.input).cost(usage)
 
     def cost(self, usage: Usage) -> int:
-        """The cost of one model call, in millionths of a dollar, rounded."""
+        """The cost of the requests that have this usage together, in millionths of a dollar, rounded."""
         return round(sum(self.costs(usage)))
 
     def costs(self, usage: Usage) -> "Costs":
@@ -45,6 +60,13 @@ class Price(BaseModel):
             cache_read=usage.cache_read * read,
             output=usage.output * self.output,
         )
+
+
+class LongPrice(Price):
+    """The prices of all tokens of a request that is longer than a limit."""
+
+    above: int = Field(gt=0)
+    """Input tokens."""
 
 
 class Costs(NamedTuple):
@@ -63,7 +85,7 @@ _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
 """The release in a model's name: OpenAI and Anthropic put its date last, Google Cloud after an ``@``."""
 _PROVIDER = re.compile(r"^(anthropic|openai|openai_responses):")
 """How a model call names its provider."""
-_MAKER = re.compile(r"^(anthropic|openai)/")
+_MAKER = re.compile(r"^(anthropic|deepseek|gemini|google|mistral|mistralai|openai|x-ai|xai)/")
 """How LiteLLM and OpenRouter name a model's maker."""
 
 
@@ -79,9 +101,14 @@ class Prices:
         full = model.lower()
         sent = _PROVIDER.sub("", full)
         for name in (full, sent, _MAKER.sub("", sent)):
-            if price := self._models.get(name) or self._models.get(_RELEASE.sub("", name)):
+            if price := self._models.get(name) or self._models.get(without_release(name)):
                 return price
         return None
+
+
+def without_release(name: str) -> str:
+    """A model's name without the day of its release, ``latest`` or ``preview`` at its end."""
+    return _RELEASE.sub("", name)
 
 
 def is_same_model(name: str, other_name: str) -> bool:
@@ -89,7 +116,7 @@ def is_same_model(name: str, other_name: str) -> bool:
 
     An empty name may mean any model.
     """
-    names = [_RELEASE.sub("", _MAKER.sub("", _PROVIDER.sub("", each.lower()))) for each in (name, other_name)]
+    names = [without_release(_MAKER.sub("", _PROVIDER.sub("", each.lower()))) for each in (name, other_name)]
     return not all(names) or names[0] == names[1]
 
 

@@ -127,6 +127,7 @@ class Reservation:
     def believed(self, price: Price, billed: Usage) -> int | None:
         """The cost of the last attempt by the provider's usage. None if it is not plausible: the numbers of a
         broken proxy would otherwise use up a project's caps with one answer."""
+        price = price.for_request(billed.input)
         cost, cost_of_input = price.cost(billed), price.cost(billed._replace(output=0))
         if not self.attempt_cost or cost <= ALWAYS_PLAUSIBLE:
             return cost
@@ -265,6 +266,7 @@ def reserve(
 
 def _highest_cost(price: Price, tokens_in: int, tokens_out: int) -> int:
     """The cost without a cache, or with all of the input written to one if that is more."""
+    price = price.for_request(tokens_in)
     uncached, cached = Usage(tokens_in, tokens_out), Usage(tokens_in, tokens_out, cache_write=tokens_in)
     return max(price.cost(uncached), price.cost(cached))
 

@@ -189,7 +189,7 @@ IMPORTED_FILE: dict[str, Any] = {
 ESTIMATE: dict[str, Any] = {
     "strategy": "simple_extract", "model": "", "note": "", "from_step": 1, "to_step": 8, "steps": 8,
     "summaries": 8, "calls": 0, "tokens_before": 2400, "tokens_in": 0, "tokens_out": 0, "money": 0.0,
-    "prices_as_of": "2025-11-30",
+    "prices_as_of": "2026-11-29",
 }  # fmt: skip
 _COMPARISON_ID = "0197c7da-77aa-7f00-9a00-1b2c3d4e5f60"
 _TRIAL = {
@@ -281,7 +281,7 @@ OVERVIEW: dict[str, Any] = {
         "steps": [1]},
     "time": {"started_at": AT, "ended_at": LATER, "total": 2.5, "model": 2.1, "tools": 0.4, "waiting": 0.0},
     "tokens": {**USAGE, "shown": 61, "source": "reported"},
-    "money": {"amount": 0.0021, "source": "reported", "prices_as_of": "2025-11-30", "unknown_models": []},
+    "money": {"amount": 0.0021, "source": "reported", "prices_as_of": "2026-11-29", "unknown_models": []},
     "worth_a_look": [
         {
             "kind": "unanswered", "text": "Ended with a result that the agent did not answer",

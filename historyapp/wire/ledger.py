@@ -49,7 +49,7 @@ class LedgerOut(ResponseModel):
         "steps": 1, "calls": 1,
         "tokens": {"estimated": 60, "estimated_billed": 61, "counted": 0, "billed": 61},
         "usage": examples.USAGE, "models": [examples.MODEL_LEDGER], "money": 0.000095, "reported": 0.0,
-        "unknown_models": [], "prices_as_of": "2025-11-30", "caps": [examples.CAP],
+        "unknown_models": [], "prices_as_of": "2026-11-29", "caps": [examples.CAP],
     })  # fmt: skip
 
     steps: int

@@ -107,7 +107,7 @@ class SnapshotDiffOut(ResponseModel):
             "removed": [], "changed": [],
         },
         "prefix": {"first_difference": 68, "share": 0.31},
-        "cache": {"reusable_tokens": 0, "saved": 0.0, "prices_as_of": "2025-11-30"},
+        "cache": {"reusable_tokens": 0, "saved": 0.0, "prices_as_of": "2026-11-29"},
     })  # fmt: skip
 
     earlier: UUID

@@ -1,12 +1,16 @@
 """Prices are by family, dated and overridable, and can be unknown."""
 
 import json
+import subprocess
+import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from historyapp.core.prices import Price, load_prices
 from historyapp.core.usage import Usage
+from tests.console import ROOT
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,14 @@ from historyapp.core.usage import Usage
         ("gpt-4o-2024-11-20", 2.5),
         ("gpt-4o-2024-05-13", 5.0),
         ("gpt-5-chat-latest", 1.25),
+        ("gpt-5.3-codex", 1.75),
+        ("gpt-5.4-2026-03-05", 2.5),
+        ("claude-opus-4-6", 5.0),
+        ("claude-sonnet-4.6", 3.0),
+        ("gemini-3.1-pro-preview", 2.0),
+        ("gemini/gemini-2.5-pro", 1.25),
+        ("deepseek/deepseek-chat", 0.27),
+        ("x-ai/grok-4", 3.0),
     ],
 )
 def test_a_release_has_the_price_of_its_model(model: str, input: float) -> None:
@@ -43,10 +55,13 @@ def test_a_release_has_the_price_of_its_model(model: str, input: float) -> None:
         "gpt-5omni",
         "gpt",
         "claude",
-        "gpt-5.2",
-        "gpt-5-2",
+        "gpt-5.25",
+        "gpt-5-2-2",
         "o3-deep-research",
+        "gpt-image-1",
+        "gpt-realtime",
         "claude-opus-4-9",
+        "ft:gpt-4o",
         "openai:ft:gpt-5-pro:gpt-5-nano",
         "ft:gpt-5-nano",
         "x/y:gpt-5-nano",
@@ -69,6 +84,26 @@ def test_the_cost_splits_input_by_cache_reads_and_writes() -> None:
     usage = Usage(input=1000, output=10, cache_read=600, cache_write=300)
     assert price.cost(usage) == 100 * 10 + 600 * 1 + round(300 * 12.5) + 10 * 100
     assert Price(input=10, output=0).cost(usage) == 10_000
+
+
+def test_a_long_request_costs_more_where_the_list_says_so() -> None:
+    price = load_prices().of("claude-sonnet-4-5")
+    assert price is not None
+    assert price.of_request(Usage(input=200_000, output=1000)) == 200_000 * 3 + 1000 * 15
+    assert price.of_request(Usage(input=200_001, output=1000)) == 200_001 * 6 + 1000 * 22.5
+    assert price.cost(Usage(input=400_000, output=0)) == 400_000 * 3, "the sum of two short requests"
+    assert Price(input=1, output=1).of_request(Usage(input=10**9, output=0)) == 10**9
+
+
+@pytest.mark.thorough
+def test_the_list_has_the_prices_of_the_installed_package() -> None:
+    # The package's data takes 80 MB, so another process reads it.
+    command = (
+        "from requirements.price_list import *; print(text_of(price_list(date.fromisoformat({!r}))), end='')"
+    )
+    arguments = [sys.executable, "-c", command.format(load_prices().as_of)]
+    written = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert written.stdout == files("historyapp.core").joinpath("prices.json").read_text()
 
 
 def test_the_price_list_of_an_operator_overrides_ours(tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_a_call_counts_with_its_estimate_and_then_with_its_cost(project: Project
     assert not SpendingReservation.objects.exists()
 
 
+def test_a_long_call_counts_at_the_prices_of_long_requests(project: Project, session: Session) -> None:
+    reservation = reserve(Payer(session.project_id, session.pk), "gpt-5.4", 250_000, 1_000)
+    assert counted(project) == 325_000 * 5 + 1_000 * 22.5, "30 % more than our count: above 272,000 tokens"
+    price = price_list().of("gpt-5.4")
+    assert price is not None
+    assert reservation.believed(price, Usage(300_000, 100)) == 300_000 * 5 + 100 * 22.5
+    assert reservation.believed(price, Usage(260_000, 100)) == 260_000 * 2.5 + 100 * 15
+
+
 def test_a_call_whose_cost_stays_unknown_keeps_its_estimate(project: Project, session: Session) -> None:
     reserve_call(session).settle(None)
     assert counted(project) == estimate()

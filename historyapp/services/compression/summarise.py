@@ -269,13 +269,14 @@ class MeteredModel:
         text = completion.output.text
         counted = Usage(ceil(tokens * self._meter.factor), self._meter.text_tokens(text))
         billed = completion.billed
-        if billed and self._price and reservation.believed(self._price, billed) is None:
+        cost = reservation.believed(self._price, billed) if billed and self._price else None
+        if self._price and cost is None:
             billed = None
         usage = billed or counted
         self._add_usage(usage)
         if self._price is not None:
             with short_connection(("calls", reservation.payer.project_id)):
-                reservation.settle(self._price.cost(billed) if billed else None)
+                reservation.settle(cost)
         reason = completion.finished.reason
         if reason == "refusal":
             raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")
@@ -344,5 +345,5 @@ class MeteredModel:
             total.calls + 1,
             total.tokens_in + usage.input,
             total.tokens_out + usage.output,
-            None if total.cost is None or price is None else total.cost + price.cost(usage),
+            None if total.cost is None or price is None else total.cost + price.of_request(usage),
         )
