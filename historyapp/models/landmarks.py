@@ -33,8 +33,8 @@ MAX_TEXT = 1 << 24
 """The maximum number of characters of their bodies."""
 MAX_SEARCHES = 10
 """Batches of a search for failures. In most sessions the first one finds the step."""
-MAX_COMMANDS = 20
-"""The maximum number of commands whose files one search reads."""
+_COMMANDS = 20
+"""Commands whose files one batch of a search reads."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
 IsMark = Callable[[str, Mapping[str, Any]], bool]
@@ -80,8 +80,7 @@ def error(history: History, start: int, forwards: bool) -> Landmark:
 
 
 def _first_with(history: History, step_filter: StepFilter, start: int, forwards: bool) -> Landmark:
-    within = range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
-    search, cursor = StepSearch(history, step_filter, within), None
+    search, cursor = StepSearch(history, step_filter, _beyond(history, start, forwards)), None
     for _ in range(MAX_SEARCHES):
         matches = search.find(1, cursor)
         if matches.rows:
@@ -90,6 +89,11 @@ def _first_with(history: History, step_filter: StepFilter, start: int, forwards:
         if cursor is None:
             return NOWHERE
     return Landmark(None, cursor.number if cursor else None)
+
+
+def _beyond(history: History, start: int, forwards: bool) -> range:
+    """The numbers of the steps after or before a step, nearest first."""
+    return range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
 
 
 def turn(history: History, start: int, forwards: bool) -> Landmark:
@@ -148,28 +152,36 @@ def edited_file(history: History, step: int) -> str:
     row = history.row(step)
     if row.kind != "shell":
         return row.target if row.kind == "edit" else ""
-    return next(iter(_files_written(row)), "")
+    return next(_files_written(row), "")
 
 
 def _next_write(history: History, file: str, start: int, forwards: bool) -> Landmark:
-    """The nearest command that writes a file, among those that name it."""
-    for _ in range(MAX_COMMANDS):
-        found = _first_with(history, StepFilter(kind="shell", file=file), start, forwards)
-        if found.step is None or file in _files_written(history.row(found.step)):
-            return found
-        start = found.step
-    return Landmark(None, start)
+    """The nearest step with a command that writes a file, among the steps that name it."""
+    step_filter = StepFilter(kind="shell", file=file.rpartition("/")[2])
+    search, cursor = StepSearch(history, step_filter, _beyond(history, start, forwards)), None
+    for _ in range(MAX_SEARCHES):
+        matches = search.find(_COMMANDS, cursor)
+        for row in matches.rows:
+            if any(_is_same_file(written, file) for written in _files_written(row)):
+                return Landmark(row.number)
+        cursor = matches.more
+        if cursor is None:
+            return NOWHERE
+    return Landmark(None, cursor.number if cursor else None)
 
 
-def _files_written(row: Episode) -> tuple[str, ...]:
-    """The files that the command line of a step's first tool call writes."""
+def _is_same_file(name: str, other_name: str) -> bool:
+    """Whether two names of a file may mean the same: one of them may be relative to a folder."""
+    return f"/{name}".endswith(f"/{other_name}") or f"/{other_name}".endswith(f"/{name}")
+
+
+def _files_written(row: Episode) -> Iterator[str]:
+    """The files that the command lines of a step's tool calls write."""
     for entry in short_entries([Span(str(row.session_id), row.first_position, row.first_position)]):
         output = load_body(entry.kind, entry.body)
         if isinstance(output, ModelOutput):
-            for tool_call in (output.use_tool, *output.tool_calls[:1]):
-                if tool_call and (files := files_written(command_line(tool_call.arguments))):
-                    return files
-    return ()
+            for tool_call in output.tool_calls or filter(None, (output.use_tool,)):
+                yield from files_written(command_line(tool_call.arguments))
 
 
 def take(history: History, start: int, forwards: bool) -> Landmark:

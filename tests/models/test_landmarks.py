@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.entries import DebugLog, ModelInput
+from historyapp.core.entries import DebugLog, EntryDraft, ModelInput, ModelOutput, ToolCall
 from historyapp.models import Project, Session, landmarks
 from historyapp.models.history import History
 from historyapp.models.landmarks import Landmark
@@ -83,6 +83,36 @@ def test_the_next_edit_is_of_the_same_file(session: Session) -> None:
     assert forwards(landmarks.edit, history) == [None, 5, None, None, 8, None, None, None]
     assert backwards(landmarks.edit, history) == [None, None, None, None, 2, None, None, 5]
     assert [landmarks.edited_file(history, step) for step in (1, 2, 4)] == ["", "a.py", "b.py"]
+
+
+def shell(*lines: str) -> EntryDraft:
+    """A step with a command for each line."""
+    calls = [
+        ToolCall(id=str(number), name="bash", arguments={"command": line})
+        for number, line in enumerate(lines)
+    ]
+    return draft(ModelOutput(tool_calls=tuple(calls)))
+
+
+def next_writes(project: Project, *steps: EntryDraft) -> list[int | None]:
+    session = create_session(project)
+    append(project, session.pk, steps)
+    session.refresh_from_db()
+    return forwards(landmarks.edit, History(session))
+
+
+def test_the_next_write_of_a_command_is_found_by_each_name_of_the_file(project: Project) -> None:
+    steps = [shell("echo 1 > out.txt"), shell("echo > about.txt"), shell("echo 2 > /w/out.txt")]
+    assert next_writes(project, *steps, shell("echo 3 > ./out.txt")) == [3, None, 4, None]
+
+
+def test_the_next_write_may_be_any_command_of_a_step(project: Project) -> None:
+    assert next_writes(project, shell("echo 1 > out.txt"), shell("ls", "echo 3 > out.txt")) == [2, None]
+
+
+def test_the_next_write_is_found_behind_many_reads(project: Project) -> None:
+    reads = [shell("cat out.txt") for _ in range(50)]
+    assert next_writes(project, shell("echo 1 > out.txt"), *reads, shell("echo 2 > out.txt"))[0] == 52
 
 
 def test_a_compaction_by_the_agent_is_found(session: Session) -> None:
