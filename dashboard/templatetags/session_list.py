@@ -13,7 +13,7 @@ from dashboard.rendering.text import visible
 from dashboard.session_list.columns import ListColumn
 from dashboard.session_list.filters import SessionFilters
 from dashboard.templatetags.playhead import icon, outcome
-from historyapp.core.overview.findings import stated_ending
+from historyapp.core.overview.findings import stated_ending, unanswered_text
 from historyapp.models import Session
 from historyapp.models.recent import is_active
 from historyapp.models.session_folds import ChildCounts
@@ -21,8 +21,6 @@ from historyapp.models.session_lists import Order
 
 register = template.Library()
 
-UNANSWERED = "ended with a result that the agent did not answer"
-"""What *not answered* means."""
 _SHOWN = 14
 """Characters that are shown of a beginning that many titles share."""
 
@@ -49,16 +47,19 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
     step = session.live_tail.step
     if step is None:
         return SafeString()
+    is_live = session.status == Session.Status.LIVE and not session.is_untouched_fork
     stated = stated_ending(exit_statuses.get(session.pk))
-    if stated and session.status != Session.Status.LIVE:
+    if stated and not is_live:
         kind, text = stated
         css, word = "good" if kind == "submitted" else "bad", text.partition(":")[0]
         return format_html('<span class="ending {}" title="{}">{}</span>', css, visible(text), visible(word))
-    if step.status == "success" and step.likely_failure:
+    has_input = session.live_tail.begins_turn
+    if step.status == "success" and step.likely_failure and not has_input:
         return outcome("likely_failed")
-    if step.status == "success" and session.status != Session.Status.LIVE:
+    unanswered = unanswered_text(step.status, has_input=has_input)
+    if unanswered and (has_input or not is_live):
         shown = '<span class="outcome" title="{}">{}not answered</span>'
-        return format_html(shown, UNANSWERED, icon("check"))
+        return format_html(shown, "" if is_live else unanswered, icon("person" if has_input else "check"))
     return outcome(step.status)
 
 

@@ -81,7 +81,7 @@ class RunOverview:
         exit_status = session.metadata.get("exit_status") if is_newest else None
         if exit_status and not as_begun([session]):
             exit_status = None
-        is_live = is_newest and session.status == Session.Status.LIVE
+        is_live = is_newest and session.status == Session.Status.LIVE and not session.is_untouched_fork
         return ending_of(self.figures, is_live=is_live, exit_status=exit_status)
 
     @cached_property

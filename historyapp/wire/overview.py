@@ -15,6 +15,7 @@ _STEPS = "The numbers of the first of these steps."
 
 _ENDINGS = (
     "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered",
+    "submitted", "gave_up", "stopped",
 )  # fmt: skip
 
 

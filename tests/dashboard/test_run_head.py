@@ -1,5 +1,6 @@
 """How a run ended, its time and its files in the head of a session's pages."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from django.urls import reverse
 from dashboard.templatetags.overview import rough_time
 from historyapp.models import Project, Session
 from historyapp.services.append import append
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, answer, ask, ok
@@ -47,6 +49,25 @@ def test_other_pages_load_it(alice: Client, timed: Session, page: str) -> None:
     assert f'hx-get="{reverse("run-head", args=[timed.pk])}"' in html(
         alice.get(reverse(page, args=[timed.pk]))
     )
+
+
+def test_an_input_after_the_answer_is_not_answered_in_a_fork_and_after_the_end(
+    alice: Client, project: Project, timed: Session
+) -> None:
+    append(project, timed.pk, [ask("Now the tests.")])
+    copy = fork(project, timed.pk, at_position=5)
+    change_session(project, timed.pk, {"status": "finished"})
+    for session in (timed, copy):
+        assert "ended with an input that the agent did not answer" in text(
+            fragment(alice, reverse("run-head", args=[session.pk]))
+        )
+    page = alice.get("/", {"folded": "0", "q": "-title:x"})
+    assert (
+        re.findall(r'title="ended with ([^"]*)">', html(page))
+        == ["an input that the agent did not answer"] * 2
+    )
+    append(project, copy.pk, [answer()])
+    assert "ended with an answer" in text(fragment(alice, reverse("run-head", args=[copy.pk])))
 
 
 def test_a_running_agent_has_no_ending_in_the_head(alice: Client, session: Session) -> None:

@@ -21,7 +21,6 @@ _TEXTS: dict[EndingKind, str] = {
     "error": "ended with an error",
     "failed_command": "answered after a failed command",
     "answered": "ended with an answer",
-    "unanswered": "ended with a result that the agent did not answer",
     "submitted": "submitted",
     "gave_up": "gave up",
     "stopped": "stopped",
@@ -38,7 +37,6 @@ _BY_STATUS: dict[str, EndingKind] = {
     "abandoned": "no_result",
     "interrupted_by_human": "interrupted",
     "error": "error",
-    "success": "unanswered",
 }
 
 
@@ -83,10 +81,13 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
     newest = figures.steps
     if not newest:
         return Ending("empty", _TEXTS["empty"], ())
-    if is_live and figures.last_status not in ("answered", "interrupted_by_human"):
+    has_answered = figures.last_status in ("answered", "interrupted_by_human") and not figures.is_new_turn
+    if is_live and not has_answered:
         return Ending("running", _TEXTS["running"], (newest,))
     if stated := stated_ending(exit_status):
         return Ending(*stated, (newest,))
+    if unanswered := unanswered_text(figures.last_status, has_input=figures.is_new_turn):
+        return Ending("unanswered", unanswered, (newest,))
     command = figures.last_command
     if figures.last_status == "answered":
         if command and command.line:
@@ -97,6 +98,18 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
         return Ending("answered", _TEXTS["answered"], (newest,))
     kind = _BY_STATUS[figures.last_status]
     return Ending(kind, _TEXTS[kind], (newest,))
+
+
+def unanswered_text(last_status: str, *, has_input: bool) -> str:
+    """What the agent did not answer at the end of a run that it has left; empty if it answered.
+
+    Args:
+        last_status: of the newest step.
+        has_input: whether a person's input follows the newest step.
+    """
+    if has_input and last_status not in ("in_flight", "abandoned"):
+        return "ended with an input that the agent did not answer"
+    return "ended with a result that the agent did not answer" if last_status == "success" else ""
 
 
 def stated_ending(exit_status: object) -> tuple[EndingKind, str] | None:
