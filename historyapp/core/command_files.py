@@ -14,6 +14,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
@@ -23,6 +24,9 @@ from historyapp.core.text import MAX_READ, preview
 MAX_FILES = 20
 MAX_COMMAND = 2_000
 """Characters of a command line that are read, without the texts of here-documents."""
+MAX_PARSED = 100_000
+"""Characters of the command lines that are parsed of one step, or by one search. 50 of the longest lines take
+0.1 to 0.3 s."""
 _MAX_LINES = 2_000
 _WRITERS = (">", "tee", "sed", "cp ", "mv ", "--out")
 """Most command lines contain none of these and end here."""
@@ -103,7 +107,7 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
 
     With ``||`` only writes count, because the line goes on if a file is missing.
     """
-    if not any(mark in command for mark in _MARKS):
+    if not may_use_files(command):
         return ()
     parts = _parts(_without_heredocs(command))
     hides_errors = _OR in parts
@@ -116,6 +120,11 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
                 uses.pop(used, None)
                 uses[used] = None
     return tuple(_first_of_each(uses))
+
+
+def may_use_files(command: str) -> bool:
+    """Whether a command line contains one of the words that use files, so that it has to be parsed."""
+    return any(mark in command for mark in _MARKS)
 
 
 def changes_folder(command: str) -> bool:
@@ -185,8 +194,9 @@ def _without_heredocs(command: str) -> str:
     return "\n".join(lines)[:MAX_COMMAND]
 
 
+@lru_cache(maxsize=16)  # the same line is often read for its files and then for its folder
 def _parts(text: str) -> list[list[str]]:
-    """The words of each program of a command line; empty if quotes do not match.
+    """The words of each program of a command line; empty if quotes do not match. Callers must not change it.
 
     Programs in parentheses come before the program that reads or writes them, as in ``tee >(cat) x.py``,
     where ``>(`` stands for them.

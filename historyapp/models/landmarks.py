@@ -6,6 +6,7 @@ so its cost does not depend on the length of the session.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -13,7 +14,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from historyapp.core.call_subjects import command_line
-from historyapp.core.command_files import files_written
+from historyapp.core.command_files import MAX_COMMAND, MAX_PARSED, files_written, may_use_files
 from historyapp.core.entries import PERSON, ModelOutput, load_body, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
@@ -33,8 +34,8 @@ MAX_TEXT = 1 << 24
 """The maximum number of characters of their bodies."""
 MAX_SEARCHES = 10
 """Batches of a search for failures. In most sessions the first one finds the step."""
-_COMMANDS = 20
-"""Commands whose files one batch of a search reads."""
+_COMMANDS = 200
+"""The maximum number of steps with commands whose files one search reads."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
 IsMark = Callable[[str, Mapping[str, Any]], bool]
@@ -152,7 +153,7 @@ def edited_file(history: History, step: int) -> str:
     row = history.row(step)
     if row.kind != "shell":
         return row.target if row.kind == "edit" else ""
-    return next(_files_written(row), "")
+    return next(chain.from_iterable(map(files_written, _commands(row))), "")
 
 
 def _next_write(history: History, file: str, start: int, forwards: bool) -> Landmark:
@@ -160,13 +161,19 @@ def _next_write(history: History, file: str, start: int, forwards: bool) -> Land
     step_filter = StepFilter(kind="shell", file=file.rpartition("/")[2])
     search, cursor = StepSearch(history, step_filter, _beyond(history, start, forwards)), None
     for _ in range(MAX_SEARCHES):
-        matches = search.find(_COMMANDS, cursor)
+        matches, parsed = search.find(_COMMANDS, cursor), 0
         for row in matches.rows:
-            if any(_is_same_file(written, file) for written in _files_written(row)):
-                return Landmark(row.number)
+            for command in _commands(row):
+                parsed += min(len(command), MAX_COMMAND)
+                if any(_is_same_file(written, file) for written in files_written(command)):
+                    return Landmark(row.number)
+            if parsed > MAX_PARSED:
+                return Landmark(None, row.number)
         cursor = matches.more
         if cursor is None:
             return NOWHERE
+        if matches.rows or search.listed.parsed > MAX_PARSED:
+            break
     return Landmark(None, cursor.number if cursor else None)
 
 
@@ -175,13 +182,20 @@ def _is_same_file(name: str, other_name: str) -> bool:
     return f"/{name}".endswith(f"/{other_name}") or f"/{other_name}".endswith(f"/{name}")
 
 
-def _files_written(row: Episode) -> Iterator[str]:
-    """The files that the command lines of a step's tool calls write."""
+def _commands(row: Episode) -> Iterator[str]:
+    """The command lines of a step's tool calls that may write files, up to :data:`MAX_PARSED` characters."""
+    parsed = 0
     for entry in short_entries([Span(str(row.session_id), row.first_position, row.first_position)]):
         output = load_body(entry.kind, entry.body)
         if isinstance(output, ModelOutput):
             for tool_call in output.tool_calls or filter(None, (output.use_tool,)):
-                yield from files_written(command_line(tool_call.arguments))
+                command = command_line(tool_call.arguments)
+                if not may_use_files(command):
+                    continue
+                parsed += min(len(command), MAX_COMMAND)
+                if parsed > MAX_PARSED:
+                    return
+                yield command
 
 
 def take(history: History, start: int, forwards: bool) -> Landmark:

@@ -41,6 +41,8 @@ class ListedSteps:
         self.forwards = within.step > 0
         self.unindexed: set[UUID] = set()
         """See :class:`historyapp.models.text_search.TextMatches`."""
+        self.parsed = 0
+        """See :class:`historyapp.core.named_files.NamedFile`."""
         self._rows = dict[int, Episode]()
         self._named: list[int] | None = None
         self._first: tuple[list[int], int | None] | None = None
@@ -115,4 +117,5 @@ class ListedSteps:
             numbers = {n for n in numbers if (n <= reached if self.forwards else n >= reached)}
         for steps in listed:
             self.unindexed |= steps.unindexed
+            self.parsed += steps.parsed
         return sorted(numbers, reverse=not self.forwards), reached

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from historyapp.core.named_files import names_file, text_in_calls
+from historyapp.core.named_files import NamedFile, text_in_calls
 from historyapp.core.searchable import lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
@@ -23,6 +23,8 @@ class StepNumbers:
     """The last step searched. None: the search is complete."""
     unindexed: set[UUID] = field(default_factory=set)
     """See :class:`historyapp.models.text_search.TextMatches`."""
+    parsed: int = 0
+    """See :class:`historyapp.core.named_files.NamedFile`."""
 
 
 def steps_with_text(history: History, text: str, within: range, max_steps: int = MAX_HITS) -> StepNumbers:
@@ -38,13 +40,10 @@ def steps_with_text(history: History, text: str, within: range, max_steps: int =
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     """Steps with a tool call that names a file by its path, or by the start or end of the path."""
-    path = lowered(file).replace("\\", "/")
-    search = TextSearch(
-        history,
-        text_in_calls(file),
-        accepts=lambda passage: passage.field == "call" and names_file(passage.text, path),
-    )
-    return _search(history, within, search)
+    named_file = NamedFile(file)
+    numbers = _search(history, within, TextSearch(history, text_in_calls(file), named_file=named_file))
+    numbers.parsed = named_file.parsed
+    return numbers
 
 
 def read_around(history: History, step: int, texts: Sequence[str]) -> None:

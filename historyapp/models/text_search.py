@@ -3,13 +3,15 @@
 One search reads a bounded number of blocks and entries. If it stops early, the next search continues there.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from historyapp.core.command_files import MAX_PARSED
 from historyapp.core.errors import Invalid
 from historyapp.core.lineage import Span
+from historyapp.core.named_files import NamedFile
 from historyapp.core.searchable import Match, Passage, lowered, matches, trigrams
 from historyapp.models.ancestors import ancestor_spans
 from historyapp.models.history import History
@@ -85,7 +87,8 @@ class TextSearch:
     Args:
         text: see :func:`wanted_text`.
         with_takes: also search takes.
-        accepts: returns whether to search a passage. None: search all passages.
+        named_file: search only calls that name it. At most :data:`MAX_PARSED` characters of their command
+            lines are parsed.
     """
 
     def __init__(
@@ -94,10 +97,10 @@ class TextSearch:
         text: str,
         *,
         with_takes: bool = False,
-        accepts: Callable[[Passage], bool] | None = None,
+        named_file: NamedFile | None = None,
     ) -> None:
         self.history = history
-        self.accepts = accepts
+        self.named_file = named_file
         self.needle = lowered(wanted_text(text))
         self.trigrams = wanted_trigrams(self.needle)
         self.with_takes = with_takes and history.visible.takes
@@ -145,15 +148,15 @@ class TextSearch:
         return result
 
     def _hits(self, read: Iterable[Passage], within: Span) -> list[Hit]:
-        accepted = filter(self.accepts, read) if self.accepts else read
+        accepted: Iterator[Passage] = filter(lambda one: within.first <= one.position <= within.last, read)
+        accepted = self.named_file.first_calls(accepted) if self.named_file else accepted
         if not self.history.visible.inputs:
-            accepted = [passage for passage in accepted if passage.field in OF_THE_AGENT]
+            accepted = filter(lambda one: one.field in OF_THE_AGENT, accepted)
         hits = [
             Hit(
                 UUID(within.session), self.history.lineage.session_at(match.position) == within.session, match
             )
             for match in matches(accepted, self.needle)
-            if within.first <= match.position <= within.last
         ]
         hits = [hit for hit in hits if hit.live or self.with_takes]
         if self.history.visible.inputs:
@@ -166,7 +169,10 @@ class TextSearch:
 
     @property
     def _has_reached_limits(self) -> bool:
-        return min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left) <= 0
+        parsed_left = MAX_PARSED - self.named_file.parsed if self.named_file else 1
+        return (
+            min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left, parsed_left) <= 0
+        )
 
     def _parts(self) -> list[Span]:
         """One range for each session with live entries or takes to search, oldest first."""

@@ -2,8 +2,9 @@
 
 import pytest
 
-from historyapp.core.named_files import is_named, names_file, text_in_calls
-from historyapp.core.searchable import passages
+from historyapp.core import command_files, named_files
+from historyapp.core.named_files import NamedFile, is_named, text_in_calls
+from historyapp.core.searchable import Passage, passages
 
 PATCH = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-old\n+new docs/notes.md\n*** End Patch"
 
@@ -29,10 +30,10 @@ def test_windows_paths_are_compared_with_slashes() -> None:
     assert is_named("C:\\work\\app.py", "work/app.py")
 
 
-def call_text(name: str, arguments: object) -> str:
+def call(name: str, arguments: object, position: int = 1) -> Passage:
     body = {"tool_calls": [{"name": name, "arguments": arguments}]}
-    (passage,) = passages(1, 1, "model_output", body)
-    return passage.text
+    (passage,) = passages(position, 1, "model_output", body)
+    return passage
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,9 @@ def call_text(name: str, arguments: object) -> str:
     ],
 )
 def test_a_command_names_files_from_its_folder(arguments: object, file: str, *, expected: bool) -> None:
-    text = call_text("exec", arguments)
-    assert names_file(text, file) is expected
-    assert text_in_calls(file) in text
+    passage = call("exec", arguments)
+    assert list(NamedFile(file).first_calls([passage])) == [passage] * expected
+    assert text_in_calls(file) in passage.text
 
 
 @pytest.mark.parametrize(
@@ -69,4 +70,39 @@ def test_a_command_names_files_from_its_folder(arguments: object, file: str, *, 
     ],
 )
 def test_only_arguments_and_patches_name_files(arguments: object, expected: bool) -> None:
-    assert names_file(call_text("edit", arguments), "src/app.py") is expected
+    assert any(NamedFile("src/app.py").first_calls([call("edit", arguments)])) is expected
+
+
+def test_command_lines_without_the_name_are_not_parsed() -> None:
+    file = NamedFile("app.py")
+    calls = [call("bash", {"description": "app.py", "command": "cat b.py"}), call("bash", {"command": "ls"})]
+    assert list(file.first_calls([*calls, call("bash", {"command": "python app.py"})])) == []
+    assert file.parsed == 2 * named_files._LINE
+
+
+def test_a_command_line_is_parsed_once_for_its_files_and_its_folder() -> None:
+    before = command_files._parts.cache_info().misses
+    line = {"cmd": "cd once; cat app.py", "workdir": "/w"}
+    assert any(NamedFile("app.py").first_calls([call("exec", line)]))
+    assert command_files._parts.cache_info().misses == before + 1
+
+
+def test_the_calls_of_an_entry_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_files, "MAX_PARSED", 1_000)
+    file, line = NamedFile("app.py"), {"command": "cat my_app.pyc " + ";a" * 200}
+    reads = {"path": "app.py"}
+    of_one_entry = [call("bash", line) for _ in range(9)]
+    assert list(file.first_calls([*of_one_entry, call("read", reads), call("read", reads, 2)])) == [
+        call("read", reads, 2)
+    ]
+    assert file.parsed < 2_000
+    of_lines = NamedFile("app.py")
+    assert list(of_lines.first_calls([call("write", {"content": "app.py\n" * 10_000})])) == []
+    assert of_lines.parsed <= 1_000 + named_files._LINE
+
+
+def test_no_further_calls_of_an_entry_are_read_once_one_names_the_file() -> None:
+    file = NamedFile("app.py")
+    calls = [call("bash", {"command": f"cat app.py {number}"}) for number in range(9)]
+    assert list(file.first_calls(calls)) == calls[:1]
+    assert file.parsed == len("cat app.py 0")

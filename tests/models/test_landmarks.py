@@ -115,6 +115,21 @@ def test_the_next_write_is_found_behind_many_reads(project: Project) -> None:
     assert next_writes(project, shell("echo 1 > out.txt"), *reads, shell("echo 2 > out.txt"))[0] == 52
 
 
+def test_a_jump_to_the_next_write_stops_after_it_has_parsed_many_command_lines(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = [shell("cat out.txt; ls > b.txt") for _ in range(50)]
+    session = create_session(project)
+    append(project, session.pk, [shell("echo 1 > out.txt"), *reads, shell("echo 2 > out.txt")])
+    session.refresh_from_db()
+    monkeypatch.setattr(landmarks, "MAX_PARSED", 500)
+    found, jumps = landmarks.edit(History(session), 1, True), 1
+    assert found.step is None
+    while found.step is None and found.searched_to is not None:
+        found, jumps = landmarks._next_write(History(session), "out.txt", found.searched_to, True), jumps + 1
+    assert (found.step, jumps < 5) == (52, True)
+
+
 def test_a_compaction_by_the_agent_is_found(session: Session) -> None:
     history = History(session)
     assert forwards(landmarks.compaction, history) == [5, 5, 5, 5, None, None, None, None]

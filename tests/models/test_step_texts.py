@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
-from historyapp.models import Project, Session, TextBlock, step_texts
+from historyapp.models import Project, Session, TextBlock, step_texts, text_search
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 from historyapp.services.append import append
@@ -181,3 +181,19 @@ def test_a_search_for_a_text_stops_after_the_requested_number_of_steps(long: Ses
         searched = [one for one in within if (one <= reached if within.step > 0 else one >= reached)]
         assert page.numbers == [one for one in searched if one % 2 == 0]
         assert 0 < len(page.numbers) <= 8
+
+
+def test_a_search_for_a_file_stops_after_it_has_parsed_many_command_lines(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    for _ in range(6):
+        append(project, session.pk, [act("bash", command="cat my_app.pyc" + " b" * 60), ok()])
+    append(project, session.pk, [act("read", path="app.py"), ok()])
+    session.refresh_from_db()
+    monkeypatch.setattr(text_search, "MAX_PARSED", 300)
+    history, within = History(session), range(1, 8)
+    page = step_texts.steps_with_file(history, "app.py", within)
+    assert (page.numbers, page.reached, page.parsed < 500) == ([], 2, True)
+    assert matching_steps(session, StepFilter(file="app.py"), within) == [7]
+    assert matching_steps(session, StepFilter(file="app.py"), within[::-1]) == [7]

@@ -16,6 +16,7 @@ from historyapp.core.call_subjects import (
 )
 from historyapp.core.command_files import (
     MAX_COMMAND,
+    MAX_PARSED,
     FileUse,
     PrintedPatch,
     changes_folder,
@@ -42,11 +43,9 @@ from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
 _NO_LINES = LineCount()
 _RELATIVE = re.compile(r"[\w.][\w./ -]{0,500}")
 """A folder that is named from an unknown one, without variables."""
-_MAX_COMMANDS, _MIN_COMMAND = 100_000, 1_000
-"""Characters of the command lines of one step, of at most 2,000 each, that are read for the files that they
-use, and the characters for which a line counts at least. 50 of the longest lines take 0.1 s. So do 100 short
-ones with 20 files each, because a deletion is compared with all files of the run.
-"""
+_MIN_COMMAND = 1_000
+"""The characters for which a command line counts at least: 100 short lines with 20 files each take 0.1 s,
+because a deletion is compared with all files of the run."""
 
 
 @dataclass(slots=True)
@@ -64,7 +63,7 @@ class CallFacts:
     check: Check
     """The facts by which its result is checked for a failure that was not reported."""
     command: str = ""
-    """The command line of a call of a shell; empty after the first :data:`_MAX_COMMANDS` of a step."""
+    """The command line of a call of a shell; empty after the first :data:`MAX_PARSED` of a step."""
     folder: str = ""
     """The folder in which the command runs; empty if unknown, or if the line enters another one."""
     file_lines: Mapping[str, LineCount] = field(default_factory=dict)
@@ -192,7 +191,7 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
         facts = _call(tool_call.id, tool_call.name, tool_call.arguments, work)
         if facts.command:
             read += max(_MIN_COMMAND, min(len(facts.command), MAX_COMMAND))
-        if read > _MAX_COMMANDS:
+        if read > MAX_PARSED:
             facts.command = ""
         calls[tool_call.id] = _in_its_folder(facts)
     return calls

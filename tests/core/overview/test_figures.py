@@ -389,7 +389,7 @@ def test_short_command_lines_of_a_step_are_read_up_to_a_number() -> None:
 
 def test_the_command_lines_of_a_step_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """990 commands with 260 redirections each took two seconds for each step."""
-    monkeypatch.setattr(step_facts, "_MAX_COMMANDS", 50)
+    monkeypatch.setattr(step_facts, "MAX_PARSED", 50)
     monkeypatch.setattr(step_facts, "_MIN_COMMAND", 0)
     commands = ["echo x > a.py; rest", "echo x > b.py; rest", "echo x > c.py; rest"]
     calls = tuple(ToolCall(id=line, name="bash", arguments={"command": line}) for line in commands)
