@@ -14,7 +14,6 @@ from historyapp.core.call_subjects import Kind
 from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import (
-    PERSON,
     DebugLog,
     Entry,
     ModelInput,
@@ -22,11 +21,11 @@ from historyapp.core.entries import (
     Review,
     ToolResults,
     marks_compaction,
-    text_of,
 )
 from historyapp.core.failures import Check, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.output_facts import OutputFacts, output_facts
+from historyapp.core.person_inputs import begins_turn, typed_text
 from historyapp.core.result_previews import ResultTexts, result_preview
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, names_fit, usage_of
@@ -224,11 +223,11 @@ def advance(
     if isinstance(body, ModelOutput):
         return _begin(tail, totals, entry, body, facts or output_facts(body, entry.tokens))
     if isinstance(body, ModelInput):
-        begins_turn = tail.begins_turn or body.channel == PERSON
+        is_turn = begins_turn(body.channel, body.content)
         is_compacted = tail.is_compacted or marks_compaction("model_input", body.channel)
-        adds_to_turn = tail.begins_turn and body.channel != PERSON
-        shown = tail.input_preview if adds_to_turn else preview(text_of(body.content))
-        return Advance(Tail(totals, tail.step, shown, begins_turn, is_compacted))
+        adds_to_turn = tail.begins_turn and not is_turn
+        shown = tail.input_preview if adds_to_turn else preview(typed_text(body.channel, body.content))
+        return Advance(Tail(totals, tail.step, shown, tail.begins_turn or is_turn, is_compacted))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
         return _continue(tail, totals, tail.step, entry, texts)
     if isinstance(body, DebugLog) and marks_compaction("debug_log", body.category or ""):

@@ -18,6 +18,7 @@ from historyapp.core.command_files import MAX_COMMAND, MAX_PARSED, files_written
 from historyapp.core.entries import PERSON, ModelOutput, load_body, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
+from historyapp.core.person_inputs import begins_turn
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack
@@ -102,7 +103,7 @@ def turn(history: History, start: int, forwards: bool) -> Landmark:
     return _after_mark(
         history,
         ("model_input",),
-        lambda kind, body: kind == "model_input" and body.get("channel", PERSON) == PERSON,
+        lambda kind, body: bool(kind) and begins_turn(body.get("channel", PERSON), body.get("content")),
         start,
         forwards,
     )

@@ -5,7 +5,9 @@ positions.
 """
 
 from historyapp.core import entries as core
+from historyapp.core.entries import PERSON
 from historyapp.core.lineage import Lineage
+from historyapp.core.person_inputs import COMMAND, begins_turn
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
@@ -37,7 +39,7 @@ def tail_of(lineage: Lineage) -> Tail:
 def _pending(lineage: Lineage, after: int) -> Tail:
     """What the newest inputs and notes after a position add to a tail. Notes displace no inputs.
 
-    Only the input of the preview is read whole: together they may have millions of values.
+    Only commands and the input of the preview are read whole: together inputs may have millions of values.
     """
 
     def newest(*kinds: str) -> list[int]:
@@ -53,13 +55,21 @@ def _pending(lineage: Lineage, after: int) -> Tail:
     for position in sorted(positions):
         row = row_at(lineage, position, ("channel", "category"))
         count_read(row.size)
-        text = {_TEXTS[row.kind]: str(position)}  # so the preview tells which input it is
-        tail = advance(tail, row._replace(body={**row.body, **text}).core()).tail
+        body = {**row.body, _TEXTS[row.kind]: str(position)}  # so the preview tells which input it is
+        if body.get("channel") == COMMAND and _begins_turn(lineage, position):
+            body["channel"] = PERSON
+        tail = advance(tail, row._replace(body=body).core()).tail
     if not tail.input_preview:
         return tail
     shown = row_at(lineage, int(tail.input_preview))
     count_read(shown.size)
     return tail._replace(input_preview=advance(Tail(), shown.core()).tail.input_preview)
+
+
+def _begins_turn(lineage: Lineage, position: int) -> bool:
+    row = row_at(lineage, position, ("channel", "content"))
+    count_read(row.size)
+    return begins_turn(row.body["channel"], row.body.get("content"))
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:

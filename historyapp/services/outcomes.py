@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 OUTCOME_COLUMNS = (
     "kind", "target", "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first",
-    "compactions", "kind_totals",
+    "compactions", "kind_totals", "input_preview",
 )  # fmt: skip
 """The columns of a step's row that are computed here."""
 MAX_ENTRIES, MAX_TOKENS = 100, 50_000
@@ -174,12 +174,12 @@ def _own_entries(session: Session, after: int) -> Iterator[OwnRow]:
 def _finish(session: Session, tail: Tail) -> None:
     """Copies the outcomes to the tail in the session row, from which the next append continues."""
     live = session.live_tail
-    if live.step is not None and tail.step is not None:
+    step = live.step
+    if step is not None and tail.step is not None:
         outcomes = {name: getattr(tail.step, name) for name in (*OUTCOME_COLUMNS, "checks")}
-        step = live.step._replace(**outcomes)
-        live = live._replace(step=step, begins_turn=tail.begins_turn, is_compacted=tail.is_compacted)
-        session.tail = live.dump()
-        Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
+        step = step._replace(**outcomes)
+    session.tail = tail._replace(totals=live.totals, step=step).dump()
+    Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
     StaleOutcomes.objects.filter(session=session).delete()
     CountedSession.objects.filter(pk=session.pk).update(version=0)  # count the figures again
     record_change(session, ChangeKind.SESSION_CHANGED)

@@ -213,6 +213,8 @@ def _without_new_outcomes(
     for name in ("begins_turn", "is_compacted"):
         if ignored and name not in stored["tail"]:
             tail.pop(name, None)
+    if ignored:
+        tail["input_preview"] = stored["tail"].get("input_preview", "")
     return {**rebuilt, "tail": tail}
 
 

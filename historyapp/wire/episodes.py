@@ -43,7 +43,7 @@ class EpisodeFacts(ResponseModel):
     turn: int = Field(
         default=0,
         description="The number of the step's turn. A turn begins with the first step after an input from a "
-        "person. 0 before the first turn.",
+        "person, or after a slash command that the model answers. 0 before the first turn.",
     )
 
 

@@ -92,7 +92,7 @@ class ContextSizeOut(ResponseModel):
         "same model, without a compaction: for example, the agent cleared old results."
     )
     rewinds: Steps = Field(description="The steps after which a rewind cut off entries.")
-    turns: Steps = Field(description="The steps that followed inputs from a person.")
+    turns: Steps = Field(description="The first steps of turns, at most 200.")
 
 
 class ToolOut(ResponseModel):

@@ -8,6 +8,7 @@ from historyapp.core.entries import DebugLog, EntryDraft, ModelInput
 from historyapp.core.json_memory import memory_of
 from historyapp.models import Episode, Project, Session, long_rows
 from historyapp.models.history import History
+from historyapp.models.landmarks import turn
 from historyapp.models.tails import tail_of
 from historyapp.models.turns import first_step, last_step, steps_of_turn
 from historyapp.services.append import append
@@ -17,6 +18,7 @@ from tests.dashboard.long_sessions import long_session
 from tests.services.drafts import act, ask, ok
 
 pytestmark = pytest.mark.django_db
+TYPED = "<command-message>review</command-message>\n<command-name>/review</command-name>"
 BY_PROGRAM = EntryDraft(ModelInput(channel="reminder", content="stay on task"))
 
 
@@ -49,6 +51,26 @@ def test_inputs_of_a_person_begin_turns_and_those_of_programs_do_not(project: Pr
     session.refresh_from_db()
     assert turns(session) == [0, 1, 1, 2, 2, 3]
     assert [row.turn_first for row in History(session).rows(1, 6)] == [0, 2, 2, 4, 4, 6]
+
+
+def test_commands_that_the_model_answers_begin_turns_in_rows_earlier_tails_and_jumps(
+    project: Project,
+) -> None:
+    session = with_turns(project, 2)
+    command, output = (
+        EntryDraft(ModelInput(channel="command", content=text))
+        for text in (TYPED, "<bash-stdout>a</bash-stdout>")
+    )
+    append(project, session.pk, [command, output, BY_PROGRAM])
+    append(project, session.pk, [act(), ok(), output, act(), ok()])
+    session.refresh_from_db()
+    assert turns(session) == [0, 1, 1, 2, 2]
+    tail = tail_of(session.lineage(session.head - 5))
+    assert (tail.begins_turn, tail.input_preview) == (True, "/review")
+    assert History(session).row(4).input_preview == "/review"
+    assert not tail_of(session.lineage(session.head - 2)).begins_turn
+    assert turn(History(session), 2, True).step == 4
+    assert turn(History(session), 4, True).step is None
 
 
 def test_the_numbers_of_turns_continue_after_a_rewind_and_in_a_fork(project: Project) -> None:

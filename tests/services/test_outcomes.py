@@ -1,6 +1,7 @@
 """Workers compute the outcomes of steps that an earlier version recorded."""
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import EntryDraft, ModelInput
-from historyapp.models import Episode, Project, Session, StaleOutcomes
+from historyapp.models import Episode, ImportSource, Project, Session, StaleOutcomes
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.own_rows import OwnRow
 from historyapp.services import outcomes as outcomes_service
@@ -103,7 +104,7 @@ def outcomes() -> list[object]:
 
 def forget(sessions: list[Session]) -> None:
     """Makes the rows as an earlier version wrote them."""
-    texts = dict.fromkeys(("kind", "target", "likely_failure", "error_line"), "")
+    texts = dict.fromkeys(("kind", "target", "likely_failure", "error_line", "input_preview"), "")
     counts = dict.fromkeys(("total_likely_failures", "turn", "turn_first", "compactions"), 0)
     lacking = {**texts, **counts, "kind_totals": {}}
     assert lacking.keys() == set(OUTCOME_COLUMNS)
@@ -123,6 +124,19 @@ def test_outcomes_of_a_session_with_only_answers_are_computed_too(project: Proje
     assert compute_outcomes(never) == 1
     rows = Episode.objects.filter(session=session).order_by("number")
     assert list(rows.values_list("turn", "kind_totals")) == [(1, {}), (2, {})]
+
+
+def test_after_an_update_workers_compute_imports_with_commands_and_their_forks_again(
+    sessions: list[Session],
+) -> None:
+    StaleOutcomes.objects.create(session=sessions[1], after=9)
+    for format, session in [("claude_code", sessions[0]), ("openhands", create_session(sessions[0].project))]:
+        ImportSource.objects.create(project=session.project, format=format, source_id="a", session=session)
+    (operation,) = import_module("historyapp.migrations.0065_turns_of_commands").Migration.operations
+    with connection.cursor() as cursor:
+        cursor.execute(operation.sql)
+    stale = StaleOutcomes.objects.order_by("session__created_at", "session")
+    assert list(stale.values_list("session", "after")) == [(session.pk, 0) for session in sessions]
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 from historyapp.core.call_subjects import COMMANDS, CallSubject, call_subject, command_line
 from historyapp.core.content import are_parts, image_data, plain_text
 from historyapp.core.dates import known_time
-from historyapp.core.entries import PERSON, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.entries import Entry, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.episodes import Episode, abandon, entry_groups, episode_of
 from historyapp.core.excerpts import one_line
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
 from historyapp.core.json import dump_json, json_text
+from historyapp.core.person_inputs import begins_turn
 from historyapp.core.result_previews import result_preview
 from historyapp.core.results import further_parts, returned_text
 from historyapp.core.text import preview, without_colours
@@ -71,7 +72,6 @@ class _Inputs:
         self._size = self._left_out = 0
 
     def add(self, item: dict[str, Any]) -> None:
-        self.begins_turn |= item["heading"] == PERSON
         self._size += _INPUT_SIZE
         kept = []
         for part in item["parts"]:
@@ -178,6 +178,8 @@ def _steps(entries: Iterable[Entry]) -> Iterator[str]:
                 yield from _block(_step(ended, episode.started_at))
             pending, inputs = _PendingStep(episode, inputs), _Inputs()
         for entry in group:
+            body = entry.body
+            inputs.begins_turn |= isinstance(body, ModelInput) and begins_turn(body.channel, body.content)
             for item in _inputs(entry, in_step):
                 inputs.add(item)
     after = inputs.content()

@@ -27,7 +27,7 @@ from historyapp.core.importers.messages import moment, title_of
 from historyapp.core.importers.recording import Recording
 from historyapp.core.json import mapping, text
 from historyapp.core.microcompaction import clearable_tokens
-from historyapp.core.scanning import enclosed
+from historyapp.core.person_inputs import typed_command
 from historyapp.core.text import preview
 
 FORMAT = "claude_code"
@@ -36,8 +36,6 @@ _MESSAGES_REMEMBERED = 100
 _MAX_TASKS = 50
 _AGENT_TOOLS = ("Task", "Agent")
 _UUID_LENGTH = 36
-_COMMAND, _END_OF_COMMAND = re.compile("<command-name>"), re.compile("</command-name>")
-_ARGUMENTS, _END_OF_ARGUMENTS = re.compile("<command-args>"), re.compile("</command-args>")
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 _Blocks = list[dict[str, Any]]
 
@@ -88,10 +86,7 @@ class _Message:
 
 def command_line(prompt: ModelInput) -> str:
     """A title with the name and the arguments of a command."""
-    command = text_of(prompt.content)
-    name = [part.inside for part in enclosed(command, _COMMAND, _END_OF_COMMAND)]
-    arguments = [part.inside for part in enclosed(command, _ARGUMENTS, _END_OF_ARGUMENTS)]
-    return preview(" ".join(name[-1:] + arguments[-1:]), 80)
+    return preview(typed_command(text_of(prompt.content)), 80)
 
 
 def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from historyapp.core.entries import (
     COMPACTION,
     CONDENSATION,
     INTERRUPTION,
-    PERSON,
     DebugLog,
     Entry,
     ModelInput,
@@ -28,10 +27,11 @@ from historyapp.core.overview.files import FileFigures, absolute_path, add_step_
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
+from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 25
+VERSION = 26
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -204,7 +204,7 @@ class RunFigures:
             elif isinstance(body, ModelInput) and body.channel == COMPACTION:
                 self._compact()
                 self._add_time(entry, "model")
-            elif isinstance(body, ModelInput) and body.channel == PERSON:
+            elif isinstance(body, ModelInput) and begins_turn(body.channel, body.content):
                 self._add_time(entry, "tools" if self.waits_for_tools else "person")
                 self.is_new_turn = True
             elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:

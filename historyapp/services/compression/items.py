@@ -16,6 +16,7 @@ from historyapp.core import entries as core
 from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.episodes import abandon, group_episodes
 from historyapp.core.json_memory import memory_of
+from historyapp.core.person_inputs import begins_turn, typed_text
 from historyapp.core.policies.clipping import fair_share
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
@@ -312,8 +313,8 @@ def _source(
         entry = row.core()
         if row.kind in core.STEP_KINDS:
             in_steps.append(entry)
-        elif isinstance(body := entry.body, ModelInput) and body.channel == "user":
-            text = text_of(body.content)
+        elif isinstance(body := entry.body, ModelInput) and begins_turn(body.channel, body.content):
+            text = typed_text(body.channel, body.content)
             inputs += [text] if text.strip() else []
     steps = [
         # Only the row shows that a later output abandoned the step.

@@ -292,6 +292,12 @@ def test_a_step_begins_a_turn_also_if_the_input_is_left_out(monkeypatch: pytest.
     assert row[5] is True
 
 
+def test_a_command_that_the_model_answers_begins_a_turn() -> None:
+    command = ModelInput(channel="command", content="<command-message>review</command-message>")
+    (_, (row, _)) = steps_of(ModelInput(content="hi"), shell("x"), command, shell("y"))
+    assert row[5] is True
+
+
 def test_unknown_times_are_left_out() -> None:
     assert "added 2026-01-01" in written([], created_at=START)
     ((row, step),) = steps_of(ModelOutput(text="x"))

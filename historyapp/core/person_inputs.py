@@ -1,0 +1,45 @@
+"""Which inputs begin a turn: a person's words, and commands that a person typed and the model answers.
+
+Claude Code records a slash command as text with tags, on the channel ``command``. If the model answers it,
+the text begins with a message: ``<command-message>review is running…</command-message>``. If Claude Code runs
+it itself, as ``/model``, the text begins with the command's name, and it begins no turn. In the corpus, the
+model answered all 14 commands of the first form in Claude Code files, and none of the 22 of the second that
+Claude Code wrote, 2026-11-29.
+"""
+
+import re
+from typing import Any
+
+from historyapp.core.entries import PERSON, text_of
+from historyapp.core.scanning import enclosed
+
+COMMAND = "command"
+"""The channel of commands that a person typed to the agent's program, and of their outputs."""
+_ANSWERED, _BY_MODEL = "<command-message>", '<command-message>The "'
+"""The beginnings of a command that the model answers, and of the note that the model itself runs a skill."""
+_NAME, _END_OF_NAME = re.compile("<command-name>"), re.compile("</command-name>")
+_ARGUMENTS, _END_OF_ARGUMENTS = re.compile("<command-args>"), re.compile("</command-args>")
+
+
+def begins_turn(channel: str, content: Any) -> bool:
+    """Whether the next step begins a turn because of this input."""
+    return channel == PERSON or (channel == COMMAND and _is_answered(content))
+
+
+def _is_answered(content: Any) -> bool:
+    first = content[0] if isinstance(content, list) and content else content
+    text = first.get("text") if isinstance(first, dict) else first
+    return isinstance(text, str) and text.startswith(_ANSWERED) and not text.startswith(_BY_MODEL)
+
+
+def typed_text(channel: str, content: Any) -> str:
+    """The text of an input; of a command that the model answers, its name and arguments."""
+    text = text_of(content)
+    return (typed_command(text) or text) if channel == COMMAND and _is_answered(content) else text
+
+
+def typed_command(text: str) -> str:
+    """The name and the arguments of a slash command; empty if the text has none."""
+    names = [part.inside for part in enclosed(text, _NAME, _END_OF_NAME)]
+    arguments = [part.inside for part in enclosed(text, _ARGUMENTS, _END_OF_ARGUMENTS)]
+    return " ".join(names[-1:] + arguments[-1:]).strip()
