@@ -26,7 +26,7 @@ from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.json import listing, mapping
 from historyapp.core.name_pages import Group, key_of
 
-VERSION = 1
+VERSION = 2
 """The version of the rules for names and keys. Indexes of another version are not read but rebuilt."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
@@ -51,6 +51,17 @@ _HASH = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a
 _HEX_DIGITS = 7
 _FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
 _LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
+_IMPORT = re.compile(
+    r"\b(?:from|import) ([.\w]{1,200})(?: import\b| as\b|;?$)"
+    r"|\b(?:from|import|require)[ (]{1,3}[\"']([^\"'\s]{1,200})[\"']"
+    r"|\bmod (\w{1,200});"
+)
+"""A module that Python, JavaScript or Rust imports."""
+_IMPORT_WORDS = ("import ", "import(", "require(", "from ", "mod ")
+_MAX_IMPORT = 500
+"""Characters of a line in which modules are looked for."""
+_FOLDER_MODULES = ("__init__", "index", "mod")
+"""The files that are imported by the name of their folder."""
 _HEREDOC = "<<"
 _ELLIPSIS = "…"
 """The last character of a command that is clipped."""
@@ -131,9 +142,20 @@ def lookups(name: str) -> list[Lookup]:
         ways.append(Lookup("end", (key_of(_pair(parts)),)))
         folder = _pair(parts[:-1]) or parts[-2]
         ways.append(Lookup("parts", (key_of(parts[-1]), key_of(folder))))
+        ways += _import_lookups(parts)
     elif kind == "name" and (end := _attribute(name)):
         ways.append(Lookup("end", (key_of(end),)))
     return ways
+
+
+def _import_lookups(parts: Sequence[str]) -> Iterator[Lookup]:
+    """The ways to find a file by an import of its module, which has no extension."""
+    module = parts[-1].rpartition(".")[0]
+    modules = [*parts[:-1], module] if module and module not in _FOLDER_MODULES else parts[:-1]
+    if len(modules) > 1 and module:
+        yield Lookup("parts", (key_of(f"import {_pair(modules)}"),))
+        folder = _pair(modules[:-1]) or modules[-2]
+        yield Lookup("parts", (key_of(f"import {modules[-1]}"), key_of(folder)))
 
 
 def best_lookup(name: str, first_positions: Mapping[int, int]) -> Lookup | None:
@@ -248,6 +270,7 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryM
         group = group_of(role)
         for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
             words = [word for name in names for word in mention_texts(name)]
+            words += _imported(line)
             if role == "result" and (last := _last_word(line)):
                 words.append(last)
             for word in words:
@@ -258,6 +281,18 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryM
         if len(mentions) > MAX_KEYS:
             return EntryMentions(list(mentions.values())[:MAX_KEYS], is_complete=False)
     return EntryMentions(list(mentions.values()), is_complete)
+
+
+def _imported(line: str) -> Iterator[str]:
+    """The keys of the modules that a line of code imports."""
+    if not any(word in line for word in _IMPORT_WORDS):
+        return
+    for dotted, path, name in _IMPORT.findall(line[:_MAX_IMPORT]):
+        module = dotted.replace(".", "/") or path or name
+        if parts := [part for part in module.split("/") if part.strip(".")]:
+            yield f"import {parts[-1]}"
+            if pair := _pair(parts):
+                yield f"import {pair}"
 
 
 def _with_slashes(text: str) -> str:

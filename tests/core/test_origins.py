@@ -67,8 +67,20 @@ def test_each_name_has_a_kind(name: str, kind: str) -> None:
         ("contact.playerClass", "let playerClass = 1", "end"),
         ("https://example.org/docs/start", "GET /docs/start", "parts"),
         ("https://github.com/me/tool.git", "uses me/tool here", "parts"),
+        ("src/app/parser.py", "src/app/tokens.py\n  3: from .parser import parse", "parts"),
+        ("src/app/parser.py", "from app.parser import parse", "parts"),
+        ("src/app/parser.py", "import app.parser as parser", "parts"),
+        ("src/app/parser.py", "import app.parser", "parts"),
+        ("src/app/parse/__init__.py", "src/app/a.py\nfrom .parse import parse", "parts"),
+        ("web/lib/local.store.ts", "web/lib/index.ts\nexport * from './local.store';", "parts"),
+        ("web/lib/store.js", "web/lib/a.js\nconst store = require('./store')", "parts"),
+        ("web/lib/store/index.js", "web/lib/a.js\nconst store = await import('./store')", "parts"),
+        ("src/app/lexer.rs", "src/app/main.rs\nmod lexer;", "parts"),
         ("src/app/lexer.py", "see src/app/parser.py", None),
         ("other/parser.py", "see src/app/parser.py", None),
+        ("other/parser.py", "src/app/tokens.py\nfrom .parser import parse", None),
+        ("src/app/parser.py", "src/app/tokens.py\nthe parser, from app", None),
+        ("src/app/__init__.py", "src/app/tokens.py\nfrom . import parser", None),
         ("https://example.org/docs?page=2", "https://example.org/docs", None),
         ("http://localhost:3000", "http://localhost:4000", None),
         ("d56ab1db-8eb3-4036-a181-c153d7f27465", "d56ab1db-8eb3-4036-a181-000000000000", None),
@@ -93,7 +105,7 @@ def test_a_path_has_its_earliest_spelling_and_other_names_the_exact_one(
 
 
 def test_parts_of_a_name_count_only_if_all_are_known_and_no_spelling_is() -> None:
-    whole, _, parts = lookups("src/app/parser.py")
+    whole, _, parts, *_ = lookups("src/app/parser.py")
     firsts = dict.fromkeys(parts.keys, 2)
     assert best_lookup("src/app/parser.py", firsts) == parts
     assert best_lookup("src/app/parser.py", {**firsts, whole.keys[0]: 9}) == whole
