@@ -6,9 +6,27 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from historyapp.models.fields import as_uuid, uuid_value
 from historyapp.models.sessions import Session
+from historyapp.models.sql import fetch_all
 
+MAX_SHARING = 5_000
+"""The maximum number of sessions of a family, apart from the ancestors, that :class:`SharedEntries` reads."""
 _IDS_AT_ONCE = 500
+_COLUMNS = "session.id, session.forked_from_id, session.fork_position"
+_FAMILY = f"""
+WITH RECURSIVE chain (id, parent, shared) AS (
+    SELECT {_COLUMNS} FROM historyapp_session AS session WHERE id = %s
+    UNION ALL
+    SELECT {_COLUMNS} FROM chain JOIN historyapp_session AS session ON session.id = chain.parent
+), family (id, parent, shared) AS (
+    SELECT id, parent, shared FROM chain WHERE parent IS NULL
+    UNION ALL
+    SELECT {_COLUMNS} FROM family JOIN historyapp_session AS session ON session.forked_from_id = family.id
+)
+SELECT id, parent, shared FROM chain
+UNION SELECT id, parent, shared FROM (SELECT id, parent, shared FROM family LIMIT %s) AS some
+"""  # noqa: S608
 
 
 class FamilyPart(NamedTuple):
@@ -25,6 +43,27 @@ class _Row(NamedTuple):
     fork_position: int
     head: int
     created_at: datetime
+
+
+class SharedEntries:
+    """The sessions of the family of a session, which share entries with it. One query."""
+
+    def __init__(self, session: UUID) -> None:
+        self._forked_from = dict[UUID, tuple[UUID | None, int]]()
+        for id, parent, shared in fetch_all(_FAMILY, [uuid_value(session), MAX_SHARING]):
+            self._forked_from[as_uuid(id)] = as_uuid(parent) if parent else None, shared
+
+    @property
+    def sessions(self) -> list[UUID]:
+        return list(self._forked_from)
+
+    def owner(self, session: UUID, position: int) -> UUID:
+        """The session that has recorded the entry which a session of the family has at a position."""
+        while True:
+            parent, shared = self._forked_from.get(session, (None, 0))
+            if parent is None or position > shared:
+                return session
+            session = parent
 
 
 def by_family(ids: Sequence[UUID]) -> list[list[UUID]]:

@@ -166,9 +166,13 @@ class Reservation:
             )
             counters.update(counted=F("counted") + change)
 
+    def is_billed(self, error: Exception) -> bool:
+        """Whether the provider may bill the newest attempt, which has failed."""
+        return self.may_be_billed or not costs_nothing(error)
+
     def fail(self, error: Exception) -> None:
         """Ends the reservation of a failed model call. A call that the provider refused costs nothing."""
-        self.settle(0 if not self.may_be_billed and costs_nothing(error) else None)
+        self.settle(None if self.is_billed(error) else 0)
 
     def retry(self, failure: ModelCallError, wait: float) -> None:
         """Reserves the next attempt, unless the failed one cost nothing. Used as ``RetryPolicy.on_retry``.
@@ -176,7 +180,7 @@ class Reservation:
         Raises:
             CapReached: when a cap leaves too little for it.
         """
-        self.may_be_billed = self.may_be_billed or not costs_nothing(failure)
+        self.may_be_billed = self.is_billed(failure)
         if self.id is not None and self.may_be_billed:
             self.add_attempt()
         self.may_be_billed = False

@@ -1,16 +1,19 @@
-"""Finds steps that have a summary, and leaves out items whose summaries a later run has made."""
+"""Finds steps that have a summary, and ends items whose model calls would be paid for nothing."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import F
 
+from historyapp.core.live_spans import spans_at
 from historyapp.core.settings import MAX_BATCH_SIZE
 from historyapp.models import CompressionItem, CompressionRun, Summary
-from historyapp.models.compressions import adjacent_items
+from historyapp.models.compressions import AUTOMATIC, adjacent_items
 from historyapp.models.episodes import Episode
+from historyapp.models.families import SharedEntries
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.request import ChosenModel
@@ -18,6 +21,8 @@ from historyapp.services.transactions import writing
 
 MIN_LATER = 5_000
 """Of the summaries that end after some steps, at least this many are searched for one that covers them."""
+MAX_RUNS = 100
+"""The number of runs with failed items, the newest ones, in which an automatic run looks for its steps."""
 
 
 def summarised_steps(run: CompressionRun, history: History, rows: list[Episode]) -> set[int]:
@@ -43,28 +48,94 @@ def _covered(ranges: Iterable[tuple[int, int]], first: int, last: int) -> set[in
     return {number for number, count in zip(numbers, covering, strict=True) if count > 0}
 
 
-def leave_out_summarised(
+class _FailedItem(NamedTuple):
+    """An item that is not repeated, of a session of the family."""
+
+    session: UUID
+    level: int
+    first_step: int
+    last_step: int
+    last_position: int
+    error: str
+
+    def concerns(self, item: CompressionItem) -> bool:
+        """Whether it covers a step of the item, or if both are digests, at least half of its steps."""
+        first, last = max(self.first_step, item.first_step), min(self.last_step, item.last_step)
+        if item.parts:
+            return self.level >= 3 and 2 * (last - first + 1) >= len(_steps(item))
+        return self.level < 3 and first <= last
+
+
+def leave_out_needless(
     run: CompressionRun, owner: UUID, items: Sequence[CompressionItem]
 ) -> list[CompressionItem]:
-    """Ends claimed items whose steps have a summary of the run's strategy by now, and returns the others.
+    """Ends claimed items that other runs have made, or that would fail as in other runs. Returns the others.
 
-    A run is planned once. When it is retried, another run may have summarised what was left of it.
+    A run is planned once. Other runs of its session, or of forks, may have worked on its steps meanwhile.
     """
+    made = _made_items(run, items)
+    errors = _errors_not_repeated(run, [item for item in items if item.pk not in made])
+    if made or errors:
+        with writing():
+            locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
+            claimed = run.items.filter(claim=owner, state=CompressionItem.State.CLAIMED)
+            free = {"claim": None, "claimed_until": None}
+            done = claimed.filter(pk__in=made).update(state=CompressionItem.State.DONE, error="", **free)
+            failed = sum(
+                claimed.filter(pk=pk).update(state=CompressionItem.State.FAILED, error=error, **free)
+                for pk, error in errors.items()
+            )
+            counts = {"done": F("done") + done, "failed": F("failed") + failed}
+            CompressionRun.objects.filter(pk=run.pk).update(**counts)
+            record_run_change(locked)
+    return [item for item in items if item.pk not in made and item.pk not in errors]
+
+
+def _made_items(run: CompressionRun, items: Sequence[CompressionItem]) -> set[int]:
+    """The primary keys of the items whose steps have a summary of the run's strategy by now."""
     made = set[int]()
     if ChosenModel(run.model).calls_provider and not run.again and not run.trial:
         history = History(run.session, run.head)
         for group in adjacent_items(items):
             rows = history.rows(group[0].first_step, group[-1].last_step)
             made |= summarised_steps(run, history, rows)
-    ended = [item.pk for item in items if not item.parts and made.issuperset(_steps(item))]
-    if ended:
-        with writing():
-            locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
-            claimed = run.items.filter(pk__in=ended, claim=owner, state=CompressionItem.State.CLAIMED)
-            done = claimed.update(state=CompressionItem.State.DONE, error="", claim=None, claimed_until=None)
-            CompressionRun.objects.filter(pk=run.pk).update(done=F("done") + done)
-            record_run_change(locked)
-    return [item for item in items if item.pk not in ended]
+    return {item.pk for item in items if not item.parts and made.issuperset(_steps(item))}
+
+
+def _errors_not_repeated(run: CompressionRun, items: Sequence[CompressionItem]) -> dict[int, str]:
+    """The errors of an automatic run's items whose steps have failed with the same model so that automatic
+    runs do not repeat them, by primary keys.
+
+    Such an item takes long or costs money, and a session may get a new automatic run each second.
+    """
+    if not items or run.actor != AUTOMATIC:
+        return {}
+    family = SharedEntries(run.session_id)
+    others = CompressionRun.objects.filter(session__in=family.sessions, model=run.model).exclude(pk=run.pk)
+    others = others.exclude(state=CompressionRun.State.SUCCEEDED).order_by("-pk")
+    newest = list(others.values_list("pk", flat=True)[:MAX_RUNS])
+    if not newest:
+        return {}
+    found = CompressionItem.objects.not_repeated().filter(
+        run__in=newest,
+        first_step__lte=max(item.last_step for item in items),
+        last_step__gte=min(item.first_step for item in items),
+    )
+    failed = [_FailedItem._make(row) for row in found.values_list("run__session", *_FailedItem._fields[1:])]
+    spans = spans_at(run.session.lineage(run.head), (row.last_position for row in failed))
+    live = [
+        row
+        for row in failed
+        if (span := spans.get(row.last_position)) is not None
+        and span.session == str(family.owner(row.session, row.last_position))
+    ]
+    concerned = ((item, next((row for row in live if row.concerns(item)), None)) for item in items)
+    return {
+        # A longer digest is tried when it has twice the steps of the one that was tried last.
+        item.pk: f"{row.error} It was not tried again." if item.parts else row.error
+        for item, row in concerned
+        if row is not None
+    }
 
 
 def _steps(item: CompressionItem) -> range:

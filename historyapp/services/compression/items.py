@@ -48,8 +48,6 @@ _UNREAD = ("raw_message", "reasoning")
 """Fields of an output that no strategy uses. They may have many MB without a token."""
 MAX_DIGEST_CHARACTERS = 2_000_000
 """The characters of a digest's summaries that are read. Writing it takes about 0.7 s of processor time."""
-MAX_RUNS = 100
-"""The number of a session's newest runs in which :func:`errors_not_repeated` looks for items."""
 CHANGED_AT_ONCE = 2_000
 """The maximum number of items that one transaction changes, because a run may have a million."""
 MAX_TASK_CHARACTERS = 2000
@@ -106,11 +104,10 @@ class _Planner:
             CompressionItem.objects.bulk_create(items)
             locked.total, locked.planned_to = run.total + len(items), last
             locked.planned = last >= run.to_step
-            locked.failed += sum(item.state == item.State.FAILED for item in items)
             claim = timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
             self._claimed_until = None if locked.planned else database_now() + claim
             locked.planning_until = self._claimed_until
-            locked.save(update_fields=("total", "failed", "planned", "planned_to", "planning_until"))
+            locked.save(update_fields=("total", "planned", "planned_to", "planning_until"))
         return True if locked.planned else None
 
     def release(self) -> None:
@@ -140,23 +137,19 @@ def _next_items(run: CompressionRun, after: int, number: int) -> tuple[list[Comp
         groups[-1].append(row)
     if last < run.to_step and groups and len(groups[-1]) < size and groups[-1][-1].number == last:
         last = groups.pop()[0].number - 1  # the next page may contain more steps of this group
-    level, failed = 1 if size == 1 else 2, errors_not_repeated(run)
-    items = []
-    for item_number, group in enumerate(groups, start=number + 1):
-        error = failed.get((level, group[0].first_position, group[-1].last_position), "")
-        item = CompressionItem(
+    items = [
+        CompressionItem(
             run=run,
             number=item_number,
-            level=level,
+            level=1 if size == 1 else 2,
             first_step=group[0].number,
             last_step=group[-1].number,
             first_position=group[0].first_position,
             last_position=group[-1].last_position,
             tokens_before=group[-1].total_tokens - group[0].total_tokens + group[0].tokens,
-            state=CompressionItem.State.FAILED if error else CompressionItem.State.WAITING,
-            error=error,
         )
-        items.append(item)
+        for item_number, group in enumerate(groups, start=number + 1)
+    ]
     return items, max(last, after + 1)
 
 
@@ -235,20 +228,6 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem], room: int |
             break
     read = {*too_long, *(job.item for job in jobs)}
     return ReadItems(jobs, too_long, [item for item in items if item not in read])
-
-
-def errors_not_repeated(run: CompressionRun) -> dict[tuple[int, int, int], str]:
-    """The errors of items that an automatic run does not repeat, by level, first and last position.
-
-    Reading such an item takes long, and a session may get a new automatic run each second.
-    """
-    if not run.automatic:
-        return {}
-    others = CompressionRun.objects.filter(session=run.session_id).exclude(pk=run.pk)
-    newest = list(others.order_by("-pk").values_list("pk", flat=True)[:MAX_RUNS])
-    failed = CompressionItem.objects.not_repeated().filter(run__in=newest)
-    rows = failed.values_list("level", "first_position", "last_position", "error")
-    return {(level, first, last): error for level, first, last, error in rows}
 
 
 def read_parts(item: CompressionItem) -> _Source:

@@ -25,7 +25,7 @@ from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import database_now
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
-from historyapp.services.compression.already_made import leave_out_summarised
+from historyapp.services.compression.already_made import leave_out_needless
 from historyapp.services.compression.earlier_calls import wait_for_earlier_calls
 from historyapp.services.compression.items import (
     BYTES_IN_MEMORY,
@@ -226,7 +226,7 @@ class _RunWorker:
         if few_left and room is not None and not self._error and not self._should_stop():
             missing = 2 * target - len(self._claimed)
             items = self._reach(lambda: self._claim(missing))
-            left = self._reach(lambda: leave_out_summarised(self._run, self._owner, items))
+            left = self._reach(lambda: leave_out_needless(self._run, self._owner, items))
             read = self._reach(lambda: read_jobs(self._run, left, room))
             self._claimed += read.jobs
             BYTES_IN_MEMORY.room(self._owner, self._jobs_in_memory())  # at once, because other runs read now

@@ -12,6 +12,7 @@ from django.utils import timezone
 from historyapp.core.json_memory import memory_of
 from historyapp.core.policies.base import visible_summaries
 from historyapp.core.settings import load_settings
+from historyapp.core.strategies.base import NOT_REPEATED, PAID
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
@@ -20,7 +21,6 @@ from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
 from historyapp.services.compression.items import (
     MAX_BYTES,
-    errors_not_repeated,
     fail_waiting,
     waits_for_reset,
 )
@@ -35,6 +35,8 @@ MAX_LEVEL = 10
 """The highest level of digests. Further digests have this level too: if summaries have the same end and
 level, contexts use the newest."""
 RETRY_ADVICE = "Fix this, then retry, or choose another model or strategy."
+MAX_ERROR = 1000
+"""The characters of an item's error."""
 MAX_STORED_BYTES = 1 << 22
 """Bytes in memory of the summaries that one transaction stores. A single one may be larger. Others cannot
 write meanwhile: a summary of a million emoji takes about 0.4 s."""
@@ -110,13 +112,15 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
         items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
         claimed = ((item, by_item[item.pk]) for item in items.order_by("number"))
         done = [(item, result) for item, result in claimed if not result.interrupted]
+        answered = run.tokens_in or any(result.draft or result.usage.tokens_in for result in results)
+        ending = [result for result in results if result.fatal or (result.unreachable and not answered)]
         head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
         for item, result in done:
             item.claim = item.claimed_until = None
             spent = result.usage.cost
             item.cost = None if spent is None else (item.cost or 0) + spent
             if result.draft is None:
-                item.state, item.error = item.State.FAILED, preview(result.error, 1000)
+                item.state, item.error = item.State.FAILED, error_of(result, ends_run=result in ending)
             else:
                 item.state, item.error, item.tokens_after = item.State.DONE, "", result.tokens
                 if run.trial:
@@ -126,10 +130,7 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
         for note in dict.fromkeys(result.note for _, result in done if result.note):
             add_note(run, note)
         _add_figures(run, [item for item, _ in done], results)
-        answered = run.done or any(result.draft for result in results)
-        ending = (result for result in results if result.fatal or (result.unreachable and not answered))
-        ending_result = next(ending, None) if run.active else None
-        error = preview(ending_result.error, 1000) if ending_result else ""
+        error = preview(ending[0].error, MAX_ERROR) if ending and run.active else ""
         if error:
             failed = fail_waiting(run, error)
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
@@ -141,6 +142,18 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
             cost = sum(result.usage.cost or 0 for result in results)
             count_model_calls("compression", run.model.partition(":")[0], calls, cost)
         return Stored(head, error)
+
+
+def error_of(result: ItemResult, *, ends_run: bool) -> str:
+    """The error of a failed item. If its model calls were paid, automatic runs do not repeat them.
+
+    Args:
+        ends_run: whether other items fail for the same reason. Then only what was answered counts as paid.
+    """
+    error, is_paid = result.error, result.usage.tokens_in or (result.may_be_billed and not ends_run)
+    if not is_paid or error.endswith(NOT_REPEATED):
+        return preview(error, MAX_ERROR)
+    return f"{preview(error, MAX_ERROR - len(PAID) - 1)} {PAID}"
 
 
 def _create_summaries(
@@ -276,7 +289,7 @@ def _summaries_to_digest(run_id: UUID) -> _Digested | None:
 def _add_digest(session: Session, run: CompressionRun, summaries: Sequence[_DigestPart]) -> bool:
     """Adds an item that digests the oldest summaries if all summaries together are too long.
 
-    Returns whether it can be started. An automatic run does not repeat a digest that would fail again.
+    Returns whether it did.
     """
     max_length = load_settings(session.settings).max_summary_length
     length = sum(summary.length for summary in summaries)
@@ -292,8 +305,6 @@ def _add_digest(session: Session, run: CompressionRun, summaries: Sequence[_Dige
         parts.append(summary)
         length -= summary.length
     level = min(MAX_LEVEL, max(3, max(part.level for part in parts) + 1))
-    key = level, parts[0].first_position, parts[-1].last_position
-    error = errors_not_repeated(run).get(key, "")
     CompressionItem.objects.create(
         run=run,
         number=run.total + 1,
@@ -304,12 +315,10 @@ def _add_digest(session: Session, run: CompressionRun, summaries: Sequence[_Dige
         last_position=parts[-1].last_position,
         parts=[str(part.pk) for part in parts],
         tokens_before=sum(part.tokens_after for part in parts),
-        state=CompressionItem.State.FAILED if error else CompressionItem.State.WAITING,
-        error=error,
     )
-    run.total, run.failed = run.total + 1, run.failed + bool(error)
-    run.save(update_fields=("total", "failed"))
-    return not error
+    run.total += 1
+    run.save(update_fields=("total",))
+    return True
 
 
 def _visible_summaries(session: Session, run: CompressionRun) -> list[_DigestPart]:

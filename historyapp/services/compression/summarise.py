@@ -92,6 +92,8 @@ class ItemResult:
     """Whether every other item would fail for the same reason, such as a missing key or a reached cap."""
     unreachable: bool = False
     """Whether the provider did not respond. If it has not responded for any item of the run, the run ends."""
+    may_be_billed: bool = False
+    """Whether the provider may bill one of its failed model calls."""
     interrupted: bool = False
     """Whether the claim or the run ended after some model calls of the item. Only their usage is stored."""
 
@@ -194,7 +196,9 @@ class Summariser:
         except Exception as error:  # the other items must still get their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
             result = ItemResult(item.pk, error=UNEXPECTED_ERROR.format(type(error).__name__))
-        return replace(result, usage=model.usage) if model else result
+        if model is not None:
+            result = replace(result, usage=model.usage, may_be_billed=model.may_be_billed)
+        return result
 
 
 def _step_range(item: CompressionItem) -> str:
@@ -233,6 +237,8 @@ class MeteredModel:
         self._meter = meter_for(self._provider.format, model)
         self._price = price_list().of(model)
         self.usage = ItemUsage(cost=0 if self._price else None)
+        self.may_be_billed = False
+        """Whether the provider may bill one of the attempts that failed."""
 
     def complete(self, prompt: SummaryPrompt) -> str:
         """The completion's text.
@@ -260,6 +266,7 @@ class MeteredModel:
                 deltas = call_model(request, limits=LIMITS, retries=retries, count_memory=count_memory)
                 completion = collect(reservation.watch(deltas))
         except Exception as error:
+            self.may_be_billed = self.may_be_billed or reservation.is_billed(error)
             with short_connection(("calls", reservation.payer.project_id)):
                 reservation.fail(error)
             if reservation.may_be_billed or isinstance(error, (ModelCallError, ValueError, Invalid)):
@@ -334,6 +341,7 @@ class MeteredModel:
     def _before_retry(self, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
         """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
         necessary."""
+        self.may_be_billed = self.may_be_billed or reservation.is_billed(failure)
         self._reach(partial(reservation.retry, failure, wait))
         # A provider's limit for a model applies to all calls with its key.
         if isinstance(failure, LimitReached):

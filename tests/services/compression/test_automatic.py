@@ -275,6 +275,7 @@ def test_a_digest_that_is_too_long_is_not_read_again(
         run = carry_out(session)
         assert run is not None
         digest = run.items.get(level__gte=3)
-        assert (run.state, digest.state, digest.error) == ("partly_failed", "failed", items_module.TOO_LONG)
+        assert (run.state, digest.state) == ("partly_failed", "failed")
+        assert digest.error.startswith(items_module.TOO_LONG)
         step(project, session, 4)
     assert len(read) == 1
