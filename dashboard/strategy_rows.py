@@ -1,15 +1,16 @@
 """Rows of a comparison of strategies as their page shows them: texts are clipped and names are marked."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.rendering.text import visible
-from historyapp.core.identifiers import texts_in, word_places
-from historyapp.core.name_marks import TextPiece, mark_names
+from historyapp.core.evaluation.name_search import first_places
+from historyapp.core.identifiers import texts_in
+from historyapp.core.name_marks import MarksLeft, TextPiece, mark_names
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun
@@ -35,10 +36,11 @@ class NameMarks:
 
     needed: Mapping[str, str]
     others: Mapping[str, str]
+    left: MarksLeft = field(default_factory=MarksLeft)
 
     def html(self, text: str) -> SafeString:
         """The text with its names in ``mark`` elements. A needed name says which sides keep it."""
-        pieces = mark_names(visible(text), self.needed, self.others)
+        pieces = mark_names(visible(text), self.needed, self.others, self.left)
         return format_html_join("", "{}", ((self._piece(piece),) for piece in pieces))
 
     def _piece(self, piece: TextPiece) -> str | SafeString:
@@ -139,7 +141,8 @@ def _original(original: OriginalStep, marks: NameMarks) -> ShownOriginal:
 def _lines_with_names(text: str, names: Mapping[str, str]) -> Iterator[str]:
     """Parts of the lines of a text that have one of the names, each name and part once."""
     end = 0
-    names_by_place = {next(word_places(name, text), -1): name for name in names}
+    places = first_places(names, text, limit=1)
+    names_by_place = {places[name][0]: name for name in names if name in places}
     for start_of_name, name in sorted(names_by_place.items()):
         if start_of_name >= end:
             end = start_of_name + len(name) + LINE // 2

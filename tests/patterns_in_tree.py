@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 WAYS = ("search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split")
-LOCALS: dict[str, Any] = {"max_length": 128, "marks": "\u0300-\u036f", "typed": "typed", "cookie_name": "id"}
+LOCALS: dict[str, Any] = {
+    "max_length": 128,
+    "marks": "\u0300-\u036f",
+    "typed": "typed",
+    "cookie_name": "id",
+    "name": "a_b",
+}
 """A value for each local variable that is part of a pattern."""
 EXEMPT = {("historyapp/demo/tools.py", "pattern")}
 """The demo's grep: it searches files that the demo wrote for patterns that its own script holds."""

@@ -17,6 +17,9 @@ from historyapp.core.text import PIECE_LENGTH
 MAX_IDENTIFIER = 200
 """Characters; longer runs are encoded data rather than names."""
 
+_FEW_PLACES = 100
+"""Places of a name in a text that are visited one by one, in 0.3 µs each. A pattern finds the others. It
+takes 30 µs to compile and 20 ns for each place."""
 _SEEN_TWICE = 2 * MAX_IDENTIFIER
 """Characters that two pieces share if no character near the end of the first one ends a name."""
 UNSPACED = (
@@ -24,6 +27,7 @@ UNSPACED = (
     "\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Japanese, Chinese, Hangul
 )
 """Letters of scripts that are written without spaces between words, also next to names in Latin letters."""
+_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 _BORDER = re.compile(rf"[{UNSPACED}][A-Za-z0-9]|[A-Za-z0-9][{UNSPACED}]")
 _RUN = re.compile(
     r"https?://[^\s\"'<>()\[\]{}`|\\,]+"
@@ -196,11 +200,39 @@ def contains_name(name: str, text: str) -> bool:
 def word_places(name: str, text: str) -> Iterator[int]:
     """Where the name begins as a whole word; see :func:`contains_name`."""
     start = text.find(name)
-    while start >= 0:
-        end = start + len(name)
-        if not (_adjoin(text[start - 1 : start], name[0]) or _adjoin(name[-1], text[end : end + 1])):
+    for _ in range(_FEW_PLACES):
+        if start < 0:
+            return
+        if is_whole_word(text, start, start + len(name)):
             yield start
         start = text.find(name, start + 1)
+    if start >= 0:  # in a_a_a_a, a_a begins at each second character, but not as a whole word
+        pattern = re.compile(_whole_word(name))
+        while match := pattern.search(text, start):
+            yield match.start()
+            start = match.start() + 1
+
+
+def _whole_word(name: str) -> str:
+    """A pattern for the name as a whole word. It begins with the name, because :mod:`re` is many times
+    quicker with such patterns."""
+    literal = re.escape(name)
+    return rf"{literal}(?!{_adjoining(name[-1])})(?<!{_adjoining(name[0])}{literal})"
+
+
+def _adjoining(character: str) -> str:
+    """A pattern for the characters that belong to one word with this one; see :func:`_adjoin`."""
+    if not _is_word(character):
+        return "(?!)"
+    if character.isascii() and character != "_":
+        return rf"[^\W{UNSPACED}]"
+    return r"[^\WA-Za-z0-9]" if _IS_UNSPACED.match(character) else r"\w"
+
+
+def is_whole_word(text: str, start: int, end: int) -> bool:
+    """Whether no letter, digit or underscore adjoins a name between two places; see :func:`contains_name`."""
+    is_joined = _adjoin(text[start - 1 : start], text[start]) or _adjoin(text[end - 1], text[end : end + 1])
+    return not is_joined
 
 
 def _adjoin(left: str, right: str) -> bool:

@@ -5,7 +5,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
-from historyapp.core.identifiers import contains_name, identifiers, texts_in
+from historyapp.core.evaluation.name_search import first_places
+from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.results import returned_text
 
 MAX_NAMES = 200
@@ -47,4 +48,5 @@ def needed_names(steps: Iterable[Episode], later: Iterable[Episode]) -> list[Nee
 
 def kept_names(names: Sequence[NeededName], texts: Sequence[str]) -> list[NeededName]:
     """The names that one of the summaries contains as a whole word."""
-    return [needed for needed in names if any(contains_name(needed.name, text) for text in texts)]
+    found = first_places([needed.name for needed in names], "\n".join(texts), limit=1)
+    return [needed for needed in names if needed.name in found]

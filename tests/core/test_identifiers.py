@@ -1,7 +1,7 @@
 """Identifiers are found completely, once, in order, and no other words are."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historyapp.core import identifiers as module
@@ -13,8 +13,10 @@ from historyapp.core.identifiers import (
     new_identifiers,
     piece_places,
     texts_in,
+    word_places,
 )
 from historyapp.core.text import PIECE_LENGTH
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -130,3 +132,22 @@ def test_texts_of_a_value_are_returned_in_order_without_field_names() -> None:
 )
 def test_a_text_contains_a_name_only_as_a_whole_word(name: str, text: str, expected: bool) -> None:
     assert contains_name(name, text) is expected
+
+
+@settings(max_examples=examples(1000))
+@given(
+    st.text(alphabet="ab_/1é修", min_size=1, max_size=3),
+    st.text(alphabet="ab_/1é修 ", max_size=60),
+)
+def test_a_pattern_finds_the_places_of_whole_words_behind_many_others(name: str, text: str) -> None:
+    found = list(word_places(name, text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_FEW_PLACES", 1)
+        assert list(word_places(name, text)) == found
+
+
+def test_few_places_within_longer_words_are_visited_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited: list[int] = []
+    monkeypatch.setattr(module, "is_whole_word", lambda text, start, end: visited.append(start))
+    assert not contains_name("a_a", "a_" * 100_000)
+    assert len(visited) == module._FEW_PLACES

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.name_marks import mark_names
+from historyapp.core.name_marks import MarksLeft, mark_names
 
 
 def names_in(text: str, words: list[str], others: list[str]) -> list[str]:
@@ -26,3 +26,9 @@ NAMES = st.sampled_from(["a.py", "src/a.py", "é_é", "x" * 250, "<b>", "a_b", "
 def test_the_pieces_joined_are_the_text(parts: list[str], words: list[str], others: list[str]) -> None:
     text = " ".join(parts)
     assert "".join(piece.text for piece in mark_names(text, words, set(others))) == text
+
+
+def test_the_places_that_are_compared_are_limited_for_all_texts_of_a_row() -> None:
+    left = MarksLeft(50)
+    pieces = [piece for _ in range(3) for piece in mark_names("a_a a_ab " * 20, ["a_a"], left=left)]
+    assert (sum(piece.is_name for piece in pieces), left.places) == (25, 0)
