@@ -31,6 +31,8 @@ from historyapp.core.text import clean
 from historyapp.core.usage import cache_lifetime_of, usage_of
 from historyapp.core.windows import CLEARED
 
+_WITHOUT_TASK = ("command", "meta")
+"""The channels of a person's commands to Claude Code and of its notes about them."""
 _VERSION = "2.1.14"
 """Written if the session's metadata have no version of Claude Code."""
 
@@ -58,6 +60,7 @@ class _ClaudeCodeExporter:
         entries = _Entries(session.entries)
         lines = _Lines(session)
         ids = CallIds(ANTHROPIC_MESSAGES.longest_id)
+        has_task = False  # ``/clear`` begins a file: then nothing is cut off
         for part in conversation_parts(entries):
             entry = entries.take(part.position)
             written = ANTHROPIC_MESSAGES.write(part)
@@ -65,9 +68,12 @@ class _ClaudeCodeExporter:
             input = part if isinstance(part, InputMessage) else None
             answered = None if input else entries.last_results(part.position)
             is_summary = input is not None and input.channel == COMPACTION
+            is_command = input is not None and input.channel in _WITHOUT_TASK
             is_clear = input is not None and input.channel == "command" and CLEARED in text_of(input.content)
-            if written.items and (is_summary or is_clear):
-                yield lines.boundary(entry)
+            if written.items and (is_summary or (is_clear and has_task)):
+                yield lines.boundary(entry, "compacted" if is_summary else "cleared")
+                has_task = False
+            has_task = has_task or not is_command
             for item in ANTHROPIC_MESSAGES.identified(written, call_ids):
                 if lines.is_first and item["role"] == "assistant":
                     yield lines.user(entry, [{"type": "text", "text": NO_BEGINNING}])
@@ -169,7 +175,7 @@ class _Lines:
         }
         return self._line("assistant", entry.created_at, message=message)
 
-    def boundary(self, entry: Entry) -> str:
+    def boundary(self, entry: Entry, change: str) -> str:
         """The line after which the context of the model begins."""
         facts = {"logicalParentUuid": self._newest, "isMeta": False, "level": "info"}
         self._newest = None
@@ -177,7 +183,7 @@ class _Lines:
             "system",
             entry.created_at,
             subtype="compact_boundary",
-            content="Conversation compacted",
+            content=f"Conversation {change}",
             compactMetadata={"trigger": "manual", "preTokens": 0},
             **facts,
         )

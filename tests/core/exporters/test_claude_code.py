@@ -100,7 +100,16 @@ def test_what_was_compacted_or_cleared_is_before_a_boundary() -> None:
     first, second = (written[n + 1] for n in boundaries)
     assert (first["isCompactSummary"], first["message"]["content"][0]["text"]) == (True, "It went well.")
     assert "/clear" in second["message"]["content"][0]["text"]
+    assert [written[n]["content"] for n in boundaries] == ["Conversation compacted", "Conversation cleared"]
     assert written[boundaries[1] + 2]["message"]["content"][0]["text"] == "Next."
+
+
+def test_a_clear_that_begins_the_session_cuts_off_nothing() -> None:
+    caveat = ModelInput(channel="command", content="<local-command-caveat>Caveat: …</local-command-caveat>")
+    cleared = ModelInput(channel="command", content="<command-name>/clear</command-name>")
+    written = lines(session(caveat, cleared, *CONVERSATION))
+    assert [line["type"] for line in written] == ["user", "user", "user", "assistant", "user", "assistant"]
+    assert [line["parentUuid"] for line in written] == [None, *(line["uuid"] for line in written[:-1])]
 
 
 def test_instructions_are_left_out_and_usage_is_kept() -> None:
