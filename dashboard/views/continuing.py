@@ -49,6 +49,11 @@ class StartingPoint:
     """The beginning of the input or result that a request ends with."""
 
     @property
+    def needs_input(self) -> bool:
+        """Whether a request from here needs another input, because the model has nothing to answer."""
+        return self.newest in ("answer", "nothing")
+
+    @property
     def address(self) -> str:
         """The session as it was there, with the context that the model gets after its newest step. If nothing
         was recorded since, the current session: a page as of its head would be said to show the past."""

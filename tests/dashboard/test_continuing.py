@@ -19,7 +19,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ask, draft, ok, tool_calls
+from tests.services.drafts import act, answer, ask, draft, ok, tool_calls
 
 
 def form(session: Session, query: str = "") -> str:
@@ -187,6 +187,18 @@ def test_the_lines_name_the_server_and_the_session(alice: Client, session: Sessi
     assert f'"expected_position": {session.head}' in page
 
 
+def test_the_lines_add_an_input_only_if_the_model_has_nothing_to_answer(
+    alice: Client, project: Project, session: Session
+) -> None:
+    address, say = reverse("connect", args=[session.pk]), 'recorder.say("Continue.")'
+    assert say not in unescape(html(alice.get(address)))
+    assert "the next request already ends with a result" in text(alice.get(address))
+    append(project, session.pk, [answer()])
+    assert say in unescape(html(alice.get(address)))
+    append(project, session.pk, [ask("Now the tests.")])
+    assert say not in unescape(html(alice.get(address)))
+
+
 def test_a_run_of_claude_code_continues_there(alice: Client, session: Session, tmp_path: Path) -> None:
     """The lines run in a shell whose curl copies the export and whose claude prints its arguments."""
     Session.objects.filter(pk=session.pk).update(agent="claude-code", metadata={"cwd": "/srv/shop"})
@@ -197,19 +209,22 @@ def test_a_run_of_claude_code_continues_there(alice: Client, session: Session, t
     code = re.search(r'id="claude-code"[^>]*>(.*?)</pre>', page.content.decode(), re.DOTALL)
     assert code is not None
     exported = b"".join(alice.get(reverse("export", args=[child.pk, "claude_code"])))
-    (tmp_path / "export").write_bytes(exported)
     programs = {
-        "curl": f'printf "%s" "$4" > {tmp_path}/url; cat {tmp_path}/export > "$3"',
+        "curl": f'printf "%s" "$4" > {tmp_path}/url; cat {tmp_path}/export > "$3" || exit 22',
         "claude": 'echo "$@"',
     }
     for name, program in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / name).chmod(0o755)
-    folder = tmp_path / "my_shop"
-    folder.mkdir()
+    (folder := tmp_path / "my_shop").mkdir()
     variables = {"PLAYHEAD": "http://p/api/v1", "KEY": "k", "SESSION": str(child.pk), "HOME": str(tmp_path)}
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
-    command = ["sh", "-ec", unescape(code[1])]
+    command = ["sh", "-c", unescape(code[1])]
+    refused = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (22, ""), "nothing is resumed without a file"
+    (tmp_path / "export").write_bytes(exported)
     shell = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     assert (tmp_path / "url").read_text() == f"http://p/api/v1/sessions/{child.pk}/export?format=claude_code"
     id = shell.stdout.split()[-1]
