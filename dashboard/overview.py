@@ -9,6 +9,7 @@ from itertools import accumulate, groupby
 from django.urls import reverse
 
 from dashboard.location import Location
+from dashboard.rendering.text import short_target
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
@@ -271,7 +272,7 @@ class OverviewPage:
 
     @property
     def slowest(self) -> list[tuple[StepFigure, str]]:
-        """The slowest steps, with their targets below the folder that all files share."""
+        """The slowest steps, with their targets below the folder that all files share or a command enters."""
         slowest = self.figures.slowest[:MAX_SLOWEST]
         return [(step, self._short(step.target)) for step in slowest]
 
@@ -281,7 +282,8 @@ class OverviewPage:
         return [(repeat, self._short(repeat.target)) for repeat in self.figures.repeated.findings()[:SHOWN]]
 
     def _short(self, target: str) -> str:
-        return target.removeprefix(self._folder)
+        below = target.removeprefix(self._folder)
+        return short_target(target) if below == target else below
 
     @cached_property
     def _folder(self) -> str:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from dashboard.jumps import JUMPS
 from dashboard.keys import KEYS
 from dashboard.location import Location
+from dashboard.rendering.text import short_target
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import fold
 from historyapp.models import Project, Session
@@ -101,7 +102,7 @@ def _step(location: Location | None, text: str) -> Iterator[PaletteItem]:
         return
     step = int(number[1])
     row = location.history.row(step)
-    detail = row.target or row.thought_preview or row.result_preview
+    detail = short_target(row.target) or row.thought_preview or row.result_preview
     yield PaletteItem(
         f"Step {step:,}", location.address_of(step), f"kind-{row.kind or 'other'}", detail, step=step
     )

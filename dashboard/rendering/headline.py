@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dashboard.rendering.text import with_short_path
+from dashboard.rendering.text import short_target, with_short_path
 from historyapp.core.text import preview
 
 MAX_FOLDERS = 3
@@ -34,9 +34,10 @@ class Headline:
         """The target without the folder that a command enters, and with only the end of a long path. Of a
         failed step, the whole command: it may have been the ``cd`` that failed.
         """
-        entered, _, command = self.target.partition(" && ")
-        text = command if entered.startswith("cd ") and command and not self.has_failed else self.target
-        parts = text.replace("\\", "/").split("/")
+        parts = self.target.replace("\\", "/").split("/")
         is_path = self.kind in ("read", "edit") and len(parts) > MAX_FOLDERS + 1
-        short = f"…/{'/'.join(parts[-MAX_FOLDERS:])}" if is_path else with_short_path(text)
+        if is_path:
+            short = f"…/{'/'.join(parts[-MAX_FOLDERS:])}"
+        else:
+            short = with_short_path(self.target) if self.has_failed else short_target(self.target)
         return preview(short, MAX_HEADLINE)

@@ -24,6 +24,11 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+[/\\]+)+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
+_ENTERED_FOLDERS = re.compile(
+    r"""(?:cd (?!-)(?:"[^"]{1,200}"|'[^']{1,200}'|[^\s;&|"'`()<>\\]{1,200})"""
+    r"(?: &&|;)? (?=[^\s;&|<>])(?!\d>)){1,3}"
+)
+"""The folders that a command line enters first, with its lines joined by spaces."""
 PART = 1 << 18
 """Characters that are made visible in one step."""
 _MAX_STYLE = 64
@@ -36,6 +41,13 @@ _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0
 def with_short_path(text: str) -> str:
     """The text with only the end of a long path with which it begins."""
     return _LONG_PATH.sub("…/", text)
+
+
+def short_target(target: str) -> str:
+    """A step's target without the folder that a command line enters first, and with only the end of a long
+    path at its beginning. A line that only enters a folder stays."""
+    entered = _ENTERED_FOLDERS.match(target)
+    return with_short_path(target[entered.end() :] if entered else target)
 
 
 def visible(text: str) -> str:

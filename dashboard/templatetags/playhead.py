@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.step import StepView
-from dashboard.rendering.text import visible, with_short_path
+from dashboard.rendering.text import short_target, visible, with_short_path
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
 from historyapp.core.file_tools import use_of_file
@@ -188,10 +188,7 @@ def chip_icon(kind: str) -> SafeString:
     return format_html('<span class="kind-{}">{}</span>', kind, icon(f"kind-{kind}"))
 
 
-@register.filter
-def short_target(target: str) -> str:
-    """A step's target with only the end of a long path."""
-    return with_short_path(target)
+register.filter(short_target)
 
 
 @register.filter("visible")

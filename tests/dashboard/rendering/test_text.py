@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering import text as text_module
-from dashboard.rendering.text import terminal, visible
+from dashboard.rendering.text import short_target, terminal, visible
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 escapes = st.sampled_from(
@@ -97,3 +97,23 @@ def test_no_part_of_a_long_escape_sequence_is_shown(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(text_module, "PART", 60)
     for start in range(0, 70, 7):
         assert visible("a" * start + link.format("1" * 200) + "b" * 90) == "a" * start + "b" * 90
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("cd /testbed && sed -n 1p a.py", "sed -n 1p a.py"),
+        ('cd "/my work" && make', "make"),
+        ("cd /a; cd b && make", "make"),
+        ("cd /c/starcar git status --short", "git status --short"),  # two lines, joined
+        ("cd $ROOT && /usr/lib/x/bin/go test", "…/bin/go test"),
+        ("cd /testbed", "cd /testbed"),
+        ("cd - && ls", "cd - && ls"),
+        ("cd /a 2>/dev/null && ls", "cd /a 2>/dev/null && ls"),
+        ("cd /a || exit", "cd /a || exit"),
+        ("cd $(mktemp -d) && ls", "cd $(mktemp -d) && ls"),
+        ("cd /a; && ls", "cd /a; && ls"),
+    ],
+)
+def test_a_target_is_shown_without_the_folder_that_the_command_enters(target: str, shown: str) -> None:
+    assert short_target(target) == shown

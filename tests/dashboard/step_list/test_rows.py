@@ -46,7 +46,15 @@ def test_an_answer_has_no_tool(alice: Client, project: Project, session: Session
 
 def test_only_the_end_of_a_long_path_is_shown(alice: Client, project: Project, session: Session) -> None:
     append(project, session.pk, [act("read_file", path="/home/someone/project/src/<b>.py"), failed()])
-    assert "<b>…/src/&lt;b&gt;.py</b>" in row(alice, session, 6)
+    assert ">…/src/&lt;b&gt;.py</b>" in row(alice, session, 6)
+
+
+def test_a_command_is_shown_without_the_folder_that_it_enters(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act("bash", command="cd /testbed && make"), ok()])
+    shown = " ".join(row(alice, session, 6).split())
+    assert '<b title="cd /testbed &amp;&amp; make">make</b>' in shown
 
 
 def test_the_icon_replaces_the_tool_name_of_a_single_call(
