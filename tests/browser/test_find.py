@@ -142,6 +142,13 @@ def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Proje
     page.keyboard.press("E")
     step_is(page, 2)
     expect(failure).to_be_in_viewport()
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(page_of(session, "?step=2#failure"))
+    top, bottom = (
+        f"document.querySelector('{one}').getBoundingClientRect()" for one in ("#failure", ".timeline")
+    )
+    page.wait_for_function(f"scrollY > 0 && {top}.top >= {bottom}.bottom")
+    expect(failure).to_be_in_viewport()
 
 
 @pytest.mark.thorough
