@@ -14,11 +14,11 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from historyapp.core.edited_lines import LineCount
+from historyapp.core.process_memory import cached_while_busy
 from historyapp.core.text import MAX_READ, preview
 
 MAX_FILES = 20
@@ -194,7 +194,7 @@ def _without_heredocs(command: str) -> str:
     return "\n".join(lines)[:MAX_COMMAND]
 
 
-@lru_cache(maxsize=16)  # the same line is often read for its files and then for its folder
+@cached_while_busy(128)  # the lines of a step are read for their folders and then for their files
 def _parts(text: str) -> list[list[str]]:
     """The words of each program of a command line; empty if quotes do not match. Callers must not change it.
 

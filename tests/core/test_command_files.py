@@ -1,8 +1,17 @@
 """Files that command lines read, write and delete, and files of printed diffs."""
 
+import shlex
+from typing import Any
+
 import pytest
 
-from historyapp.core.command_files import files_used, files_written, printed_patches, prints_own_changes
+from historyapp.core.command_files import (
+    changes_folder,
+    files_used,
+    files_written,
+    printed_patches,
+    prints_own_changes,
+)
 
 
 @pytest.mark.parametrize(
@@ -115,3 +124,20 @@ def test_a_printed_diff_has_files_and_lines() -> None:
     text = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1 @@\n-a\n-b\n+c\n"
     assert printed_patches(text + text.replace("x.py", "y.py")) == [("x.py", (1, 2)), ("y.py", (1, 2))]
     assert printed_patches(f"On branch main\n{text}") == []
+
+
+def test_the_lines_of_a_step_are_parsed_once_for_their_folders_and_their_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed = list[str]()
+
+    class CountedLexer(shlex.shlex):
+        def __init__(self, text: str, **options: Any) -> None:
+            parsed.append(text)
+            super().__init__(text, **options)
+
+    monkeypatch.setattr(shlex, "shlex", CountedLexer)
+    lines = [f"cd once; cat counted_{number}.py" for number in range(100)]
+    assert all(map(changes_folder, lines))
+    assert all(map(files_used, lines))
+    assert parsed == lines

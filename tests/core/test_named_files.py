@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core import command_files, named_files
+from historyapp.core import named_files
 from historyapp.core.named_files import NamedFile, is_named, text_in_calls
 from historyapp.core.searchable import Passage, passages
 
@@ -78,13 +78,6 @@ def test_command_lines_without_the_name_are_not_parsed() -> None:
     calls = [call("bash", {"description": "app.py", "command": "cat b.py"}), call("bash", {"command": "ls"})]
     assert list(file.first_calls([*calls, call("bash", {"command": "python app.py"})])) == []
     assert file.parsed == 2 * named_files._LINE
-
-
-def test_a_command_line_is_parsed_once_for_its_files_and_its_folder() -> None:
-    before = command_files._parts.cache_info().misses
-    line = {"cmd": "cd once; cat app.py", "workdir": "/w"}
-    assert any(NamedFile("app.py").first_calls([call("exec", line)]))
-    assert command_files._parts.cache_info().misses == before + 1
 
 
 def test_the_calls_of_an_entry_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
