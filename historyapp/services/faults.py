@@ -31,6 +31,8 @@ from historyapp.wire.problems import (
 
 log = logging.getLogger(__name__)
 
+UNREACHABLE = (OperationalError, InterfaceError, ServerUnavailable)
+"""The errors after which the same access to the database may succeed later."""
 FAULT_SECONDS = 60.0
 """A fault is shown for this many seconds after it last occurred. It is logged once in this time."""
 SHORT_CHECK_SECONDS = 2.0

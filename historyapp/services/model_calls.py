@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import ceil
 from typing import Any
 from uuid import UUID
-
-from django.db import InterfaceError, OperationalError
 
 from historyapp.core.budget import meter_for
 from historyapp.core.entries import DebugLog, EntryDraft
@@ -38,7 +37,7 @@ from historyapp.services.append import (
 from historyapp.services.call_memory import CALL_MEMORY
 from historyapp.services.connections import release_connection
 from historyapp.services.contexts import RequestedContext, model_of
-from historyapp.services.faults import refuse_full_disk
+from historyapp.services.faults import UNREACHABLE, refuse_full_disk
 from historyapp.services.leaving_clients import has_client_left
 from historyapp.services.model_call_slots import turn_to_record
 from historyapp.services.prices import price_list
@@ -48,11 +47,20 @@ from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing, writing_together
 from historyapp.services.unpriced import extra_image_tokens, uncounted_part, unpriced_part
-from historyapp.wire.problems import CapReached, ModelNotAllowed, ServerUnavailable, SpendForbidden
+from historyapp.wire.problems import (
+    CapReached,
+    ModelNotAllowed,
+    ServerUnavailable,
+    SpendForbidden,
+    TransactionTooLong,
+)
 
 log = logging.getLogger(__name__)
 
 RETRIES = RetryPolicy()
+RECORD_SECONDS, RECORD_PAUSE, TOO_LONG_PAUSE = 60.0, 0.25, 5.0
+"""How long a paid response waits for the database, and the seconds between two attempts to record it; more
+after a transaction that took too long, because others cannot write meanwhile."""
 FAILURE_CATEGORY = "model_call"
 """The category of the ``debug_log`` entries of failed model calls."""
 
@@ -94,6 +102,15 @@ class RecordedCompletion:
     """In millionths of a dollar; None if the model's price or the usage is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A complete response, and the entry for it."""
+
+    completion: Completion
+    cost: int | None
+    draft: EntryDraft
+
+
 class ModelCall:
     """One model call, from its context to its entry. Iterate over its deltas once, and close the iterator."""
 
@@ -132,6 +149,8 @@ class ModelCall:
         self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
         self._is_sent = False
+        self._cost: int | None = 0
+        """What the last attempt cost. None: not known, so the reserved maximum counts."""
         self._keeps_snapshot = False
         """Whether an entry names the snapshot: the answer, or one that says that the call failed."""
         self._count_memory: CountMemory = lambda _: None
@@ -140,7 +159,8 @@ class ModelCall:
         self._started, self._latency = time.monotonic(), 0.0
 
     def deltas(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
-        """Yields the deltas as they arrive, then appends the response to the log.
+        """Yields the deltas as they arrive, then appends the response to the log. While the database cannot
+        be used, the response waits for up to a minute.
 
         Closing the iterator cancels the model call: nothing is appended.
 
@@ -175,7 +195,7 @@ class ModelCall:
             self._snapshot = record_snapshot(self._served)
             release_connection()
             end_large_read()
-            self._is_sent = True
+            self._is_sent, self._cost = True, None
             retries = replace(RETRIES, on_retry=self._retry, sleep=self._wait)
             answer = call_model(self._request, retries=retries, count_memory=self._count)
             with closing(answer) as deltas:
@@ -184,8 +204,7 @@ class ModelCall:
                         self._builder.add(delta)
                     yield delta
             self._latency = time.monotonic() - self._started
-            with turn_to_record(self._session.project_id, self._size):
-                self._append(on_append)
+            yield from self._record(on_append)
             self._keeps_snapshot = True
         except (ModelCallError, Conflict, CapReached, SpendForbidden, ModelNotAllowed) as error:
             self._reservation.fail(error)  # first: nothing can be logged in a session that was erased
@@ -197,7 +216,7 @@ class ModelCall:
             raise
         finally:
             # For a call that was cancelled or failed in another way. Without a request it cost nothing.
-            self._reservation.settle(None if self._is_sent else 0)
+            self._reservation.settle(self._cost)
             self._delete_unused_snapshot()
             release_connection()  # the client may read the rest slowly
 
@@ -209,7 +228,7 @@ class ModelCall:
             with writing():
                 # The answer may be stored although its commit failed: then it has a position.
                 Snapshot.objects.filter(pk=self._snapshot.pk, output_position=None).delete()
-        except (OperationalError, InterfaceError, ServerUnavailable) as error:
+        except UNREACHABLE as error:
             log.warning("The snapshot of a model call of %s stays: %s", self._session.pk, error)
 
     def _count(self, size: int) -> None:
@@ -247,13 +266,43 @@ class ModelCall:
         self._reservation.check()
         release_connection()
 
-    def _append(self, on_append: Callable[[RecordedCompletion], None]) -> None:
+    def _record(self, on_append: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
+        """Appends the response, which is paid. If the database cannot be used, it tries again for a while."""
+        until, answer = time.monotonic() + RECORD_SECONDS, None
+        for attempt in count(1):
+            try:
+                with turn_to_record(self._session.project_id, self._size):
+                    answer = answer or self._answer()
+                    self._append_once(answer, on_append)
+                return
+            except UNREACHABLE as error:
+                if time.monotonic() >= until:
+                    raise
+                if attempt == 1:
+                    log.warning("The response for %s waits for the database: %s", self._session.pk, error)
+                pause = TOO_LONG_PAUSE if isinstance(error, TransactionTooLong) else RECORD_PAUSE
+            release_connection()
+            yield SilentDelta()
+            time.sleep(pause)
+
+    def _append_once(self, answer: _Answer, on_append: Callable[[RecordedCompletion], None]) -> None:
+        """Appends the response, unless an earlier attempt has stored it and lost its connection then."""
         assert self._snapshot is not None
-        session, snapshot = self._session, self._snapshot
+        try:
+            self._append(answer, on_append)
+        except Conflict:
+            if not Snapshot.objects.filter(pk=self._snapshot.pk, output_position__isnull=False).exists():
+                raise
+
+    def _answer(self) -> _Answer:
+        """The complete response and its cost, with which the reservation ends."""
+        assert self._snapshot is not None
+        snapshot = self._snapshot
         completion, prices = self._builder.completion(), price_list()
+        self._builder = CompletionBuilder()  # the response may wait: its parts would take memory twice
         price = prices.of(self._request.model)
         billed = completion.billed
-        cost = self._reservation.believed(price, billed) if price and billed else None
+        self._cost = cost = self._reservation.believed(price, billed) if price and billed else None
         self._reservation.settle(cost)
         metadata: dict[str, Any] = {
             "provider": self._provider.name,
@@ -270,18 +319,22 @@ class ModelCall:
             metadata |= {name: completion.usage.raw, "usage_convention": convention}
         if cost is not None:
             metadata |= {"cost": cost / MICRO, "prices_as_of": prices.as_of}
-        draft = EntryDraft(completion.output, metadata=metadata)
+        return _Answer(completion, cost, EntryDraft(completion.output, metadata=metadata))
+
+    def _append(self, answer: _Answer, on_append: Callable[[RecordedCompletion], None]) -> None:
+        assert self._snapshot is not None
+        session, completion = self._session, answer.completion
         # The append first counts the tokens of the output, for 0.1 s if it is long.
         with writing_together(lambda: None):
             try:
-                appended = append(session.project, session.pk, [draft], expected_position=session.head)
+                appended = append(session.project, session.pk, [answer.draft], expected_position=session.head)
             except (Invalid, ValueError) as error:
                 raise ResponseBroken(
                     f"{self._provider.title} sent a response that cannot be recorded: {error}",
                     provider=self._provider.title,
                 ) from error
-            on_append(RecordedCompletion(appended, completion, snapshot, self._latency, cost))
-            count_model_calls("call", self._provider.name, 1, cost)
+            on_append(RecordedCompletion(appended, completion, self._snapshot, self._latency, answer.cost))
+            count_model_calls("call", self._provider.name, 1, answer.cost)
 
     def _log_failure(self, error: PlayheadError) -> None:
         """Appends an entry about the failure, even if other entries were appended meanwhile."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
 from django.db.models import F
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -30,10 +29,11 @@ from historyapp.models.spending import (
     with_ancestors,
 )
 from historyapp.services.changes import record_cap_refusal
+from historyapp.services.faults import UNREACHABLE
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CapReached, ServerUnavailable
+from historyapp.wire.problems import CapReached
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class Reservation:
 
     def settle(self, cost: int | None) -> None:
         """Ends the reservation, if it has not ended yet. Earlier attempts keep their reserved maximum, and so
-        does the last one if the database cannot be used.
+        does the last one while the database cannot be used. It can be called again then.
 
         Args:
             cost: the cost of the last attempt, in millionths of a dollar; None if unknown: then the reserved
@@ -151,10 +151,11 @@ class Reservation:
                 if row is not None:  # otherwise it has expired
                     row.delete()
                     self._correct(row, 0 if cost is None else cost - self.attempt_cost)
-        except (OperationalError, InterfaceError, ServerUnavailable) as error:
+        except UNREACHABLE as error:
             # The response is paid for and must not be lost with it.
             log.warning("The reserved maximum of a model call of %s counts: %s", self.payer.session_id, error)
-        self.id = None
+        else:
+            self.id = None
 
     def _correct(self, row: SpendingReservation, change: int) -> None:
         for period in PERIODS if change else ():

@@ -146,9 +146,10 @@ def test_the_snapshot_of_an_answer_stays_if_only_the_end_of_its_commit_is_not_kn
 ) -> None:
     run.append(ask("find it"))
     append_answer = ModelCall._append
+    monkeypatch.setattr(model_calls, "RECORD_SECONDS", 0.0)
 
-    def append_and_fail(call: ModelCall, on_append: Any) -> None:
-        append_answer(call, on_append)
+    def append_and_fail(call: ModelCall, *arguments: Any) -> None:
+        append_answer(call, *arguments)
         raise OperationalError("the connection was closed")
 
     monkeypatch.setattr(ModelCall, "_append", append_and_fail)
