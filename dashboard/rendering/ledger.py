@@ -1,18 +1,15 @@
-"""The tokens of each step, for the ledger: a chart, their sums by turn, and the losses of the cache."""
+"""The tokens of each step, for the ledger: a chart, and the losses of the cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from dashboard.location import Location
 from dashboard.timeline.bars import bar_width, percent
 from historyapp.core.context_diff import is_missed
 from historyapp.core.dates import known_time
-from historyapp.core.usage import Usage
-from historyapp.models import Episode
-from historyapp.models.history import History
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
@@ -88,45 +85,6 @@ def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
         later=last + 1 if last < location.steps else None,
         maximum=max(map(sum, tokens), default=0),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TurnAccount:
-    """The steps of one turn that a chart shows."""
-
-    first: StepAccount
-    last: StepAccount
-    begin: Episode
-    """The first step of the whole turn, which the chart may not show."""
-    usage: Usage
-    """The sum of their model calls."""
-    without_usage: int
-    """The number of steps whose model call has not reported its tokens."""
-    billed: int
-    """The number of steps whose model call has reported its tokens or its cost."""
-    money: int | None
-    """Of the billed steps, in millionths of a dollar; None if the cost of one of them is unknown."""
-
-    @property
-    def has_usage(self) -> bool:
-        return bool(self.usage.input or self.usage.output)
-
-
-def turn_accounts(accounts: Sequence[StepAccount], history: History) -> list[TurnAccount]:
-    """The sums of consecutive steps by turn. At most one query, for a turn that began before them."""
-    turns: list[TurnAccount] = []
-    for _, group in groupby(accounts, key=lambda account: account.row.turn):
-        steps = list(group)
-        usage = Usage(*map(sum, zip(*(step.usage for step in steps), strict=True)))
-        row = steps[0].row
-        begin = history.row(row.turn_first) if 0 < row.turn_first < row.number else row
-        reported = sum(1 for step in steps if step.usage.input or step.usage.output)
-        billed = [step for step in steps if step.usage.input or step.usage.output or step.reported]
-        amounts = [step.money for step in billed if step.money is not None]
-        money = sum(amounts) if len(amounts) == len(billed) else None
-        without = len(steps) - reported
-        turns.append(TurnAccount(steps[0], steps[-1], begin, usage, without, len(billed), money))
-    return turns
 
 
 class CacheLoss(NamedTuple):

@@ -3,12 +3,13 @@
 from typing import Any
 
 from dashboard.location import Location
-from dashboard.rendering.ledger import MAX_LOSSES, cache_losses, draw_chart, shown_steps, turn_accounts
+from dashboard.rendering.ledger import MAX_LOSSES, cache_losses, draw_chart, shown_steps
 from dashboard.tabs.base import Tab
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
 from historyapp.services.overview import ExpensiveStep, most_expensive_steps
+from historyapp.services.turn_costs import TurnCost, has_several_turns, turn_costs
 
 
 def content(location: Location) -> dict[str, Any]:
@@ -20,17 +21,20 @@ def content(location: Location) -> dict[str, Any]:
     too_few_of, tokens = 0, ledger.tokens
     is_incomplete = tokens.usage_is_incomplete(tokens.estimated)
     expensive: list[ExpensiveStep] = []
-    if is_incomplete or ledger.money.micros:  # counting the run costs time
-        figures = count_run(location.history, SECONDS).figures
-        expensive = most_expensive_steps(figures, location.session.model)
-        too_few_of = figures.written if tokens.usage_is_incomplete(figures.written) else 0
+    turns: list[TurnCost] = []
+    if is_incomplete or ledger.money.micros or has_several_turns(location.history):  # counting costs time
+        counted = count_run(location.history, SECONDS)
+        expensive = most_expensive_steps(counted.figures, location.session.model)
+        written = counted.figures.written
+        too_few_of = written if tokens.usage_is_incomplete(written) else 0
+        turns = turn_costs(location.history, counted)
     return {
         "ledger": ledger,
         "expensive": expensive,
         "kinds": _kinds(ledger),
         "too_few_of": too_few_of,
         "chart": draw_chart(shown, location),
-        "turns": turn_accounts(shown, location.history),
+        "turns": turns,
         "losses": cache_losses(accounts),
         "max_losses": MAX_LOSSES,
         "calls_without_usage": max(0, location.steps - ledger.totals.calls),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span, SpanBlock
+from historyapp.core.projection import Totals
 from historyapp.models.fields import as_uuid, at_places
 from historyapp.models.sql import fetch_all
 
@@ -95,6 +96,15 @@ def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         (str(as_uuid(id)), position): load_dumped(stored).get("steps", 0)
         for id, position, _, stored in (_totals_at(distinct) if distinct else ())
     }
+
+
+def totals_at(places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Totals]:
+    """The running totals up to and including each of these entries (session, position)."""
+    totals: dict[tuple[str, int], Totals] = {}
+    for start in range(0, len(places), _SESSIONS_AT_ONCE):
+        for id, position, _, stored in _totals_at(places[start : start + _SESSIONS_AT_ONCE]):
+            totals[str(as_uuid(id)), position] = Totals.load(load_dumped(stored))
+    return totals
 
 
 def count_steps(lineage: Lineage) -> int:
