@@ -95,20 +95,22 @@ class RunOverview:
 
     @property
     def total_time(self) -> timedelta | None:
-        """From the first to the newest entry, as in lists, or None if the run is undated. That of a rewound
-        run includes the time until it was continued. A fork may begin long after the entries that it shares,
-        so for a fork it is the time that the model, tools and people took."""
+        """From the first to the newest entry, as in lists, or None if the run is undated. It includes the
+        time until a rewound run was continued, but not the time between the entries that a fork shares and
+        its own: it may begin long after them. While a fork is being counted: the time that the model, tools
+        and people took so far."""
         if self.span is None:
             return None
         figures, is_fork = self.figures, self.history.session.forked_from_id is not None
-        taken = figures.model_time + figures.tool_time + figures.waiting_time
-        return timedelta(milliseconds=taken if is_fork else self.span.milliseconds)
+        total = max(0, self.span.milliseconds - figures.fork_time)
+        if is_fork and not self.counted.is_complete:
+            total = figures.model_time + figures.tool_time + figures.waiting_time
+        return timedelta(milliseconds=total)
 
     @property
     def includes_rewound_time(self) -> bool:
         """Whether the total time includes that until the run was continued after a rewind."""
-        is_continued = min(self.rewinds, default=self.history.steps) < self.history.steps
-        return is_continued and self.history.session.forked_from_id is None
+        return self.figures.rewound_time > 0
 
     @property
     def recorded_at(self) -> datetime | None:

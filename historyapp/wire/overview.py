@@ -32,8 +32,8 @@ class TimeOut(ResponseModel):
     ended_at: datetime | None
     total: float | None = Field(
         description="From the first entry to the newest one that no rewind has cut off, in seconds. It "
-        "includes the time until the run was continued after a rewind, which no part includes. For forks, it "
-        "is the sum of the parts."
+        "includes the time until the run was continued after a rewind, which no part includes, but not the "
+        "time between the entries that a fork shares and its own."
     )
     model: float | None = Field(description="Time before outputs, and before the agent's own summaries.")
     tools: float | None = Field(description="Time between tool calls and their results.")

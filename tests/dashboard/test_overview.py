@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.core.entries import DebugLog, EntryDraft, ModelOutput
 from historyapp.models import Episode, FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import StepFilter, StepSearch
@@ -254,8 +254,32 @@ def test_the_total_of_a_rewound_run_is_that_of_lists_and_says_what_it_includes(
     session.refresh_from_db()
     assert session.duration == 5 * 60 * 60 * 1000 + 10_000
     totals = [overview_of(History(one)).total_time for one in (session, child)]
-    assert totals == [timedelta(milliseconds=session.duration), timedelta(seconds=10)]
-    assert hint not in text(alice.get(address(child)))
+    assert totals == 2 * [timedelta(milliseconds=session.duration)]
+    assert hint in text(alice.get(address(child)))
+
+
+def test_a_fork_took_as_long_as_its_parent_until_then_and_its_own_entries_after_that(
+    project: Project,
+) -> None:
+    """Also if the shared entries begin and end with some that no part of the time ends with."""
+    note = draft(DebugLog(category="hook", message="…"))
+    session, start = create_session(project), datetime(2026, 1, 31, tzinfo=UTC)
+    seconds = zip([note, ask("Go."), act(), ok(), note, act()], (0, 14, 20, 25, 30, 31), strict=True)
+    append(
+        project, session.pk, [each._replace(created_at=start + timedelta(seconds=s)) for each, s in seconds]
+    )
+    child = fork(project, session.pk, at_position=5)
+    session.refresh_from_db()
+    totals = [overview_of(history).total_time for history in (History(session, 5), History(child))]
+    assert totals == 2 * [timedelta(seconds=30)]
+    later = start + timedelta(days=400)
+    append(
+        project,
+        child.pk,
+        [act()._replace(created_at=later), ok()._replace(created_at=later + timedelta(0, 3))],
+    )
+    child.refresh_from_db()
+    assert overview_of(History(child)).total_time == timedelta(seconds=33)
 
 
 def test_the_overview_of_a_single_answer_is_readable(alice: Client, project: Project) -> None:

@@ -1,15 +1,13 @@
 """The figures of a run: a fold over its live entries. The size of its state does not depend on the run's
 length."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
 
 from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
 from historyapp.core.command_files import FileUse
-from historyapp.core.dates import milliseconds_of
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.entries import (
     COMPACTION,
@@ -27,16 +25,17 @@ from historyapp.core.overview.files import FileFigures, absolute_path, add_step_
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
+from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes
 from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 26
+VERSION = 27
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
 name."""
-MAX_SLOWEST, MAX_DEAREST, MAX_TURNS, MAX_WAITS = 10, 20, 200, 5
+MAX_SLOWEST, MAX_DEAREST, MAX_TURNS = 10, 20, 200
 _NO_WAITS: Mapping[int, int] = {}
 
 
@@ -101,30 +100,11 @@ class FailedStep:
 
 
 @dataclass(slots=True)
-class RunFigures:
-    """All figures of a run. Durations are in milliseconds, and moments in milliseconds since 1970."""
+class RunFigures(RunTimes):
+    """All figures of a run."""
 
-    steps: int = 0
-    gaps: int = 0
-    """Pairs of consecutive entries; ``timed_gaps``: those with different times."""
-    timed_gaps: int = 0
-    started_at: int | None = None
-    ended_at: int | None = None
-    is_resumed: bool = False
-    """Whether the next entry is a fork's first own one, or the first one after a rewind. The time before it
-    was not spent on this history.
-    """
-    waits_for_tools: bool = False
-    """Whether tool calls are open after the newest entry."""
-    model_time: int = 0
-    tool_time: int = 0
-    waiting_time: int = 0
-    waits: list[tuple[int, int]] = field(default_factory=list)
-    """The longest waits for an input from a person, and the steps that followed them."""
-    approvals: list[tuple[int, int]] = field(default_factory=list)
-    """The longest waits for the approval of tool calls, and their steps."""
     turns: list[int] = field(default_factory=list)
-    """The first steps that followed inputs from a person."""
+    """The first steps of the first turns."""
     turn_count: int = 0
     is_new_turn: bool = False
     tools: dict[str, ToolFigures] = field(default_factory=dict)
@@ -151,27 +131,18 @@ class RunFigures:
     """The newest command; its ``line`` is empty unless it failed."""
     last_status: str = ""
 
-    @property
-    def is_dated(self) -> bool:
-        """Whether the entries have times.
-
-        Entries of a file without times have the time of their import, which is the same for all entries that
-        were written together.
-        """
-        return self.timed_gaps > 0 and self.timed_gaps * 100 >= self.gaps
-
-    def add_group(self, group: Sequence[Entry], resumed: Collection[int] = ()) -> None:
+    def add_group(self, group: Sequence[Entry], cuts: Mapping[int, Cut] = NO_CUTS) -> None:
         """Adds the entries before the first output, or an output and the entries after it.
 
         Args:
-            resumed: the positions before which the history was forked or rewound.
+            cuts: the positions before which the history was forked or rewound.
         """
         first = group[0]
         if not isinstance(first.body, ModelOutput):
-            self._add_entries(group, resumed)
+            self._add_entries(group, cuts)
             return
-        self.is_resumed = self.is_resumed or first.position in resumed
-        self._add_time(first, "model")
+        self.pass_cut(first, cuts)
+        self.add_time(first, "model")
         self.steps += 1
         self.written += first.tokens
         step = step_facts_of(self.steps, group)
@@ -185,10 +156,10 @@ class RunFigures:
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
         self.waits_for_tools = bool(step.calls)
-        self._add_entries(group[1:], resumed, step.waits)
+        self._add_entries(group[1:], cuts, step.waits)
 
     def _add_entries(
-        self, entries: Sequence[Entry], resumed: Collection[int], waits: Mapping[int, int] = _NO_WAITS
+        self, entries: Sequence[Entry], cuts: Mapping[int, Cut], waits: Mapping[int, int] = _NO_WAITS
     ) -> None:
         """Adds the entries.
 
@@ -197,15 +168,15 @@ class RunFigures:
         """
         for entry in entries:
             body = entry.body
-            self.is_resumed = self.is_resumed or entry.position in resumed
+            self.pass_cut(entry, cuts)
             if isinstance(body, ToolResults):
-                self._add_time(entry, "tools" if self.steps else "", waits.get(entry.position, 0))
+                self.add_time(entry, "tools" if self.steps else "", waits.get(entry.position, 0))
                 self.waits_for_tools = False
             elif isinstance(body, ModelInput) and body.channel == COMPACTION:
                 self._compact()
-                self._add_time(entry, "model")
+                self.add_time(entry, "model")
             elif isinstance(body, ModelInput) and begins_turn(body.channel, body.content):
-                self._add_time(entry, "tools" if self.waits_for_tools else "person")
+                self.add_time(entry, "tools" if self.waits_for_tools else "person")
                 self.is_new_turn = True
             elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:
                 if self.last_status != "interrupted_by_human":  # else the step has been added
@@ -219,31 +190,6 @@ class RunFigures:
     def _compact(self, *, is_partial: bool = False) -> None:
         self.compactions += not self.sizes.is_compacted
         self.sizes.compact(is_partial=is_partial)
-
-    def _add_time(self, entry: Entry, spent_by: str, approval: int = 0) -> None:
-        """Adds the time since the previous entry to its category, without the wait for an approval."""
-        moment, previous = milliseconds_of(entry.created_at), self.ended_at
-        self.ended_at = moment if previous is None else max(previous, moment)
-        if previous is None:
-            self.started_at = moment
-        if previous is None or self.is_resumed:
-            self.is_resumed = False
-            return
-        passed = max(0, moment - previous)
-        self.gaps += 1
-        self.timed_gaps += passed > 0
-        if spent_by == "model":
-            self.model_time += passed
-        elif spent_by == "tools":
-            waited = min(approval, passed)
-            self.tool_time += passed - waited
-            self.waiting_time += waited
-            if waited:
-                self.approvals = nlargest(MAX_WAITS, [*self.approvals, (waited, self.steps)])
-        elif spent_by == "person":
-            self.waiting_time += passed
-            if passed and self.steps:
-                self.waits = nlargest(MAX_WAITS, [*self.waits, (passed, self.steps + 1)])
 
     def _add_step(self, step: StepFacts) -> None:
         is_only_search = step.status == "error" and step.failed_call is None

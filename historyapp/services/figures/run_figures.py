@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import islice
+from itertools import pairwise
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -24,6 +24,7 @@ from historyapp.core.episodes import entry_groups
 from historyapp.core.exporters.long_steps import shortened
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
+from historyapp.core.overview.times import Cut
 from historyapp.core.recorded_diffs import RECORDED_DIFFS
 from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
 from historyapp.models.entries import spans_between
@@ -170,9 +171,9 @@ def _count(history: History, seconds: float | None) -> _CountState:
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     state = _CountState(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
-    resumed = set[int]()
-    for group in entry_groups(_entries(history.lineage, checkpoint, resumed)):
-        figures.is_resumed = figures.is_resumed or group[0].position in resumed
+    cuts: dict[int, Cut] = {}
+    for group in entry_groups(_entries(history.lineage, checkpoint, cuts)):
+        figures.note_cut(group[0].position, cuts)
         is_output = isinstance(group[0].body, ModelOutput)
         done = figures.steps - state.stored_at
         is_late = end is not None and done > 0 and time.thread_time() > end
@@ -180,31 +181,36 @@ def _count(history: History, seconds: float | None) -> _CountState:
             state.add_checkpoint(group[0])
         if is_output and is_late:
             break
-        figures.add_group(group, resumed)
+        figures.add_group(group, cuts)
     return state
 
 
 def _entries(
-    lineage: Lineage, checkpoint: FiguresCheckpoint | None, resumed: set[int]
+    lineage: Lineage, checkpoint: FiguresCheckpoint | None, cuts: dict[int, Cut]
 ) -> Iterator[CoreEntry]:
     """The live entries from a checkpoint on. They are read one at a time, because any number may be large.
 
-    Adds to ``resumed`` the first one after each fork and rewind, but not the checkpoint's own.
+    Adds to ``cuts`` the first one after each fork and rewind, but not the checkpoint's own.
     """
     after = checkpoint.position - 1 if checkpoint else 0
-    starts = (span.first for span in islice(spans_between(lineage, after), 1, None))
-    rows = _noted(live_rows(lineage, after, _METADATA), starts, resumed)
+    starts: Iterator[tuple[int, Cut]] = (
+        (span.first, "rewind" if span.session == before.session else "fork")
+        for before, span in pairwise(spans_between(lineage, after))
+    )
+    rows = _noted(live_rows(lineage, after, _METADATA), starts, cuts)
     return shortened(((row.core(), row.size) for row in rows), logs=True)
 
 
-def _noted(rows: Iterable[OwnRow], starts: Iterator[int], resumed: set[int]) -> Iterator[OwnRow]:
-    """The rows of :data:`KINDS`. Adds to ``resumed`` the first one from each start on."""
+def _noted(
+    rows: Iterable[OwnRow], starts: Iterator[tuple[int, Cut]], cuts: dict[int, Cut]
+) -> Iterator[OwnRow]:
+    """The rows of :data:`KINDS`. Adds to ``cuts`` the first one from each start on."""
     start = next(starts, None)
     for row in rows:
         if row.kind not in KINDS:
             continue
-        while start is not None and start <= row.position:
-            resumed.add(row.position)
+        while start is not None and start[0] <= row.position:
+            cuts.setdefault(row.position, start[1])
             start = next(starts, None)
         yield row
 
@@ -236,11 +242,11 @@ def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
     checkpoint = FiguresCheckpoint.objects.newest_in(history.lineage, history.steps)
     figures = load_figures(checkpoint.state) if checkpoint else RunFigures()
     state = _CountState(figures, history.lineage, figures.steps)
-    resumed = set[int]()
-    for group in entry_groups(_entries(history.lineage, checkpoint, resumed)):
-        figures.is_resumed = figures.is_resumed or group[0].position in resumed
+    cuts: dict[int, Cut] = {}
+    for group in entry_groups(_entries(history.lineage, checkpoint, cuts)):
+        figures.note_cut(group[0].position, cuts)
         if group[0].position == position and isinstance(group[0].body, ModelOutput):
             state.add_checkpoint(group[0])
             return state.checkpoints[-1]
-        figures.add_group(group, resumed)
+        figures.add_group(group, cuts)
     return None
