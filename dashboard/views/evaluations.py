@@ -62,8 +62,9 @@ def new_evaluation(request: PersonRequest) -> HttpResponse:
 def evaluations(request: PersonRequest) -> HttpResponse:
     """The project's newest evaluations."""
     project = current_project(request, projects(request))
-    rows = Evaluation.objects.filter(project=project).with_counts().order_by("-id")
-    return _page(request, project, "evaluation/list.html", {"evaluations": rows[:PAGE]})
+    newest = Evaluation.objects.filter(project=project).newest(PAGE)
+    rows = [(evaluation, counts["done"], counts.total()) for evaluation, counts in newest]
+    return _page(request, project, "evaluation/list.html", {"evaluations": rows})
 
 
 @signed_in

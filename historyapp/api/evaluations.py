@@ -1,5 +1,6 @@
 """Evaluations: for each policy and budget, the share of what the next actions used that the context has."""
 
+from collections import Counter
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -94,13 +95,16 @@ def post_evaluation(request: ApiRequest, body: EvaluationIn) -> HttpResponse:
 @router.get("/evaluations", response=EvaluationPage, summary="List evaluations")
 def list_evaluations(request: ApiRequest, filter: Query[EvaluationQuery]) -> HttpResponse:
     """Newest first."""
-    evaluations = Evaluation.objects.filter(project=request.auth.project_id).with_counts().order_by("-id")
+    evaluations = Evaluation.objects.filter(project=request.auth.project_id).defer("results")
     if filter.cursor is not None:
         (last_id,) = decode_cursor(_LIST, filter.cursor, UUID)
         evaluations = evaluations.filter(pk__lt=last_id)
-    rows = list(evaluations.defer("results")[: filter.limit + 1])
-    page, cursor = cut_page(_LIST, rows, filter.limit, lambda row: (row.pk,))
-    items = [fill(EvaluationItem, row, prices_as_of=row.prices_as_of or None) for row in page]
+    rows = evaluations.newest(filter.limit + 1)
+    page, cursor = cut_page(_LIST, rows, filter.limit, lambda row: (row[0].pk,))
+    items = [
+        fill(EvaluationItem, row, prices_as_of=row.prices_as_of or None, **_counts_fields(counts))
+        for row, counts in page
+    ]
     return json_response(EvaluationPage(items=items, next=cursor))
 
 
@@ -125,17 +129,20 @@ def post_cancellation(request: ApiRequest, evaluation_id: EvaluationId) -> HttpR
 
 
 def _evaluation_out(progress: EvaluationProgress) -> EvaluationOut:
-    counts = {state.value: progress.counts[state.value] for state in EvaluatedSession.State}
     return fill(
         EvaluationOut,
         progress.evaluation,
         prices_as_of=progress.evaluation.prices_as_of or None,
-        total=progress.total,
         progress=progress.share,
         results=progress.results and _results_out(progress.results),
         items=[_evaluated_session_out(item) for item in progress.items],
-        **counts,
+        **_counts_fields(progress.counts),
     )
+
+
+def _counts_fields(counts: Counter[str]) -> dict[str, int]:
+    """The number of sessions in each state, and in total."""
+    return {state.value: counts[state] for state in EvaluatedSession.State} | {"total": counts.total()}
 
 
 def _results_out(results: EvaluationResults) -> EvaluationResultsOut:

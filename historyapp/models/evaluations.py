@@ -1,6 +1,7 @@
 """Evaluations of policies and budgets on recorded sessions. The rows store what is left to do, so any worker
 can continue."""
 
+from collections import Counter
 from datetime import datetime
 from typing import Any, Self
 
@@ -26,11 +27,18 @@ class EvaluationQuerySet(models.QuerySet["Evaluation"]):
         """Evaluations that a worker has not finished."""
         return self.filter(state=Evaluation.State.RUNNING)
 
-    def with_counts(self) -> Self:
-        """With the number of sessions in each state, and in total."""
-        states = {state.value: models.Q(items__state=state) for state in EvaluatedSession.State}
-        counts = {state: models.Count("items", filter=condition) for state, condition in states.items()}
-        return self.annotate(total=models.Count("items"), **counts)
+    def newest(self, limit: int) -> list[tuple["Evaluation", Counter[str]]]:
+        """The newest evaluations, each with the number of its sessions in each state.
+
+        The sessions of other evaluations are not read: a project keeps thousands of evaluations.
+        """
+        evaluations = list(self.order_by("-id")[:limit])
+        counts = {evaluation.pk: Counter[str]() for evaluation in evaluations}
+        items = EvaluatedSession.objects.filter(evaluation__in=counts).order_by()
+        states = items.values_list("evaluation", "state").annotate(models.Count("pk"))
+        for id, state, count in states:
+            counts[id][state] = count
+        return [(evaluation, counts[evaluation.pk]) for evaluation in evaluations]
 
 
 class Evaluation(models.Model):

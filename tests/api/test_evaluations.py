@@ -4,6 +4,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from historyapp.evaluators import work_on_evaluations
 from historyapp.models import Evaluation, Project
@@ -52,6 +54,15 @@ def test_evaluations_are_listed_newest_first(alice: Agent, charlie: Agent, sessi
     rest = alice.get(f"/evaluations?limit=2&cursor={page['next']}")
     assert ([one["id"] for one in rest["items"]], rest["next"]) == (ids[:1], None)
     assert charlie.get("/evaluations")["items"] == []
+
+
+def test_a_list_counts_only_the_sessions_of_its_page(alice: Agent, session: str) -> None:
+    ids = [alice.post("/evaluations", body(session))["id"].replace("-", "") for _ in range(3)]
+    with CaptureQueriesContext(connection) as captured:
+        assert alice.get("/evaluations?limit=1")["items"][0]["waiting"] == 1
+    queries = [query["sql"].replace("-", "") for query in captured if "evaluatedsession" in query["sql"]]
+    # The page's evaluation, and the next one, which shows that there is another page.
+    assert [[id in sql for id in ids] for sql in queries] == [[False, True, True]]
 
 
 def test_a_cancelled_evaluation_stops(alice: Agent, session: str) -> None:
