@@ -54,8 +54,8 @@ class EpisodeFilter(PageQuery):
     )
     file: Annotated[Line, Field(min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
         default=None,
-        description="Only steps with a tool call that reads or changes this file: its path, or the beginning "
-        "or end of the path, ignoring case.",
+        description="Only steps with a tool call that reads or changes this file, or prints a diff of it by "
+        "git: its path, or the beginning or end of the path, ignoring case.",
     )
     names: Literal["unseen", "gone"] | None = Field(
         default=None,

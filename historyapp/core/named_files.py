@@ -1,10 +1,18 @@
-"""Whether a tool call names a file, decided from the call's text as searches read it."""
+"""Whether a tool call names a file or its result is a diff of it, decided from the texts of searches."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import attrgetter
 
-from historyapp.core.call_subjects import COMMANDS, FOLDERS, PATCHED_FILE, PATHS
+from historyapp.core.call_subjects import (
+    COMMANDS,
+    FOLDERS,
+    PATCHED_FILE,
+    PATHS,
+    SCRIPTS,
+    call_subject,
+    command_line,
+)
 from historyapp.core.command_files import (
     MAX_COMMAND,
     MAX_PARSED,
@@ -12,6 +20,7 @@ from historyapp.core.command_files import (
     files_used,
     joined,
     may_use_files,
+    printed_patches,
 )
 from historyapp.core.searchable import Passage, lowered
 from historyapp.core.text import MAX_READ
@@ -22,6 +31,8 @@ _MIN_NAME = 3
 """Characters of a name by which blocks of text are found."""
 _LINE = 2
 """What a line with the name counts towards :data:`MAX_PARSED`."""
+_DIFF_SHARE = 100
+"""The characters of a diff that count as one character towards :data:`MAX_PARSED`."""
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
 
@@ -54,8 +65,8 @@ def _value_of(lines: str, name: str) -> str:
 
 
 class NamedFile:
-    """Finds the tool calls that name a file: an argument or a patch names it, or a command line reads, writes
-    or deletes it.
+    """Finds the tool calls that name a file: an argument or a patch names it, a command line reads, writes or
+    deletes it, or the result begins with a diff of git that contains it.
 
     Args:
         file: its path, or the beginning or the end of the path, in any case.
@@ -67,29 +78,47 @@ class NamedFile:
         self.parsed = 0
         """Characters of the command lines that were parsed. A line of another text counts as
         :data:`_LINE`."""
+        self.paths: dict[int, str] = {}
+        """The path by which a call names the file, by the position of its entry."""
 
     def first_calls(self, entry_passages: Iterable[Passage]) -> Iterator[Passage]:
-        """The first call of each entry that names the file.
+        """The first call, or the first result with a diff, of each entry that names the file.
 
         An entry with more than :data:`MAX_PARSED` characters of command lines is read only to there.
         """
-        for _, passages in groupby(entry_passages, attrgetter("position")):
+        for position, passages in groupby(entry_passages, attrgetter("position")):
             limit = self.parsed + MAX_PARSED
-            calls = (passage for passage in passages if passage.field == "call")
-            found = next((passage for passage in calls if self._is_in(passage.text, limit)), None)
-            if found is not None:
-                yield found
+            for passage in passages:
+                if (path := self._path_in(passage, limit)) is not None:
+                    self.paths[position] = path
+                    yield passage
+                    break
 
-    def _is_in(self, call_text: str, limit: int) -> bool:
-        """
+    def is_in(self, target: str, kind: str) -> bool:
+        """Whether the target of a call names the file, or that of a command line may.
+
         Args:
-            call_text: see :func:`historyapp.core.searchable.passages`.
+            kind: of the call, see :class:`historyapp.core.call_subjects.CallSubject`.
         """
-        folded = lowered(call_text)
-        if self._text not in folded:
-            return False
-        paths = chain(self._used_by_commands(call_text, limit), self._in_lines(call_text, folded, limit))
-        return any(is_named(path, self._file) for path in paths)
+        return self._text in lowered(target) if kind == "shell" else is_named(target, self._file)
+
+    def _path_in(self, passage: Passage, limit: int) -> str | None:
+        """The path by which a passage names the file; see :func:`historyapp.core.searchable.passages`."""
+        paths: Iterator[str]
+        if passage.field == "result":
+            paths = self._in_diff(passage.text)
+        elif passage.field == "call" and self._text in (folded := lowered(passage.text)):
+            commands = self._used_by_commands(passage.text, limit)
+            lines = self._in_lines(passage.text, folded, limit)
+            paths = chain(commands, lines, self._in_script(passage.text, limit))
+        else:
+            return None
+        return next((path for path in paths if is_named(path, self._file)), None)
+
+    def _in_diff(self, text: str) -> Iterator[str]:
+        if text.startswith("diff --git ") and self._text in lowered(text):
+            self.parsed += min(len(text), MAX_READ) // _DIFF_SHARE
+            yield from (patch.file for patch in printed_patches(text))
 
     def _used_by_commands(self, call_text: str, limit: int) -> Iterator[str]:
         lines = f"\n{call_text}"
@@ -106,6 +135,17 @@ class NamedFile:
                 yield used.file
                 if folder:
                     yield joined(folder, used.file)
+
+    def _in_script(self, call_text: str, limit: int) -> Iterator[str]:
+        """The paths in patches and commands of a script for Codex's tools, and in SWE-agent's ``create``."""
+        name, _, arguments = call_text.partition("\n")
+        is_script = arguments.startswith(SCRIPTS)
+        if (is_script or arguments.startswith("command: create ")) and self.parsed < limit:
+            self.parsed += min(len(arguments), MAX_COMMAND)
+            command = arguments[:MAX_READ] if is_script else {"command": arguments[9 : MAX_COMMAND + 9]}
+            yield from call_subject(name, command).files
+            if is_script:
+                yield from (used.file for used in files_used(command_line(arguments)))
 
     def _in_lines(self, call_text: str, folded: str, limit: int) -> Iterator[str]:
         """The paths in arguments and patches, in lines that contain the text."""

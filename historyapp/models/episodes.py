@@ -347,6 +347,7 @@ class Episode(models.Model):
 
     note: StepNote | None = None
     """The note on the step, if a list has read it."""
+    named_file = ""  # the path in the call that a file filter found, if it is not the first call
 
     class Meta:
         indexes = (

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 from uuid import UUID
 
+from historyapp.core.named_files import NamedFile
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.models.notes import StepNote
@@ -44,6 +45,7 @@ class ListedSteps:
         self.parsed = 0
         """See :class:`historyapp.core.named_files.NamedFile`."""
         self._rows = dict[int, Episode]()
+        self._named_file: NamedFile | None = None
         self._named: list[int] | None = None
         self._first: tuple[list[int], int | None] | None = None
 
@@ -61,9 +63,17 @@ class ListedSteps:
             for number in numbers[start:end]:
                 row = self._rows.get(number)
                 if row and self.step_filter.matches(row):
+                    row.named_file = self._path_in_later_call(row)
                     yield number, row
         if reached is not None:
             yield reached, None
+
+    def _path_in_later_call(self, row: Episode) -> str:
+        """The path in the call that names the file; empty if that is the step's first call."""
+        named = self._named_file
+        if named is None or len(row.tool_names) < 2 or named.is_in(row.target, row.kind):
+            return ""
+        return named.paths.get(row.first_position, "")
 
     def read_with(self, other: "ListedSteps", step: int, limit: int) -> None:
         """Reads the first rows of this search and of the opposite search from the same step in one query."""
@@ -117,5 +127,7 @@ class ListedSteps:
             numbers = {n for n in numbers if (n <= reached if self.forwards else n >= reached)}
         for steps in listed:
             self.unindexed |= steps.unindexed
-            self.parsed += steps.parsed
+            if steps.named_file:
+                self.parsed += steps.named_file.parsed
+                self._named_file = steps.named_file
         return sorted(numbers, reverse=not self.forwards), reached

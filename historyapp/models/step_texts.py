@@ -23,8 +23,8 @@ class StepNumbers:
     """The last step searched. None: the search is complete."""
     unindexed: set[UUID] = field(default_factory=set)
     """See :class:`historyapp.models.text_search.TextMatches`."""
-    parsed: int = 0
-    """See :class:`historyapp.core.named_files.NamedFile`."""
+    named_file: NamedFile | None = None
+    """The file of the search, with what was found in it."""
 
 
 def steps_with_text(history: History, text: str, within: range, max_steps: int = MAX_HITS) -> StepNumbers:
@@ -39,10 +39,11 @@ def steps_with_text(history: History, text: str, within: range, max_steps: int =
 
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
-    """Steps with a tool call that names a file by its path, or by the start or end of the path."""
+    """Steps with a tool call that names a file by its path, or by the start or end of the path, or with a
+    result that is a diff of it."""
     named_file = NamedFile(file)
     numbers = _search(history, within, TextSearch(history, text_in_calls(file), named_file=named_file))
-    numbers.parsed = named_file.parsed
+    numbers.named_file = named_file
     return numbers
 
 

@@ -99,3 +99,27 @@ def test_no_further_calls_of_an_entry_are_read_once_one_names_the_file() -> None
     calls = [call("bash", {"command": f"cat app.py {number}"}) for number in range(9)]
     assert list(file.first_calls(calls)) == calls[:1]
     assert file.parsed == len("cat app.py 0")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"), [("src/app.py", True), ("app.py", True), ("other/app.py", False), ("new", False)]
+)
+def test_a_diff_of_git_as_the_result_names_its_files(file: str, *, expected: bool) -> None:
+    diff = "diff --git a/src/app.py b/src/app.py\n--- a/src/app.py\n+++ b/src/app.py\n@@ -1 +1 @@\n-old\n+new"
+    (passage,) = passages(2, 1, "tool_results", {"results": [{"outputs": diff}]})
+    assert list(NamedFile(file).first_calls([passage])) == [passage] * expected
+    (listing,) = passages(2, 1, "tool_results", {"results": [{"outputs": "src/app.py\n"}]})
+    assert not list(NamedFile(file).first_calls([listing]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ('const r = await tools.exec_command({cmd:"cat src/app.py"});', True),
+        ('const r = await tools.exec_command({cmd:"python src/app.py"});', False),
+        ('const patch = "*** Begin Patch\\n*** Update File: src/app.py\\n+x\\n*** End Patch";', True),
+        ({"command": "create src/app.py"}, True),
+    ],
+)
+def test_a_script_names_the_files_of_its_commands_and_patches(arguments: object, *, expected: bool) -> None:
+    assert any(NamedFile("src/app.py").first_calls([call("exec", arguments)])) is expected

@@ -7,12 +7,13 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from historyapp.core.entries import ModelOutput, ToolCall
 from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ask, failed, ok
+from tests.services.drafts import act, ask, draft, failed, ok
 
 
 def listed(response: object) -> list[int]:
@@ -143,6 +144,22 @@ def test_the_chip_of_a_long_path_has_its_end(alice: Client, session: Session) ->
     page = alice.get(f"/sessions/{session.pk}?file=/home/alice/project/src/a.py")
     assert chips(page)[-1] == "file …/src/a.py: step=1"
     assert 'title="Remove the filter file /home/alice/project/src/a.py"' in html(page)
+
+
+def test_rows_name_the_call_for_which_a_file_filter_found_them(
+    alice: Client, project: Project, session: Session
+) -> None:
+    reads = [
+        ToolCall(id=str(number), name="Read", arguments={"file_path": path})
+        for number, path in enumerate(("/src/auth.ts", "/src/dto/create.ts"))
+    ]
+    append(project, session.pk, [draft(ModelOutput(tool_calls=tuple(reads))), ok("0", "1→x"), ok("1", "1→y")])
+    diff = "diff --git a/src/dto/create.ts b/src/dto/create.ts\n--- a/src/dto/create.ts\n@@ -1 +1 @@\n-y\n+z"
+    append(project, session.pk, [act("bash", command="git diff"), ok(outputs=diff)])
+    shown = text(alice.get(f"/sessions/{session.pk}?file=src/dto/create.ts"))
+    assert "6 …/dto/create.ts in one of 2 calls" in shown
+    assert "7 git diff" in shown
+    assert "6 /src/auth.ts ×2" in text(alice.get(f"/sessions/{session.pk}?file=auth.ts"))
 
 
 def test_chips_count_the_steps_of_each_kind_as_of_the_position(
