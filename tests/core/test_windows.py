@@ -110,6 +110,13 @@ def test_a_cleared_context_begins_with_the_command() -> None:
     assert (positions(shown_window), shown_window.begins) == ([2, 3], "cleared")
 
 
+def test_the_note_before_the_command_that_clears_is_in_the_context() -> None:
+    caveat = ask(2, "<local-command-caveat>Caveat: …</local-command-caveat>", "command")
+    shown_window = window([answer(1), caveat, ask(3, CLEARED, "command"), ask(4)])
+    assert (positions(shown_window), shown_window.position) == ([2, 3, 4], 3)
+    assert positions(window([answer(1), ask(2, CLEARED, "command")])) == [2]
+
+
 def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
     assert window([ask(1), ask(2, CLEARED)]).begins == "session"
 
