@@ -1,12 +1,14 @@
-// On narrow screens list, step and context are tabs. CSS shows the chosen tab; this file switches tabs.
+// On narrow screens list, step and context are tabs, on small laptops step and context. CSS shows the chosen
+// tab; this file switches tabs.
 
 const root = document.querySelector("[data-playhead]");
 const tab = (value) => root.querySelector(`.pane-tabs [value="${value}"]`);
 
 if (tab("step")) {
-  // A link to a step, in the list or among search results, opens the tab of the step.
+  // A link to a step, in the list or among search results, opens the tab of the step, unless the list stays visible.
   root.addEventListener("click", (event) => {
-    if (event.target.closest("a[data-step]") && !event.ctrlKey && !event.metaKey) tab("step").checked = true;
+    const opens = event.target.closest("a[data-step]") && !event.ctrlKey && !event.metaKey;
+    if (opens && tab("list").offsetParent) tab("step").checked = true;
   });
 
   // A hidden list cannot follow the playhead; it scrolls to the step when it is shown.

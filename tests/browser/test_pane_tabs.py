@@ -57,6 +57,20 @@ def test_one_pane_at_a_time_is_shown_on_a_narrow_screen_above_controls_in_one_ro
     expect_only(page, "Step")
 
 
+def test_on_a_small_laptop_step_and_context_are_tabs_beside_the_list(page: Page, session: Session) -> None:
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.goto(page_of(session))
+    for name, other in (("Step", "Context"), ("Context", "Step")):
+        choose_tab(page, name)
+        expect(page.locator(PANES[other])).to_be_hidden()
+        box = page.locator(PANES[name]).bounding_box()
+        assert box is not None
+        assert box["height"] > 768 / 3, name
+        page.locator("#rows a[data-step]").nth(3).click()
+        expect(page.locator(PANES[name])).to_be_visible()
+    expect(page.locator(PANES["Steps"])).to_be_visible()
+
+
 @pytest.mark.thorough
 def test_a_wide_screen_shows_all_panes_and_each_kind_of_control_in_one_row(
     page: Page, session: Session
