@@ -25,7 +25,7 @@ WITH RECURSIVE chain (id, parent, shared) AS (
     SELECT {_COLUMNS} FROM family JOIN historyapp_session AS session ON session.forked_from_id = family.id
 )
 SELECT id, parent, shared FROM chain
-UNION SELECT id, parent, shared FROM (SELECT id, parent, shared FROM family LIMIT %s) AS some
+UNION SELECT id, parent, shared FROM (SELECT id, parent, shared FROM family LIMIT %s) AS limited
 """  # noqa: S608
 
 
