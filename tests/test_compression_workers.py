@@ -13,9 +13,9 @@ from historyapp.compression_workers import RUNS_AT_ONCE
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
 from historyapp.services.compression import run as run_module
+from historyapp.services.compression.claims import claim
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim
 from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok

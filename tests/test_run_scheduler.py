@@ -12,9 +12,9 @@ from historyapp.compression_workers import RunScheduler
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
 from historyapp.services.compression import start
+from historyapp.services.compression.claims import claim
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim
 from historyapp.services.compression.start import due_sessions, start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok

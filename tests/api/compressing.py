@@ -6,8 +6,8 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionItem
+from historyapp.services.compression.claims import claim
 from historyapp.services.compression.items import plan
-from historyapp.services.compression.run import claim
 from historyapp.services.compression.store import finish_run, store_results
 from historyapp.services.compression.summarise import ItemResult
 

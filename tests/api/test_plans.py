@@ -28,7 +28,7 @@ from historyapp.models import (
     Snapshot,
     Summary,
 )
-from historyapp.services.compression.run import claim, release, renew
+from historyapp.services.compression.claims import claim, release, renew
 from historyapp.services.compression.start import (
     compress_if_due,
     due_sessions,

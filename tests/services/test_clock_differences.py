@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from historyapp.models import CompressionItem, EvaluatedSession, Project, Webhook
+from historyapp.services.compression.claims import claim, renew
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, renew
 from historyapp.services.compression.start import start_run, unclaimed_runs
 from historyapp.services.compression.store import finish_run
 from historyapp.services.evaluations import work

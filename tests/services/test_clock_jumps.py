@@ -28,10 +28,11 @@ from historyapp.models.history import History
 from historyapp.services import idempotency
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
+from historyapp.services.compression.claims import claim, renew
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.provider_limits import wait_for_provider
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, process_run, renew
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import start_run, unclaimed_runs
 from historyapp.services.idempotency import StoredResponse, carry_out_once
 from historyapp.services.keys import create_key, create_sign_in_link, record_use, use_sign_in_link

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from historyapp.core.live_spans import spans_at
 from historyapp.core.settings import MAX_BATCH_SIZE
-from historyapp.models import CompressionItem, CompressionRun, Summary
+from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.compressions import AUTOMATIC, adjacent_items
 from historyapp.models.episodes import Episode
 from historyapp.models.families import SharedEntries
@@ -92,14 +92,27 @@ def leave_out_needless(
 
 
 def _made_items(run: CompressionRun, items: Sequence[CompressionItem]) -> set[int]:
-    """The primary keys of the items whose steps have a summary of the run's strategy by now."""
-    made = set[int]()
-    if ChosenModel(run.model).calls_provider and not run.again and not run.trial:
-        history = History(run.session, run.head)
-        for group in adjacent_items(items):
-            rows = history.rows(group[0].first_step, group[-1].last_step)
-            made |= summarised_steps(run, history, rows)
-    return {item.pk for item in items if not item.parts and made.issuperset(_steps(item))}
+    """The primary keys of the items whose steps have a summary of the run's strategy by now, and of digests
+    whose steps are in another one."""
+    if not ChosenModel(run.model).calls_provider or run.again or run.trial:
+        return set()
+    steps, history = set[int](), History(run.session, run.head)
+    for group in adjacent_items(items):
+        rows = history.rows(group[0].first_step, group[-1].last_step)
+        steps |= summarised_steps(run, history, rows)
+    return {
+        item.pk
+        for item in items
+        if (_is_digested(run.session, item) if item.parts else steps.issuperset(_steps(item)))
+    }
+
+
+def _is_digested(session: Session, item: CompressionItem) -> bool:
+    """Whether a digest covers the steps of another one, so that contexts would not use that one."""
+    lineage = session.lineage()
+    digests = Summary.objects.filter(level__gte=item.level, first_position__lte=item.first_position)
+    ends = item.last_position, lineage.last
+    return bool(digests.live_ranges(session, lineage, ends, until=lineage.last, max_later=0))
 
 
 def _errors_not_repeated(run: CompressionRun, items: Sequence[CompressionItem]) -> dict[int, str]:

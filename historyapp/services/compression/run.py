@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import nullcontext, suppress
-from datetime import timedelta
 from functools import cache, partial
 from itertools import chain
 from typing import TypeVar
@@ -22,11 +21,9 @@ from django.db import InterfaceError, OperationalError, connection
 from uuid_utils.compat import uuid7
 
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.models.database_clock import database_now
-from historyapp.services.changes import record_run_change
 from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.already_made import leave_out_needless
-from historyapp.services.compression.earlier_calls import wait_for_earlier_calls
+from historyapp.services.compression.claims import claim, release, renew
 from historyapp.services.compression.items import (
     BYTES_IN_MEMORY,
     TOO_LONG,
@@ -34,8 +31,6 @@ from historyapp.services.compression.items import (
     fail_more_waiting,
     plan,
     read_jobs,
-    reset_failed,
-    waits_for_reset,
 )
 from historyapp.services.compression.provider_limits import allowed_calls
 from historyapp.services.compression.store import abort_run, finish_run, store_in_parts
@@ -44,7 +39,7 @@ from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
 from historyapp.services.model_call_threads import CallThreads
 from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
-from historyapp.services.transactions import waiting_briefly, writing
+from historyapp.services.transactions import waiting_briefly
 from historyapp.wire.problems import ServerUnavailable, TransactionTooLong
 
 log = logging.getLogger(__name__)
@@ -57,7 +52,8 @@ than making its summary."""
 WRITE_PAUSE, MAX_WRITE_PAUSE = 2, 10.0
 """Seconds without writing after each second of writing, and at most: the database may have been away."""
 BUSY_WRITE_PAUSE = 1.0
-"""Seconds between two writes while an agent appends to the session: agents have priority."""
+"""Seconds between two writes while an agent appends to the session, because agents have priority, or while
+other runs make the summaries of the same steps."""
 STORE_SECONDS, STORE_PAUSE = 120.0, 0.25
 """How long a run with model calls tries to reach the database, and how long it waits after each attempt."""
 KEEP_SECONDS, LOG_SECONDS = 3600.0, 60.0
@@ -65,9 +61,6 @@ KEEP_SECONDS, LOG_SECONDS = 3600.0, 60.0
 MAX_TOO_LONG, TOO_LONG_PAUSE = 4, 5.0
 """The attempts at a transaction that takes too long, after which a run ends, and the seconds between two of
 them. Other processes can write meanwhile."""
-MAX_CLAIMED_TOKENS = 200_000
-"""The maximum number of tokens of one claim's steps, which are all in memory. A single item may have more.
-See also :data:`historyapp.services.compression.items.MAX_BYTES`."""
 
 
 def process_run(
@@ -85,7 +78,6 @@ def process_run(
             can be killed.
     """
     try:
-        wait_for_earlier_calls(run_id, should_stop)
         if plan(run_id, should_stop):
             with suppress(CompressionRun.DoesNotExist):  # the session was deleted meanwhile
                 _RunWorker(run_id, should_stop, writer or InlineWriter(), is_ending).work()
@@ -234,6 +226,8 @@ class _RunWorker:
             if read.unread:
                 self._release([item.pk for item in read.unread])
             self._all_claimed = len(items) < missing
+            if not items and not is_working:
+                self._busy = True  # it may wait for the items of other runs
             self._ended = self._ended and not items  # a cancelled run may have been retried
         self._renew_if_due()
         now = time.monotonic()
@@ -350,50 +344,3 @@ def _elapsed() -> float:
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
-
-
-def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
-    """Claims the first ``limit`` items that no other worker has claimed; none if the run has ended."""
-    now = database_now()
-    until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
-    with writing():
-        run = CompressionRun.objects.select_for_update().get(pk=run_id)
-        if not run.active or not run.planned:
-            return []
-        if waits_for_reset(run):
-            reset_failed(run)
-            run.save(update_fields=("failed",))
-            return []
-        if run.state == run.State.QUEUED:
-            run.state, run.started_at = run.State.RUNNING, run.started_at or now
-            run.save(update_fields=("state", "started_at"))
-            record_run_change(run)
-        items: list[CompressionItem] = []
-        tokens = 0
-        for item in list(run.items.claimable(now)[:limit]):
-            tokens += item.tokens_before
-            if tokens > MAX_CLAIMED_TOKENS and items:
-                break
-            items.append(item)
-        CompressionItem.objects.filter(pk__in=[item.pk for item in items]).update(
-            state=CompressionItem.State.CLAIMED, claim=owner, claimed_until=until
-        )
-    return items
-
-
-def renew(owner: UUID) -> list[int]:
-    """Extends the owner's claims. Returns the primary keys of the items that it still has."""
-    with writing():
-        until = database_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
-        claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
-        claimed.update(claimed_until=until)
-        return list(claimed.values_list("pk", flat=True))
-
-
-def release(owner: UUID, items: Collection[int] | None = None) -> None:
-    """Releases the owner's claims on unfinished items. ``items``: release only these."""
-    with writing():
-        claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
-        if items is not None:
-            claimed = claimed.filter(pk__in=items)
-        claimed.update(state=CompressionItem.State.WAITING, claim=None, claimed_until=None)

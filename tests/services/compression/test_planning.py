@@ -12,9 +12,9 @@ from historyapp.models import CompressionItem, CompressionRun, Project, Session,
 from historyapp.models.history import History
 from historyapp.services.compression import already_made
 from historyapp.services.compression import items as items_module
+from historyapp.services.compression.claims import claim
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim
 from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
 from historyapp.services.rewinds import Target, rewind
 from tests.llm.loopback import Loopback

@@ -17,9 +17,10 @@ from historyapp.models import CompressionItem, CompressionRun, Project, Summary
 from historyapp.services.compression import active_runs
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import store as store_module
+from historyapp.services.compression.claims import claim, release
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
-from historyapp.services.compression.run import claim, process_run, release
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run
 from historyapp.services.compression.store import Stored, store_results
 from historyapp.services.compression.summarise import ItemResult

@@ -18,9 +18,10 @@ from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression import items as items_module
+from historyapp.services.compression.claims import claim
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest, estimate
-from historyapp.services.compression.run import claim, process_run
+from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, retry_run, start_run, unclaimed_runs
 from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ItemResult, ItemUsage
