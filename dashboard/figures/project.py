@@ -91,7 +91,7 @@ class FiguresPage:
 
     @cached_property
     def by_day(self) -> Mapping[date, GroupFigures]:
-        return grouped(self.project, self.query, "day")
+        return grouped(self.project, self.query, "day").listed
 
     @cached_property
     def rows(self) -> list[tuple[date, GroupFigures]]:
@@ -105,7 +105,7 @@ class FiguresPage:
 
     @cached_property
     def tables(self) -> list[FiguresTable]:
-        groups = grouped_by_names(self.project, self.query)
+        groups = grouped_by_names(self.project, self.query, self.order)
         return [names_table(name, groups[name], self.order) for name in _NAMES]
 
     @cached_property

@@ -10,8 +10,8 @@ from dashboard.figures.percents import percent_text
 from dashboard.templatetags.compression import money
 from dashboard.timeline.bars import percent
 from historyapp.models.episodes import SEVERAL_TOOLS
-from historyapp.services.figures.group_figures import MOST_STEPS, ORDERS, GroupFigures, GroupOrder
-from historyapp.services.figures.project_figures import MAX_GROUPS
+from historyapp.services.figures.group_figures import ORDERS, GroupFigures, GroupOrder
+from historyapp.services.figures.project_figures import NamedGroups
 
 TITLES: Mapping[str, str] = {
     "sessions": "Sessions",
@@ -55,11 +55,11 @@ class FiguresTable(NamedTuple):
     """The number of agents, models or tools, of which ``rows`` has the first ones."""
 
 
-def names_table(kind: str, groups: Mapping[str, GroupFigures], order: GroupOrder) -> FiguresTable:
-    """The table of agents, models or tools."""
-    order = MOST_STEPS if order.name == "sessions" and kind == "tool" else order
+def names_table(kind: str, groups: NamedGroups, order: GroupOrder) -> FiguresTable:
+    """The table of agents, models or tools, in this order."""
+    order = order.of(kind)
     value_of = ORDERS[order.name]
-    maximum = max((value_of(group) or 0 for group in groups.values()), default=0) or 1
+    maximum = max((value_of(group) or 0 for group in groups.listed.values()), default=0) or 1
     labels = {"": "no tool called" if kind == "tool" else "not named", SEVERAL_TOOLS: "several tools"}
     rows = [
         FiguresRow(
@@ -67,9 +67,9 @@ def names_table(kind: str, groups: Mapping[str, GroupFigures], order: GroupOrder
             name,
             figures_cells(group, kind, order.name, percent((value_of(group) or 0) / maximum)),
         )
-        for name, group in list(order.apply(groups).items())[:MAX_GROUPS]
+        for name, group in groups.listed.items()
     ]
-    return FiguresTable(kind, [_head(name, order) for name in _columns(kind)], rows, len(groups))
+    return FiguresTable(kind, [_head(name, order) for name in _columns(kind)], rows, groups.names)
 
 
 def _columns(kind: str) -> list[str]:

@@ -7,6 +7,8 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from dashboard.figures.project import FiguresPage, read_order, read_span
 from historyapp.models.recent import active_sessions, newest_failures, running_compressions
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
+from historyapp.services.figures.project_figures import TOO_SLOW
 
 
 @signed_in
@@ -24,6 +26,6 @@ def figures(request: PersonRequest) -> HttpResponse:
         "runs": running_compressions(project.pk),
         "failures": newest_failures(project.pk, span.first, span.last),
     }
-    if request.htmx and not request.htmx.history_restore_request:
-        return render(request, "figures/_live.html", context)
-    return render(request, "figures/page.html", context)
+    is_part = request.htmx and not request.htmx.history_restore_request
+    with limit_statements(LIST_SECONDS, TOO_SLOW):
+        return render(request, "figures/_live.html" if is_part else "figures/page.html", context)

@@ -18,8 +18,10 @@ from historyapp.core.errors import Invalid
 from historyapp.core.usage import MICRO
 from historyapp.models.day_figures import MAX_NAME
 from historyapp.models.episodes import SEVERAL_TOOLS
+from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.services.figures.group_figures import ORDERS, GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import (
+    TOO_SLOW,
     FiguresQuery,
     grouped,
     is_current,
@@ -27,6 +29,7 @@ from historyapp.services.figures.project_figures import (
     undated,
 )
 from historyapp.wire.figures import FiguresGroupOut, FiguresOut, ProjectFiguresOut
+from historyapp.wire.problems import SearchTooSlow
 
 router = Router(tags=["figures"])
 
@@ -69,7 +72,7 @@ class SpanQuery(BaseModel):
 
 
 @router.get("/figures", response=ProjectFiguresOut, summary="Read a project's figures")
-@raises(Invalid)
+@raises(Invalid, SearchTooSlow)
 def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     """Sessions, steps, errors, tokens and money of the key's project, by day, agent, model or tool.
 
@@ -80,11 +83,14 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
     first = span.first or date.fromordinal(max(1, last.toordinal() - DAYS + 1))
     query = FiguresQuery(first, last, span.agent, span.model, span.tool, span.take)
     order = GroupOrder.parse(span.sort) if span.sort else None
+    with limit_statements(LIST_SECONDS, TOO_SLOW):
+        groups = grouped(project, query, span.by, order)
+        total, before = total_in(project, query), total_in(project, query.before)
+        without_day = undated(project, query)
     items = [
         FiguresGroupOut(**_figure_fields(group), name=None if name == SEVERAL_TOOLS else str(name))
-        for name, group in grouped(project, query, span.by, order).items()
+        for name, group in groups.listed.items()
     ]
-    total, before = total_in(project, query), total_in(project, query.before)
     return json_response(
         ProjectFiguresOut(
             first=first,
@@ -92,8 +98,9 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
             by=span.by,
             total=FiguresOut(**_figure_fields(total)),
             before=FiguresOut(**_figure_fields(before)),
-            undated=FiguresOut(**_figure_fields(undated(project, query))),
+            undated=FiguresOut(**_figure_fields(without_day)),
             items=items,
+            names=groups.names,
             is_current=is_current(project),
         )
     )

@@ -16,7 +16,8 @@ LOG_SECONDS = 1.0
 """The limit of a statement while SQLite's log of changes is too long: the log cannot be emptied while a
 statement uses it, and writers wait for that."""
 LIST_SECONDS = 20.0
-"""The limit of a list of sessions, its facets or its groups."""
+"""The limit of a list of sessions, its facets or its groups, and of a project's figures."""
+TOO_SLOW = "The search took longer than {limit}. Add a word or a filter, or a longer prefix."
 OPERATIONS = 10_000
 """SQLite checks the time after so many operations, about a millisecond."""
 
@@ -24,7 +25,8 @@ OPERATIONS = 10_000
 class SearchLimit:
     """The limit of one search. It is an item of Django's ``execute_wrappers`` meanwhile."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, text: str) -> None:
+        self._text = text
         self._started = self._since = time.monotonic()
         self._seconds = seconds
         self._is_shorter = False
@@ -50,21 +52,22 @@ class SearchLimit:
 
     def error(self) -> SearchTooSlow:
         limit = "a second, while much is stored" if self._is_shorter else f"{self._seconds:g} seconds"
-        return SearchTooSlow(
-            f"The search took longer than {limit}. Add a word or a filter, or a longer prefix."
-        )
+        return SearchTooSlow(self._text.format(limit=limit))
 
 
 @contextmanager
-def limit_statements(seconds: float) -> Iterator[None]:
+def limit_statements(seconds: float, text: str = TOO_SLOW) -> Iterator[None]:
     """Ends the block if its statements take too long, individually or in total.
 
     On PostgreSQL the block is one transaction. On SQLite it is none: a transaction holds the write lock.
 
+    Args:
+        text: the error's detail, with ``{limit}`` for the limit.
+
     Raises:
         SearchTooSlow: if a statement was ended, or would start after the time limit.
     """
-    limit = SearchLimit(seconds)
+    limit = SearchLimit(seconds, text)
     block = _watched_statements(limit) if on_sqlite() else _limited_transaction(seconds)
     try:
         with block, connection.execute_wrapper(limit):

@@ -301,8 +301,8 @@ PROBLEM_TYPES = (
         "Send `application/json`, or `multipart/form-data` for imports.",
     ),
     ProblemType(
-        SearchTooSlow, 422, "Search too slow", "The search or list would take longer than `detail` says.",
-        "Add a word or a filter, or more letters before a `*`.",
+        SearchTooSlow, 422, "Search too slow", "The search, list or figures take longer than `detail` says.",
+        "Add a word or a filter, or more letters before a `*`. For figures, ask for fewer days.",
     ),
     ProblemType(
         AddressNotAllowed, 422, "Address not allowed", "A webhook's URL leads to a private address.",

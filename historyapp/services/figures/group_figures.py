@@ -100,6 +100,10 @@ class GroupOrder(NamedTuple):
         """
         return cls(*parse_sort(text, ORDERS))
 
+    def of(self, grouping: str) -> "GroupOrder":
+        """The order of a table. A tool has no sessions, because a session calls several tools."""
+        return MOST_STEPS if grouping == "tool" and self.name == "sessions" else self
+
     def apply(self, groups: Mapping[Any, GroupFigures]) -> dict[Any, GroupFigures]:
         """The groups in this order."""
         value_of, sign = ORDERS[self.name], -1 if self.is_descending else 1

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 
 from historyapp.core.day_figures import NO_DAY, DayFigures
 from historyapp.core.errors import Invalid
@@ -15,6 +15,7 @@ from historyapp.models import FiguresProgress, ProjectDay
 from historyapp.models.changes import newest_cursor
 from historyapp.models.sql import fetch_all
 from historyapp.models.sums import LargeSum
+from historyapp.services.figures.first_names import first_names, most_called
 from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
 
 Grouping = Literal["day", "agent", "model", "tool"]
@@ -22,6 +23,14 @@ MAX_DAYS = 3660
 """The longest range: ten years."""
 MAX_GROUPS = 200
 """At most this many agents, models or tools are listed."""
+MAX_ROWS = 20_000
+"""At most this many sums are read, one for each group and model. Above, the models that were called most keep
+sums of their own."""
+MAX_KEYS = 4_000
+"""With more agents, models and tools together, the first names of each are chosen before figures are read."""
+MIN_MODELS = 8
+"""At least this many models keep them, as many as in a session (:data:`historyapp.core.usage.MAX_MODELS`)."""
+TOO_SLOW = "The figures took longer than {limit}. Ask for fewer days, or for one agent, model or tool."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +74,43 @@ class FiguresQuery:
         return ProjectDay.objects.filter(span if days is None else days, project=project, **names, **live)
 
 
-def grouped(
-    project: UUID, query: FiguresQuery, by: Grouping, order: GroupOrder | None = None
-) -> dict[Any, GroupFigures]:
+class NamedGroups(NamedTuple):
+    """The figures of days, agents, models or tools."""
+
+    listed: dict[Any, GroupFigures]
+    """All days, or the first :data:`MAX_GROUPS` names."""
+    names: int
+    """The number of days or names, also of those that are not listed."""
+
+
+def grouped(project: UUID, query: FiguresQuery, by: Grouping, order: GroupOrder | None = None) -> NamedGroups:
     """The figures by day, or of the first :data:`MAX_GROUPS` names.
 
     Args:
         order: by default days are sorted by date, and names by their steps, the most first.
     """
-    groups = _added_up(query.rows(project), by)
+    rows = query.rows(project).order_by()
     if by == "day":
-        return order.apply(groups) if order else dict(sorted(groups.items()))
-    return _first((order or MOST_STEPS).apply(groups))
+        groups = _added_up(rows, by, query.days)
+        return NamedGroups(order.apply(groups) if order else dict(sorted(groups.items())), len(groups))
+    order = order or MOST_STEPS
+    names = len(rows.values_list(by).distinct()[: MAX_GROUPS + 1])
+    if names > MAX_GROUPS:
+        names = rows.aggregate(names=Count(by, distinct=True))["names"]
+        rows = rows.filter(**{f"{by}__in": first_names(rows, by, order, MAX_GROUPS)})
+    return NamedGroups(order.apply(_added_up(rows, by, MAX_GROUPS)), names)
 
 
-def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[str, GroupFigures]]:
-    """The figures by agent, model and tool, without a limit or an order. Reads the rows of the range once for
-    all three."""
+def grouped_by_names(
+    project: UUID, query: FiguresQuery, order: GroupOrder = MOST_STEPS
+) -> dict[Grouping, NamedGroups]:
+    """The figures by agent, model and tool. Reads the rows once for all three if there are few names."""
     names: tuple[Grouping, ...] = ("agent", "model", "tool")
+    keys = query.rows(project).order_by().values_list(*names, "has_cost")
+    if len(keys.distinct()[: MAX_KEYS + 1]) > MAX_KEYS:
+        return {name: grouped(project, query, name, order.of(name)) for name in names}
     sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
-    rows = query.rows(project).order_by().values_list(*names, "has_cost").annotate(**sums)
-    statement, values = rows.query.sql_with_params()
+    statement, values = keys.annotate(**sums).query.sql_with_params()
     columns = ", ".join((*names, "has_cost", *sums))
     summed = ", ".join(f"SUM({name})" for name in sums)
     by_name = " UNION ALL ".join(
@@ -97,11 +122,11 @@ def grouped_by_names(project: UUID, query: FiguresQuery) -> dict[Grouping, dict[
     for by, name, model, has_cost, *figures in grouped_rows:
         group = groups[by].setdefault(name, GroupFigures())
         group.add(model, has_cost=bool(has_cost), figures=DayFigures(*map(int, figures)))
-    return groups
+    return {name: _first(groups[name], order.of(name)) for name in names}
 
 
-def _first(groups: dict[Any, GroupFigures]) -> dict[Any, GroupFigures]:
-    return dict(islice(groups.items(), MAX_GROUPS))
+def _first(groups: dict[Any, GroupFigures], order: GroupOrder) -> NamedGroups:
+    return NamedGroups(dict(islice(order.apply(groups).items(), MAX_GROUPS)), len(groups))
 
 
 def total_of(groups: Iterable[GroupFigures]) -> GroupFigures:
@@ -135,9 +160,20 @@ def is_current(project: UUID) -> bool:
     return progress is not None and (progress.transaction_id, progress.change_id) >= newest
 
 
-def _added_up(rows: "QuerySet[ProjectDay]", by: str) -> dict[Any, GroupFigures]:
+def _added_up(rows: "QuerySet[ProjectDay]", by: str, most: int = 2) -> dict[Any, GroupFigures]:
+    """The figures by a column.
+
+    Args:
+        most: the maximum number of groups.
+    """
     sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
-    sums_by_model = rows.order_by().values_list(F(by), "model", "has_cost").annotate(**sums)
+    keys = rows.order_by().values_list(F(by), "model", "has_cost")
+    sums_by_model = list(keys.annotate(**sums)[: MAX_ROWS + 1])
+    if len(sums_by_model) > MAX_ROWS:
+        models = most_called(rows, max(MIN_MODELS, MAX_ROWS // (2 * most)))
+        kept = Case(When(model__in=models, then=F("model")), default=Value(""))
+        keys = rows.order_by().values_list(F(by), kept, "has_cost")
+        sums_by_model = list(keys.annotate(**sums))
     groups: dict[Any, GroupFigures] = {}
     for name, model, has_cost, *values in sums_by_model:
         figures = DayFigures(*map(int, values))
