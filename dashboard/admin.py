@@ -20,6 +20,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.access import PersonRequest, actor, spender
+from dashboard.forms.accepted import accepted_text, read_accepted
 from dashboard.views.compression_forms import wake_workers
 from dashboard.views.sign_in import sign_out
 from historyapp.core.dates import known_time
@@ -39,6 +40,7 @@ else:
 
 MAX_AT_ONCE = 100
 """The maximum number of sessions of one action: the confirmation page previews each of them."""
+NOT_SHOWN = "The confirmation page did not show this session. Choose the action again."
 _CONFIRMATION = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
 
@@ -181,16 +183,20 @@ def _preview_compression(session: Session) -> ActionPreview:
     text = f"Steps {run.first_step:,} to {run.last_step:,}, {run.tokens_before:,} tokens, by {strategy}"
     if run.calls:
         text += f": at most {run.calls:,} model calls, {money_text(run.cost, run.prices_as_of)}"
-    return ActionPreview(session, f"{text}. {run.note}".strip(), "yes")
+    return ActionPreview(session, f"{text}. {run.note}".strip(), accepted_text(run))
 
 
 def _compress(request: PersonRequest, session: Session, confirmation: str) -> str:
+    accepted = read_accepted(confirmation)
+    if accepted is None:
+        raise Invalid(NOT_SHOWN)
     started = start_run(
         session.project,
         session.pk,
         RunRequest(),
         actor=actor(request),
         spender=spender(request, session.project),
+        accepted=accepted,
     )
     wake_workers(started.run)
     if started.joined:
@@ -215,7 +221,7 @@ def _preview_rewind(session: Session) -> ActionPreview:
 def _rewind(request: PersonRequest, session: Session, confirmation: str) -> str:
     match = _CONFIRMATION.fullmatch(confirmation)
     if match is None:
-        raise Invalid("The confirmation page did not show this session. Choose the action again.")
+        raise Invalid(NOT_SHOWN)
     step, head = int(match[1]), int(match[2])
     rewind(
         session.project,

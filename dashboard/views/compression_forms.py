@@ -1,6 +1,6 @@
 """The forms that start a compression or a comparison, with an estimate of the cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,13 +12,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in, spender
+from dashboard.forms.accepted import accepted_text, read_accepted
 from dashboard.forms.compression import CompressionForm, read_form
 from dashboard.location import newest_step, page_context
 from historyapp import enqueue
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.settings import load_settings
 from historyapp.models import CompressionRun, Session
-from historyapp.services.compression.request import RunEstimate, RunRequest, estimate
+from historyapp.services.compression.request import AcceptedRun, RunEstimate, RunRequest, estimate
 from historyapp.services.compression.start import start_run
 from historyapp.services.spending import Spender
 from historyapp.services.strategy_comparisons import MAX_COMPARED, start_comparison
@@ -26,6 +27,11 @@ from historyapp.wire.problems import SpendForbidden
 
 SIDES = ("a-", "b-")
 """Prefixes of the field names of a comparison's two strategies."""
+
+CHANGED = (
+    "Nothing was started: the session or its settings have changed since the estimate was shown. Check the "
+    "new estimate, then start it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,12 @@ class StrategyEstimate:
     refusal: str = ""
     forbidden: str = ""
     """Why this person may not start it."""
+    field: str = ""
+    """The name of the form's field with the accepted run."""
+
+    @property
+    def accepted(self) -> str:
+        return accepted_text(self.estimate) if self.estimate else ""
 
 
 @signed_in
@@ -48,15 +60,19 @@ def compress(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return _form_page(request, session, form, "compress")
     try:
         (run_request,) = form.run_requests()
+        accepted = _accepted(request, session, run_request, form.sides[0].prefix)
         started = start_run(
             session.project,
             session.pk,
             run_request,
             actor=actor(request),
             spender=spender(request, session.project),
+            accepted=accepted,
         )
     except (Invalid, SpendForbidden):
         return _form_page(request, session, form, "compress", status=422)
+    except Conflict as error:
+        return _form_page(request, session, form, "compress", status=409, refusal=error.detail)
     wake_workers(started.run)
     return redirect(run_url(started.run) + ("?joined=1" if started.joined else ""))
 
@@ -76,18 +92,49 @@ def compare(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if request.method != "POST" or "estimate" in request.POST:
         return _form_page(request, session, form, "compare")
     try:
+        run_requests = form.run_requests()
+        for number, run_request in enumerate(run_requests):
+            accepted = _accepted(request, session, run_request, SIDES[number])
+            if accepted.last_step >= accepted.first_step:
+                first, last, model = accepted.first_step, accepted.last_step, accepted.model or None
+                run_requests[number] = replace(run_request, from_step=first, to_step=last, model=model)
         runs = start_comparison(
             session.project,
             session.pk,
-            form.run_requests(),
+            run_requests,
             actor=actor(request),
             spender=spender(request, session.project),
         )
     except (Invalid, SpendForbidden) as error:
         return _form_page(request, session, form, "compare", status=422, refusal=error.detail)
+    except Conflict as error:
+        return _form_page(request, session, form, "compare", status=409, refusal=error.detail)
     for run in runs:
         wake_workers(run)
     return redirect("comparison", session.pk, runs[0].comparison)
+
+
+def _accepted(request: PersonRequest, session: Session, run_request: RunRequest, prefix: str) -> AcceptedRun:
+    """What a click starts: at most the estimate that the form has shown, if the run calls a provider's model
+    and the form leaves its model or steps to the session.
+
+    Raises:
+        Invalid: as :func:`estimate`.
+        Conflict: when the form has shown another strategy or model, or no estimate.
+    """
+    run = estimate(session, run_request)
+    now = AcceptedRun(run.strategy, run.model, run.last_step, run.cost, run.first_step)
+    bounds = (run_request.from_step or 0, run_request.to_step or 0)
+    if not run.calls or (run_request.model and min(bounds) > 0):
+        return now
+    shown = read_accepted(request.POST.get(f"{prefix}accepted", ""))
+    if shown is None or (shown.strategy, shown.model) != (now.strategy, now.model):
+        raise Conflict(CHANGED)
+    if min(bounds) <= 0:
+        return shown
+    if shown.cost is not None and (now.cost is None or now.cost > shown.cost):
+        raise Conflict(CHANGED)
+    return now
 
 
 def _form_page(
@@ -102,7 +149,8 @@ def _form_page(
     estimates, payer = [], spender(request, session.project)
     for number in range(len(form.sides)):
         try:
-            estimates.append(_estimate(session, form.run_requests()[number], payer))
+            shown_estimate = _estimate(session, form.run_requests()[number], payer)
+            estimates.append(replace(shown_estimate, field=f"{form.sides[number].prefix}accepted"))
         except Invalid as error:
             estimates.append(StrategyEstimate(refusal=error.detail))
     notes = [each.estimate.note for each in estimates if each.estimate and each.estimate.note]

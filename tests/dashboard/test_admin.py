@@ -128,6 +128,23 @@ def test_compress_starts_the_confirmed_runs(staff: Client, stuck: Session, woken
     assert "Stuck: a compression is already running." in text(again)
 
 
+@pytest.mark.parametrize("change", ["steps", "strategy"])
+def test_compress_starts_only_what_was_confirmed(
+    staff: Client, stuck: Session, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """A key that may only write can change the session between the page and the click."""
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    change_session(stuck.project, stuck.pk, {"settings": {"compression_strategy": "simple_extract"}})
+    page = choose(staff, COMPRESS, stuck)
+    if change == "steps":
+        append(stuck.project, stuck.pk, [entry for _ in range(9) for entry in (act("ls"), ok())])
+    else:
+        change_session(stuck.project, stuck.pk, {"settings": {"compression_strategy": "episode_summary"}})
+    assert "compression started" in text(confirm(staff, page))
+    run = CompressionRun.objects.get()
+    assert (run.strategy, run.model, run.to_step) == ("simple_extract", "", 1)
+
+
 def test_rewind_asks_for_confirmation_and_goes_back_to_the_last_good_step(
     staff: Client, stuck: Session
 ) -> None:
@@ -162,7 +179,9 @@ def test_an_action_without_work_cannot_be_confirmed(
 
 
 def test_an_action_without_its_preview_is_refused(staff: Client, stuck: Session) -> None:
-    assert "did not show this session" in text(choose(staff, REWIND, stuck, confirmed="yes"))
+    for action in (REWIND, COMPRESS):
+        assert "did not show this session" in text(choose(staff, action, stuck, confirmed="yes"))
+    assert not CompressionRun.objects.exists()
     assert Session.objects.get(pk=stuck.pk).steps == 5
 
 

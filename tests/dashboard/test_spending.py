@@ -1,5 +1,8 @@
 """Owners spend the project's money; other members see what it would cost, and who may start it."""
 
+import re
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -7,10 +10,13 @@ from django.urls import reverse
 
 from historyapp import enqueue
 from historyapp.models import ApiKey, CompressionRun, Project, Session
+from historyapp.services.append import append
 from historyapp.services.bootstrap import bootstrap
 from historyapp.services.keys import create_key
+from historyapp.services.sessions import change_session
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
+from tests.services.drafts import act, ok
 
 PAID = {"strategy": "episode_summary", "model": "gpt-5-mini", "from_step": "1", "to_step": "3"}
 ONLY_OWNERS = "Only owners of the project may start it."
@@ -78,3 +84,46 @@ def test_staff_with_read_permission_cannot_grant_the_scope(project: Project) -> 
     chosen = {"action": "allow_spending", "_selected_action": [str(key.pk)]}
     assert viewer.post("/admin/historyapp/apikey/", chosen).status_code == 403
     assert ApiKey.objects.get(pk=key.pk).scopes == ["read", "write"]
+
+
+def sent(page: Any) -> dict[str, str]:
+    """The fields that a click on the page's button sends."""
+    fields = re.findall(r'<input[^>]* name="([\w.-]*accepted)" value="([^"]*)"', html(page))
+    return {"strategy": "episode_summary", **dict(fields)}
+
+
+def test_a_click_starts_only_the_steps_that_were_shown(alice: Client, session: Session, address: str) -> None:
+    """Whoever may write to the session can add steps between the page and the click."""
+    form = sent(alice.get(address))
+    assert form["accepted"].startswith("1-1 ")
+    append(session.project, session.pk, [entry for _ in range(20) for entry in (act("ls"), ok())])
+    assert alice.post(address, form).status_code == 302
+    run = CompressionRun.objects.get()
+    assert (run.from_step, run.to_step, run.model) == (1, 1, "openai:gpt-5-mini")
+
+
+def test_a_click_starts_no_other_model_than_was_shown(alice: Client, session: Session, address: str) -> None:
+    form = sent(alice.get(address))
+    change_session(session.project, session.pk, {"settings": {"llm_name": "gpt-5-pro"}})
+    refused = alice.post(address, form)
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+    assert "Check the new estimate" in text(refused)
+    assert alice.post(address, sent(refused)).status_code == 302
+
+
+def test_a_paid_run_with_open_steps_starts_only_after_its_estimate(alice: Client, address: str) -> None:
+    refused = alice.post(address, {"strategy": "episode_summary", "accepted": "1-999"})
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+    assert "Nothing was started" in text(refused)
+
+
+def test_a_comparison_calls_the_models_that_were_shown(alice: Client, session: Session) -> None:
+    address = reverse("compare", args=[session.pk])
+    form = {"from_step": "1", "to_step": "2", "a-strategy": "episode_summary", "b-strategy": "ai_summary"}
+    form |= {name: value for name, value in sent(alice.get(address, form)).items() if "-" in name}
+    change_session(session.project, session.pk, {"settings": {"llm_name": "gpt-5-pro"}})
+    refused = alice.post(address, form)
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+    again = {**form, **{name: value for name, value in sent(refused).items() if "-" in name}}
+    assert alice.post(address, again).status_code == 302
+    assert {run.model for run in CompressionRun.objects.all()} == {"openai:gpt-5-pro"}

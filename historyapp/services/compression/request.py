@@ -62,9 +62,9 @@ class AcceptedRun:
     strategy: str
     model: str
     last_step: int
-    """It begins with step 1."""
     cost: int | None
     """In millionths of a dollar; None if the model's price was unknown and that was accepted."""
+    first_step: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def resolve_accepted(session: Session, request: RunRequest, accepted: AcceptedRu
     are not compressed.
 
     Args:
-        request: as when it was accepted, without steps.
+        request: as when it was accepted.
 
     Raises:
         Invalid: as :func:`resolve_request`, or when the accepted model has no key any more.
@@ -154,7 +154,8 @@ def resolve_accepted(session: Session, request: RunRequest, accepted: AcceptedRu
     if resolved.model.name != accepted.model:
         model = choose_model(resolved.strategy, accepted.model, resolved.settings, session.project)
         resolved = replace(resolved, model=model)
-    resolved = replace(resolved, steps=resolved.steps[: accepted.last_step])
+    first, last = max(resolved.steps.start, accepted.first_step), accepted.last_step
+    resolved = replace(resolved, steps=range(first, min(resolved.steps.stop, last + 1)))
     if accepted.cost is None or not resolved.steps:
         return resolved
     cost = estimate_resolved(session, resolved).cost
