@@ -1,11 +1,12 @@
 """Leaves people's texts out of a step, for readers of a share link that hides them."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from historyapp.core.conversation import PairedResult
 from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode as Step
-from historyapp.core.person_tools import asks_person
+from historyapp.core.person_tools import asking_names
 from historyapp.models.visibility import Visibility
 
 NOT_SHOWN = "Text that people wrote is hidden."
@@ -18,23 +19,29 @@ def without_hidden_texts(step: Step, visible: Visibility) -> Step:
         return step
     names = [tool_call.name for tool_call in step.output.tool_calls]
     names += [step.output.use_tool.name] if step.output.use_tool else []
-    is_question = any(map(asks_person, names))
+    is_question = bool(asking_names(names))
+    asking = asking_names(paired.result.tool_name or "" for paired in step.received if not paired.calls)
     received = tuple([
-        paired._replace(result=_without_texts(paired.result, hides_all=is_question or _may_be_answer(paired)))
+        paired._replace(
+            result=_without_texts(paired.result, hides_all=is_question or _may_be_answer(paired, asking))
+        )
         for paired in step.received
     ])  # fmt: skip
     return replace(step, received=received, reviews=())
 
 
-def _may_be_answer(paired: PairedResult) -> bool:
+def _may_be_answer(paired: PairedResult, asking: Collection[str]) -> bool:
     """Whether a result may be a person's text, whatever tools the step calls.
 
     True for interruptions, and for late results of earlier steps that name no tool that asks nobody.
+
+    Args:
+        asking: the names of tools that ask a person.
     """
     result = paired.result
     if result.status == "interrupted_by_human":
         return True
-    return not paired.calls and (not result.tool_name or asks_person(result.tool_name))
+    return not paired.calls and (not result.tool_name or result.tool_name in asking)
 
 
 def _without_texts(result: ToolResult, *, hides_all: bool) -> ToolResult:

@@ -5,6 +5,7 @@ Agents name such tools differently: ``AskUserQuestion``, ``ask_user_question``, 
 """
 
 import re
+from collections.abc import Iterable
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATOR = re.compile(r"[^a-z0-9]+")
@@ -34,8 +35,11 @@ _RECORD_VERBS = frozenset(
 _WHOLE_NAMES = frozenset(("question", "questions", "ask", "clarify", "human"))
 """Names that are only recognised without anything but a server's name before them."""
 _SERVER_ENDS = re.compile(r"__|[./:]")
-_MAX_NAME = 1_000
-"""Characters of a name that are read, at its end."""
+_MAX_NAME = 200
+"""Characters of the longest name that is read; a longer one counts as the name of such a tool. Providers take
+names of 64 or 128 characters."""
+MAX_NAMES = 100
+"""Names of one step that are read, in 10 ms; if a step has more, all of them count as names of such tools."""
 
 
 def asks_person(tool_name: str) -> bool:
@@ -44,13 +48,20 @@ def asks_person(tool_name: str) -> bool:
     >>> asks_person("mcp__helper__askUser"), asks_person("bash"), asks_person("task_user_list")
     (True, False, False)
     """
-    read = tool_name[-_MAX_NAME:]
-    parts = _SERVER_ENDS.split(read)
+    if len(tool_name) > _MAX_NAME:
+        return True
+    parts = _SERVER_ENDS.split(tool_name)
     return (
-        _ASKS.search(_words(read)) is not None
+        _ASKS.search(_words(tool_name)) is not None
         or any(map(_is_answer, map(_words, parts)))
         or parts[-1].lower() in _WHOLE_NAMES
     )
+
+
+def asking_names(tool_names: Iterable[str]) -> set[str]:
+    """The names of the tools of one step that ask a person."""
+    names = set(tool_names)
+    return names if len(names) > MAX_NAMES else set(filter(asks_person, names))
 
 
 def _words(name: str) -> str:

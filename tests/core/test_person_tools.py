@@ -2,7 +2,8 @@
 
 import pytest
 
-from historyapp.core.person_tools import asks_person
+from historyapp.core import person_tools
+from historyapp.core.person_tools import MAX_NAMES, asking_names, asks_person
 
 ASKING = """
     AskUserQuestion ask_user_question vscode_askQuestions request_user_input question ask_followup_question
@@ -29,3 +30,24 @@ def test_a_tool_that_asks_a_person_is_recognised_by_the_words_of_its_name(name: 
 @pytest.mark.parametrize("name", OTHERS.split())
 def test_other_tools_about_users_do_not_ask_a_person(name: str) -> None:
     assert not asks_person(name)
+
+
+def test_a_name_that_is_too_long_to_be_read_counts_as_one_that_asks() -> None:
+    assert not asks_person("a" * 200)
+    assert asks_person("a" * 201)
+
+
+def test_each_name_of_a_step_is_read_once_and_only_a_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+    is_answer = person_tools._is_answer
+
+    def count(words: str) -> bool:
+        read.append(words)
+        return is_answer(words)
+
+    monkeypatch.setattr(person_tools, "_is_answer", count)
+    assert asking_names(["bash", "question"] * 1_000) == {"question"}
+    assert sorted(read) == ["bash", "question"]
+    many = {f"tool{number}" for number in range(MAX_NAMES + 1)}
+    assert asking_names(many) == many
+    assert len(read) == 2
