@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
-from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
+from dashboard.rendering.harness import HARNESS_CHANNELS, MessagePart, message_parts
 from dashboard.rendering.headline import Headline
 from dashboard.rendering.hidden_texts import without_hidden_texts
 from dashboard.rendering.images import image_block, is_image
@@ -237,8 +237,9 @@ def input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_clos
     parts = content if are_parts(content) else []
     images = [part for part in parts if is_image(part)]
     text_content = [part for part in parts if not is_image(part)] if images else content
-    blocks = []
-    for number, part in enumerate(message_parts(content_text(text_content)) if text_content else []):
+    blocks, words = [], content_text(text_content) if text_content else ""
+    # A message of empty marks, such as the output of a command that printed nothing, is shown as it is.
+    for number, part in enumerate(message_parts(words) or [MessagePart(words)] * bool(words.strip())):
         language = MARKDOWN if is_markdown(part.text) and not part.tag else TERMINAL
         name = f"{key}-{number}" if number else key
         is_aside = bool(part.tag)

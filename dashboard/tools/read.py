@@ -27,7 +27,9 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
         card.response = answer_blocks(tool_call, make, lambda text, key: _code(tool_call, make, text, key))
     lines = next((block for block in card.response if block.first_line), None)
     if lines:
-        last_line = lines.first_line + lines.text.count("\n") - lines.text.endswith("\n")
+        last_line = lines.first_line + lines.text.count(
+            "\n"
+        )  # as the tool numbered them, also if it is empty
         card.facts.append(f"lines {lines.first_line:,}–{last_line:,}")
     return card
 

@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from html import unescape
+from html import escape, unescape
 from typing import Any
 
 import pytest
@@ -121,6 +121,12 @@ def test_only_web_links_of_final_answers_can_be_followed(alice: Client, empty: S
     assert "javascript:" not in "".join(re.findall(r'href="[^"]*"', page))
     assert "<img" not in page
     assert "no.example" not in "".join(re.findall(r'href="[^"]*"', panel(alice, empty, 2)))
+
+
+def test_an_input_of_empty_marks_is_shown_as_it_is(alice: Client, empty: Session) -> None:
+    marks = "<local-command-stdout></local-command-stdout>"
+    append(empty.project, empty.pk, [draft(ModelInput(content=marks, channel="command")), act(), ok()])
+    assert escape(marks) in html(fragment(alice, reverse("step", args=[empty.pk, 1])))
 
 
 def test_terminal_colours_become_classes(alice: Client, empty: Session) -> None:

@@ -54,6 +54,12 @@ def heading(client: Client, session: Session) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", match[0]).split())
 
 
+def test_a_read_ends_with_the_last_number_in_its_card_and_in_the_list(alice: Client, empty: Session) -> None:
+    step(empty, "Read", {"file_path": "a.py"}, "     1→x\n     2→y\n     3→")
+    assert "lines 1–3" in panel(alice, empty)
+    assert "lines 1–3" in html(fragment(alice, reverse("steps", args=[empty.pk]) + "?after=0"))
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "outputs", "expected"),
     [
