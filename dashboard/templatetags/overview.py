@@ -56,8 +56,10 @@ def step_links(
 
 @register.filter
 def rough_time(milliseconds: int) -> str:
-    """A duration in one unit: 23 s, 9 min, 4.7 h, 3 days."""
+    """A duration in one unit: 6.7 s, 23 s, 9 min, 4.7 h, 3 days."""
     seconds = milliseconds / 1_000
+    if seconds < 9.95:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
     for limit, size, unit in ((59.5, 1, "s"), (3_570, 60, "min")):
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
@@ -69,11 +71,9 @@ def rough_time(milliseconds: int) -> str:
 def file_url(location: Location, path: str, file: FileFigures) -> str:
     """The steps that read or changed a file, at the first one that changed it."""
     step = next(iter(file.edit_steps or file.steps), 1)
-    # The filter does not read printed diffs.
-    is_named = any((file.reads, file.edits, file.commands, file.deleted_in))
     if file.absolute and not file.absolute.endswith(path):  # ../a.py
         path = file.absolute
-    shown = FilterForm(file=path[-MAX_CHARACTERS:] if is_named else "")
+    shown = FilterForm(file=path[-MAX_CHARACTERS:])
     return f"{location.url}?step={step}{location.as_of_parameter}{shown.query}"
 
 

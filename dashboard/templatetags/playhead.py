@@ -251,8 +251,8 @@ def model_names(models: list[str]) -> str:
 
 @register.filter
 def figure(number: int | None) -> str:
-    """A whole number with separators."""
-    return "" if number is None else f"{number:,}"
+    """A whole number with separators, and with a minus sign if it is negative."""
+    return "" if number is None else f"{number:,}".replace("-", "−")
 
 
 @register.filter

@@ -124,6 +124,7 @@ def test_files_written_by_commands_lead_to_their_steps(alice: Client, project: P
     assert "b.py 0 in a diff +1 −2 3 a.py 0 1 by command – 2" in text(page)
     filtered = f"/sessions/{session.pk}?step=2&file=a.py"
     assert f'href="{filtered.replace("&", "&amp;")}"><bdi>a.py' in html(page)
+    assert f'href="/sessions/{session.pk}?step=3&amp;file=b.py"><bdi>b.py' in html(page)
     assert "cat &gt; a.py" in html(alice.get(filtered))
     assert "No step matches" not in text(alice.get(filtered))
 

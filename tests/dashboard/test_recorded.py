@@ -55,7 +55,7 @@ def test_a_bill_below_our_count_leaves_nothing_unseen(alice: Client, project: Pr
     append(project, session.pk, [ask("Repair the totals of all the invoices."), billed(2)])
     shown = panel(alice, session, "?step=1")
     assert "system, tools (unseen)" not in shown
-    assert re.search(r"difference from the bill -\d", shown)
+    assert re.search(r"difference from the bill −\d", shown)
 
 
 def test_a_panel_shows_recorded_by_default(alice: Client, imported: Session) -> None:
@@ -136,7 +136,7 @@ def test_an_estimate_is_rounded_and_names_the_bill_that_it_builds_on(alice: Clie
     append(project, session.pk, [ask("Repair. " * 9_000), billed(12_345), ask("go on"), unbilled])
     shown = panel(alice, session, "?step=2")
     assert re.search(r"about 12,[34]00 ", shown)
-    assert re.search(r"difference from the last bill -\d", shown)
+    assert re.search(r"difference from the last bill −\d", shown)
     assert "difference from the last bill" not in panel(alice, session, "?step=1")
 
 

@@ -91,7 +91,15 @@ def test_sub_agents_have_a_tab_with_their_number(alice: Client, project: Project
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(23, "23 s"), (59.6, "1 min"), (563, "9 min"), (16_800, "4.7 h"), (3_600, "1 h"), (400_000, "5 days")],
+    [
+        (6.7, "6.7 s"),
+        (23, "23 s"),
+        (59.6, "1 min"),
+        (563, "9 min"),
+        (16_800, "4.7 h"),
+        (3_600, "1 h"),
+        (400_000, "5 days"),
+    ],
 )
 def test_a_rough_time_has_one_unit(seconds: float, words: str) -> None:
     assert rough_time(round(1_000 * seconds)) == words
