@@ -155,7 +155,7 @@ class Location:
         """
         if self.is_shared:
             return []
-        return StepNote.objects.starts_between(self.history.lineage, 1, self.steps)
+        return StepNote.objects.starts_between(self.session, self.history.lineage, 1, self.steps)
 
     @cached_property
     def turn_steps(self) -> range | None:

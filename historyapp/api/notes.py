@@ -58,8 +58,9 @@ def list_notes(request: ApiRequest, session_id: SessionId, filter: Query[PageQue
 
     def make_content() -> NotePage:
         (after,) = decode_cursor(_LIST, filter.cursor, int) if filter.cursor is not None else (0,)
-        notes = StepNote.objects.live(session.lineage(filter.as_of))
-        rows = [note for note in notes if note.number > after][: filter.limit + 1]
+        lineage = session.lineage(filter.as_of)
+        numbers = range(after + 1, lineage.last + 1)
+        rows = StepNote.objects.live(session, lineage, numbers, filter.limit + 1)
         page, cursor = cut_page(_LIST, rows, filter.limit, lambda note: (note.number,))
         found = StepNote.objects.in_bulk([note.pk for note in page])
         items = [fill(NoteOut, found[note.pk]) for note in page if note.pk in found]

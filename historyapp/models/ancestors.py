@@ -16,8 +16,8 @@ from historyapp.core.lineage import Span
 from historyapp.models.fields import as_uuid, session_value, uuid_text, uuid_value
 from historyapp.models.run_sql import run_sql
 
-SUMMARIES = "summaries"
-"""The kind for summaries."""
+SUMMARIES, NOTES = "summaries", "notes"
+"""The kinds for summaries and for notes. Unlike entries, they may be added to shared steps later."""
 MAX_CACHED = 100
 """The maximum number of forks whose ancestors a process caches. The oldest are dropped first."""
 _CHAIN = """
@@ -29,9 +29,9 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
 )
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
-_SUMMARISED = (
-    "SELECT column1 FROM (VALUES {}) AS session "
-    "WHERE EXISTS (SELECT 1 FROM historyapp_summary WHERE session_id = column1)"
+_LATER_TABLES = {SUMMARIES: "historyapp_summary", NOTES: "historyapp_stepnote"}
+_WITH_ROWS = (
+    "SELECT column1 FROM (VALUES {}) AS session WHERE EXISTS (SELECT 1 FROM {} WHERE session_id = column1)"
 )
 _REVISIONS = f"{_CHAIN.format(limit='')}SELECT SUM(revision) FROM chain"  # noqa: S608
 _REVISIONS_OF = "SELECT SUM(revision) FROM historyapp_session WHERE id IN ({})"
@@ -95,10 +95,12 @@ def _read_ancestors(session: UUID, kinds: Collection[str], *, max_depth: int | N
     return tuple(ancestors_read)
 
 
-def summarised(sessions: Sequence[UUID]) -> set[UUID]:
-    """The sessions among ``sessions`` that have summaries."""
-    ids = [uuid_value(session) for session in sessions]
-    rows = run_sql(_SUMMARISED.format(", ".join(["(%s)"] * len(ids))), ids) if ids else ()
+def ancestors_with(kind: str, chain: Sequence[Ancestor]) -> set[UUID]:
+    """The ancestors that have rows of a rare kind: a kind of entries, :data:`SUMMARIES` or :data:`NOTES`."""
+    if kind not in _LATER_TABLES:
+        return {ancestor.id for ancestor in chain if kind in ancestor.has}
+    ids = [uuid_value(ancestor.id) for ancestor in chain]
+    rows = run_sql(_WITH_ROWS.format(", ".join(["(%s)"] * len(ids)), _LATER_TABLES[kind]), ids) if ids else ()
     return {as_uuid(id) for (id,) in rows}
 
 

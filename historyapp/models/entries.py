@@ -142,7 +142,7 @@ def rare_batches(
 
     Args:
         session: the session of the lineage. Without it, all spans are queried.
-        kind: a kind of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
+        kind: see :func:`historyapp.models.ancestors.ancestors_with`.
     """
     if lineage.older and session is not None:
         last = lineage.last if before is None else min(before - 1, lineage.last)

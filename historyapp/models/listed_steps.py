@@ -7,9 +7,14 @@ from uuid import UUID
 from historyapp.core.named_files import NamedFile
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
-from historyapp.models.notes import StepNote
 from historyapp.models.origins import Flag, steps_that_named
-from historyapp.models.step_texts import StepNumbers, read_around, steps_with_file, steps_with_text
+from historyapp.models.step_texts import (
+    StepNumbers,
+    read_around,
+    steps_with_file,
+    steps_with_note,
+    steps_with_text,
+)
 from historyapp.models.text_search import MAX_HITS
 
 _ROWS_AT_ONCE = 200
@@ -109,8 +114,7 @@ class ListedSteps:
     def _search(self, left: range, limit: int) -> tuple[list[int], int | None]:
         listed = list[StepNumbers]()
         if self.step_filter.noted:
-            notes = StepNote.objects.live(self.history.lineage)
-            listed.append(StepNumbers([note.number for note in notes]))
+            listed.append(steps_with_note(self.history, left))
         if self.step_filter.names is not None:
             if self._named is None:
                 self._named = steps_that_named(self.history.lineage, self.step_filter.names)

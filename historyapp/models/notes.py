@@ -5,22 +5,27 @@ in every lineage, so the step has the same number wherever it is live. A fork sh
 When a rewind moves a step into a take, its notes move with it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Self
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import models
 from django.db.models.functions import Left
 from django.utils import timezone
 
-from historyapp.core.lineage import Lineage, Span
+from historyapp.core.lineage import Lineage
 from historyapp.core.live_spans import spans_at
+from historyapp.models.ancestors import NOTES
 from historyapp.models.compiled import CompiledQuery
+from historyapp.models.entries import in_spans, rare_batches
+from historyapp.models.fields import session_value
 from historyapp.models.sessions import Session
+from historyapp.models.sql import fetch_all
 
 MAX_NOTES = 1000
-"""The maximum number of notes of one session: searches and lists of notes read all of them."""
+"""The maximum number of notes of one session, and of the notes that one search compares. Forks may share
+more with the sessions from which they were forked."""
 MAX_NOTE = 10_000
 """Characters."""
 MAX_START = 200
@@ -30,38 +35,55 @@ MAX_START = 200
 _START_COLUMNS = ("number", Left("text", MAX_START), "session_id", "position")
 
 
+class NotePlace(NamedTuple):
+    """A note without its text."""
+
+    pk: int
+    number: int
+    position: int
+    session_id: Any
+    """As the database driver returns it."""
+
+
 class StepNoteQuerySet(models.QuerySet["StepNote"]):
-    def live(self, lineage: Lineage) -> list["StepNote"]:
-        """The notes on the live steps of a lineage, in the order of the steps, without their texts.
+    def live(self, session: Session, lineage: Lineage, numbers: range, limit: int) -> list[NotePlace]:
+        """At most ``limit`` notes on the live steps with these numbers, in their order.
 
-        The sessions from which a fork was made have further notes, on steps that it does not share.
+        The sessions from which a fork was made may have thousands of notes on steps that it does not share.
+        Those after the last shared step are not read.
+
+        Args:
+            session: the session of the lineage.
+            numbers: ascending or descending by 1.
         """
-        owners = [UUID(owner) for owner in lineage.owners]
-        notes = list(self.filter(session_id__in=owners).order_by("number").defer("text"))
-        spans = spans_at(lineage, (note.position for note in notes))
-        return [note for note in notes if _is_in(spans, note.position, note.session_id)]
+        newest_first = numbers.step < 0
+        within = self.filter(number__range=sorted((numbers[0], numbers[-1])) if numbers else (1, 0))
+        order = "-position" if newest_first else "position"
+        live = list[NotePlace]()
+        for batch in rare_batches(lineage, session, NOTES, newest_first=newest_first):
+            rows = in_spans(within, batch).order_by(order).values_list(*NotePlace._fields)
+            live += _live(lineage, map(NotePlace._make, fetch_all(*rows.query.sql_with_params())))
+            if len(live) >= limit:
+                break
+        return live[:limit]
 
-    def starts_between(self, lineage: Lineage, first: int, last: int) -> list[tuple[int, str]]:
+    def starts_between(
+        self, session: Session, lineage: Lineage, first: int, last: int
+    ) -> list[tuple[int, str]]:
         """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
 
         At most :data:`MAX_NOTES` notes, and :data:`MAX_START` characters of each text.
         """
-        owners = [UUID(owner) for owner in lineage.owners]
+        owners = lineage.owners
         if len(owners) == 1:
-            notes = _starts(MAX_NOTES).tuples(*owners, first, last)
-        else:
-            notes = list(self._between(owners, first, last).values_list(*_START_COLUMNS)[:MAX_NOTES])
-        spans = spans_at(lineage, (position for *_, position in notes))
-        live = [(number, start) for number, start, owner, at in notes if _is_in(spans, at, owner)]
-        if len(live) == len(notes) or len(notes) < MAX_NOTES:
-            return live
-        # The sessions from which a fork was made may have more notes than these on other steps.
-        ids = [note.pk for note in self._between(owners, first, last).live(lineage)[:MAX_NOTES]]
-        texts = self.filter(pk__in=ids).order_by("number")
+            notes = _starts(MAX_NOTES).tuples(UUID(owners[0]), first, last)
+            spans = spans_at(lineage, (position for *_, position in notes))
+            return [(number, start) for number, start, _, position in notes if position in spans]
+        places = self.live(session, lineage, range(first, last + 1), MAX_NOTES)
+        if not places:
+            return []
+        texts = self.filter(pk__in=[place.pk for place in places]).order_by("number")
         return list(texts.values_list("number", Left("text", MAX_START)))
-
-    def _between(self, owners: Sequence[UUID], first: int, last: int) -> Self:
-        return self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
 
     def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
         """The notes on live steps whose outputs have these positions, by the number of the step."""
@@ -96,9 +118,14 @@ class StepNote(models.Model):
         return f"note on step {self.number}"
 
 
-def _is_in(spans: Mapping[int, Span], position: int, session: UUID) -> bool:
-    """Whether an entry of a session is live, given the live spans at some positions."""
-    return position in spans and spans[position].session == str(session)
+def _live(lineage: Lineage, notes: Iterable[NotePlace]) -> list[NotePlace]:
+    found = list(notes)
+    spans = spans_at(lineage, (note.position for note in found))
+    return [
+        note
+        for note in found
+        if note.position in spans and session_value(spans[note.position].session) == note.session_id
+    ]
 
 
 @lru_cache(maxsize=2)

@@ -21,13 +21,12 @@ from historyapp.core.run_places import folder_of, repository_of
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.core.text import fold
 from historyapp.models.ancestors import (
-    SUMMARIES,
     Ancestor,
     ancestor_spans,
     ancestors,
+    ancestors_with,
     cached_fork_points,
     revisions,
-    summarised,
 )
 from historyapp.models.fields import (
     ComputedText,
@@ -311,14 +310,10 @@ class Session(models.Model):
         """The spans, one for each session, that may have live rows of a rare kind. Newest first.
 
         Args:
-            kind: a kind of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
+            kind: see :func:`historyapp.models.ancestors.ancestors_with`.
         """
         if self.forked_from_id is not None:
-            if kind == SUMMARIES:
-                having = summarised([ancestor.id for ancestor in self.ancestors])
-            else:
-                having = {ancestor.id for ancestor in self.ancestors if kind in ancestor.has}
-            yield from ancestor_spans(self.ancestors, last, having)
+            yield from ancestor_spans(self.ancestors, last, ancestors_with(kind, self.ancestors))
         elif last:
             yield Span(str(self.pk), 1, last)
 

@@ -1,4 +1,5 @@
-"""Finds the steps that contain a text, or whose tool calls name a file: candidates for step filters."""
+"""Finds the steps that contain a text, have a note, or whose tool calls name a file: candidates for step
+filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from historyapp.core.named_files import NamedFile, text_in_calls
 from historyapp.core.searchable import lowered
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
+from historyapp.models.notes import MAX_NOTES, StepNote
 from historyapp.models.text_search import MAX_HITS, TextMatches, TextSearch, wanted_text, wanted_trigrams
 
 MAX_BACKWARDS = 400
@@ -45,6 +47,13 @@ def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     numbers = _search(history, within, TextSearch(history, text_in_calls(file), named_file=named_file))
     numbers.named_file = named_file
     return numbers
+
+
+def steps_with_note(history: History, within: range) -> StepNumbers:
+    """Steps with a bookmark or a note."""
+    notes = StepNote.objects.live(history.session, history.lineage, within, MAX_NOTES + 1)
+    numbers = [note.number for note in notes[:MAX_NOTES]]
+    return StepNumbers(numbers, numbers[-1] if len(notes) > MAX_NOTES else None)
 
 
 def read_around(history: History, step: int, texts: Sequence[str]) -> None:

@@ -119,6 +119,21 @@ def test_the_list_can_show_only_noted_steps_in_both_orders(alice: Agent, three: 
     assert listed(fork) == [1, 3]
 
 
+@pytest.mark.parametrize(("order", "numbers"), [("oldest", [1, 2, 3]), ("newest", [3, 2, 1])])
+def test_a_search_of_too_many_notes_continues_with_the_next_request(
+    three: Agent, monkeypatch: pytest.MonkeyPatch, order: str, numbers: list[int]
+) -> None:
+    monkeypatch.setattr("historyapp.models.step_texts.MAX_NOTES", 1)
+    for number in numbers:
+        note(three, number)
+    found, cursor = list[list[int]](), ""
+    while cursor is not None:
+        page = three.get(f"/episodes?noted=true&order={order}{cursor and f'&cursor={cursor}'}")
+        found.append([item["number"] for item in page["items"]])
+        cursor = page["next"]
+    assert found == [[number] for number in numbers]
+
+
 def test_the_length_and_the_number_of_notes_are_limited(
     three: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
