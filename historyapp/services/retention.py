@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import DateTimeField, OuterRef, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Max
 from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
@@ -32,6 +31,8 @@ class Purged:
 
 MAX_ERASED = 100_000
 """The maximum number of entries that :func:`erase` deletes, because its request waits for the end."""
+_ATTEMPTS = 3
+"""How often a session may change between the check that it may be deleted and its deletion."""
 _MAX_FORKS = 10
 """The maximum number of forks that an error names."""
 
@@ -66,17 +67,19 @@ def blocked_by_forks(project: Project, archived_before: datetime) -> list[Blocke
 def _purgeable_and_blocked(
     project: Project, archived_before: datetime, among: Collection[UUID] | None
 ) -> tuple[list[Session], list[BlockedSession]]:
-    archived = AuditRecord.objects.filter(
-        project=project, session=OuterRef("pk"), action=f"status: {Session.Status.ARCHIVED}"
-    )
-    since = Subquery(archived.order_by("-created_at").values("created_at")[:1], output_field=DateTimeField())
-    sessions = Session.objects.filter(project=project, status=Session.Status.ARCHIVED).annotate(
-        archived_at=Coalesce(since, "last_entry_at")
-    )
-    sessions = sessions.exclude(archived_at=UNDATED)  # the time is unknown, so the session stays
+    archived = AuditRecord.objects.filter(project=project, action=f"status: {Session.Status.ARCHIVED}")
+    sessions = Session.objects.filter(project=project, status=Session.Status.ARCHIVED)
     if among is not None:
-        sessions = sessions.filter(pk__in=among)
-    candidates = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}
+        archived, sessions = archived.filter(session__in=among), sessions.filter(pk__in=among)
+    # One pass through the records of the project, which have no index by session.
+    since = dict(archived.order_by().values_list("session").annotate(Max("created_at")))
+    old = [
+        id
+        for id, last_entry_at in sessions.values_list("pk", "last_entry_at")
+        # UNDATED: the time is unknown, so the session stays.
+        if (archived_at := since.get(id, last_entry_at)) != UNDATED and archived_at < archived_before
+    ]
+    candidates = {session.pk: session for session in sessions.filter(pk__in=old)}
     forks_of = defaultdict[UUID | None, dict[UUID, Session]](dict)
     for fork in Session.objects.filter(forked_from__in=list(candidates)).order_by("pk"):
         forks_of[fork.forked_from_id][fork.pk] = fork
@@ -113,28 +116,43 @@ def purge(
 
 
 def _delete(project: Project, sessions: Collection[UUID], archived_before: datetime, actor: str) -> Purged:
-    candidates = [session.pk for session in purgeable(project, archived_before, sessions)]
-    responses = PurgedResponses(project.pk, candidates)
+    candidates = purgeable(project, archived_before, sessions)
+    responses = PurgedResponses(project.pk, [session.pk for session in candidates])
     count = entries = 0
-    for id in candidates:
-        hidden = _hide(project, id, archived_before, actor)
+    for session in candidates:
+        hidden = _hide(session, archived_before, actor)
         if hidden is not None:
-            delete_hidden(id, responses)
+            delete_hidden(hidden.pk, responses)
             count, entries = count + 1, entries + own_entries(hidden)
     return Purged(count, entries)
 
 
-def _hide(project: Project, id: UUID, archived_before: datetime, actor: str) -> Session | None:
+def _hide(session: Session, archived_before: datetime, actor: str) -> Session | None:
     """Hides a session if it may still be deleted. Returns it as it was before, otherwise None."""
+    for _ in range(_ATTEMPTS):
+        if _hide_unchanged(session, actor):
+            return session
+        # Not under the lock, because it searches through all audit records of the project.
+        if not (found := purgeable(session.project, archived_before, [session.pk])):
+            return None
+        [session] = found
+    return None
+
+
+def _hide_unchanged(session: Session, actor: str) -> bool:
+    """Hides a session unless it was changed or forked since it was read. Returns whether it is hidden."""
     with writing():
         # Workers lock runs before they lock the session or add rows that refer to them.
-        runs = CompressionRun.objects.filter(session=id)
+        runs = CompressionRun.objects.filter(session=session)
         list(runs.active().select_for_update().order_by("pk").values_list("pk"))
-        list(Session.objects.select_for_update().filter(pk=id, project=project).values_list("pk"))
-        for session in purgeable(project, archived_before, [id]):
-            hide(session, actor)
-            return session
-    return None
+        same = Session.objects.filter(
+            pk=session.pk, project=session.project_id, status=session.status, revision=session.revision
+        )
+        locked = list(same.select_for_update().values_list("pk"))
+        if not locked or Session.objects.filter(forked_from=session).exists():
+            return False
+        hide(session, actor)
+        return True
 
 
 def erase(session: Session, *, actor: str = "") -> Purged:

@@ -265,10 +265,48 @@ def test_a_session_that_is_unarchived_before_it_is_hidden_keeps_its_sub_agents(
     archive(parent)
     hide = retention._hide
 
-    def hide_too_late(project: Project, id: UUID, *arguments: Any) -> Session | None:
-        change_session(project, id, {"status": "finished"})
-        return hide(project, id, *arguments)
+    def hide_too_late(session: Session, *arguments: Any) -> Session | None:
+        change_session(project, session.pk, {"status": "finished"})
+        return hide(session, *arguments)
 
     monkeypatch.setattr(retention, "_hide", hide_too_late)
     assert purge_all(project, 9).sessions == 0
     assert Session.objects.filter(spawned_by=parent).count() == 1
+
+
+def test_no_audit_record_is_searched_for_under_the_lock(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All other changes wait for the lock, and a project may have a million records."""
+    archive(session := session_of(project))
+    session.refresh_from_db()
+    under_lock = list[str]()
+
+    def note(execute: Any, sql: str, *arguments: Any) -> Any:
+        under_lock.append(sql)
+        return execute(sql, *arguments)
+
+    @contextmanager
+    def noted() -> Iterator[None]:
+        with writing(), connection.execute_wrapper(note):
+            yield
+
+    monkeypatch.setattr(retention, "writing", noted)
+    erase(session)
+    assert any(sql.startswith("SELECT") for sql in under_lock)
+    assert not any(sql.startswith("SELECT") and "auditrecord" in sql for sql in under_lock)
+
+
+def test_a_session_that_is_changed_before_it_is_hidden_is_deleted_if_it_still_may_be(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(session := session_of(project))
+    hide = retention._hide
+
+    def change_first(session: Session, *arguments: Any) -> Session | None:
+        change_session(project, session.pk, {"title": "changed"})
+        return hide(session, *arguments)
+
+    monkeypatch.setattr(retention, "_hide", change_first)
+    assert purge_all(project, 9).sessions == 1
+    assert not Session.objects.filter(pk=session.pk).exists()
