@@ -27,6 +27,7 @@ from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import rounded_dollars
 from historyapp.models import Episode, Session
 from historyapp.services.faults import current_fault
+from historyapp.services.rewinds import FORK
 from historyapp.wire.problems import StorageFailed
 
 register = template.Library()
@@ -204,6 +205,13 @@ def truncated(text: str, length: int) -> str:
     64,000 marks in the name of a tool stopped all threads for twelve seconds.
     """
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+@register.filter
+def short_title(title: str, length: int) -> str:
+    """At most this many characters of a session's title, and of a fork's also its end: both begin alike."""
+    end = FORK * title.endswith(FORK)
+    return f"{title[: length - 1 - len(end)]}…{end}" if len(title) > length else title
 
 
 @register.filter

@@ -59,7 +59,7 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
     unanswered = unanswered_text(step.status, has_input=has_input)
     if unanswered and (has_input or not is_live):
         shown = '<span class="outcome" title="{}">{}not answered</span>'
-        return format_html(shown, "" if is_live else unanswered, icon("person" if has_input else "check"))
+        return format_html(shown, "" if is_live else unanswered, icon("user" if has_input else "check"))
     return outcome(step.status)
 
 

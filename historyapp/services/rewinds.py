@@ -34,7 +34,7 @@ SUCCESSFUL = ("success", "answered")
 """The statuses of a good step."""
 MAX_REASON = 2_000
 """Characters of a rewind's reason."""
-_FORK = " (fork)"
+FORK = " (fork)"
 """The end of a fork's title, if none is given."""
 _BATCH_SIZE = 250
 _MAX_SEARCHED_STEPS = 1000
@@ -299,7 +299,7 @@ def fork(
         child = Session(
             id=fork_id or uuid7(),
             project=project,
-            title=title or f"{str(parent)[: MAX_TITLE - len(_FORK)]}{_FORK}",
+            title=title or f"{str(parent)[: MAX_TITLE - len(FORK)]}{FORK}",
             agent=parent.agent,
             model=parent.model,
             tags_text=parent.tags_text,

@@ -36,6 +36,18 @@ def test_the_preview_of_a_call_begins_with_its_most_important_argument(call: str
 
 
 @pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Repair the totals", "Repair the…"),
+        ("Repair the totals (fork)", "Rep… (fork)"),
+        ("Totals", "Totals"),
+    ],
+)
+def test_a_long_title_of_a_fork_says_that_it_is_one(title: str, shown: str) -> None:
+    assert playhead.short_title(title, 11) == shown
+
+
+@pytest.mark.parametrize(
     ("calls", "shown"),
     [
         ("a(path='x'); b(path='y', n=1); a()", "x · y n=1"),
