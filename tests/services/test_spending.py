@@ -1,6 +1,7 @@
 """A project's list of models applies to every paid call. Withdrawn permission ends waiting work."""
 
 from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,15 +12,19 @@ from historyapp.models import ApiKey, CompressionRun, Membership, Project, Sessi
 from historyapp.services.append import append
 from historyapp.services.caps import set_caps
 from historyapp.services.compression import summarise
+from historyapp.services.compression.claims import claim
+from historyapp.services.compression.items import plan, read_jobs
 from historyapp.services.compression.request import FALLBACK_MODEL, RunRequest, estimate
 from historyapp.services.compression.run import process_run
 from historyapp.services.compression.start import cancel_run, compress_if_due, retry_run, start_run
+from historyapp.services.compression.summarise import Summariser
 from historyapp.services.connections import short_connection
 from historyapp.services.keys import change_scopes, create_key, revoke_key
 from historyapp.services.projects import change_project, read_models
 from historyapp.services.sessions import create_session
 from historyapp.services.spending import Spender, allows_model
 from historyapp.services.strategy_comparisons import start_comparison
+from historyapp.services.summary_writers.writers import InlineWriter
 from historyapp.wire.problems import ModelNotAllowed
 from tests.llm.loopback import Loopback, Refusal
 from tests.services.compression.conftest import Record, loopback, loopback_server, record
@@ -224,6 +229,25 @@ def test_a_run_counts_in_the_cap_of_its_key_and_a_retry_in_the_cap_of_the_key_th
     assert (run.state, f"The API key {key.prefix}…" in run.note) == ("failed", True)
     run = worked_on(retry_run(run, actor="operator"))
     assert (run.state, run.calls) == ("succeeded", 2)
+
+
+def test_a_worker_that_still_has_a_cancelled_run_pays_with_the_key_that_retried_it(
+    project: Project, record: Record, loopback: Loopback
+) -> None:
+    """A key whose cap is reached had 54 calls of another key's run paid with that key."""
+    first, _ = create_key(project, "first", scopes=("read", "write", "spend"))
+    second, _ = create_key(project, "second", scopes=("read", "write", "spend"))
+    set_caps(project, {"day": 0}, key=second)
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), spender=Spender(first)).run
+    plan(run.pk)
+    owner = uuid4()
+    jobs = read_jobs(run, claim(run.pk, owner, 2)).jobs
+    summariser = Summariser(CompressionRun.objects.get(pk=run.pk), InlineWriter())
+    assert summariser.summarise(jobs[0].item, jobs[0].source).draft
+    retry_run(cancel_run(run), spender=Spender(second))
+    result = summariser.summarise(jobs[1].item, jobs[1].source)
+    assert (result.fatal, f"The API key {second.prefix}…" in result.error) == (True, True)
+    assert len(loopback.requests) == 1
 
 
 def test_an_automatic_run_that_starts_while_paid_runs_are_turned_off_calls_no_model(

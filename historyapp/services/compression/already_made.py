@@ -123,6 +123,8 @@ def _errors_not_repeated(run: CompressionRun, items: Sequence[CompressionItem]) 
     """
     if not items or run.actor != AUTOMATIC:
         return {}
+    if not CompressionRun.objects.filter(pk=run.pk, actor=AUTOMATIC).exists():
+        return {}  # somebody has retried it
     family = SharedEntries(run.session_id)
     others = CompressionRun.objects.filter(session__in=family.sessions, model=run.model).exclude(pk=run.pk)
     others = others.exclude(state=CompressionRun.State.SUCCEEDED).order_by("-pk")

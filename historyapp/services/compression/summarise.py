@@ -133,14 +133,8 @@ class Summariser:
             instruction=instruction_of(session_settings, run.session.project),
         )
         self._logged: set[object] = set()
-        kind, _, name = run.actor.partition(":")
-        self._payer = Payer(
-            run.session.project_id,
-            run.session_id,
-            run.api_key_id,
-            person=name if kind == "user" else "",
-            automatic=run.actor == AUTOMATIC,
-        )
+        self._payer = _payer_of(run)
+        self._read_payer = partial(_read_payer, run.pk)
 
     def summarise(
         self,
@@ -160,7 +154,8 @@ class Summariser:
         """
         model: MeteredModel | None = None
         try:
-            model = MeteredModel(self._model, self._payer, may_call) if self.calls_model else None
+            if self.calls_model:
+                model = MeteredModel(self._model, self._payer, may_call, self._read_payer)
             request = replace(self._request, source=source)
             if not isinstance(source, Material):
                 # Half of the length is left for later summaries: otherwise the next one would need another
@@ -201,6 +196,29 @@ class Summariser:
         return result
 
 
+def _payer_of(run: CompressionRun) -> Payer:
+    kind, _, name = run.actor.partition(":")
+    return Payer(
+        run.project_id,
+        run.session_id,
+        run.api_key_id,
+        person=name if kind == "user" else "",
+        automatic=run.actor == AUTOMATIC,
+    )
+
+
+def _read_payer(run_id: UUID) -> Payer:
+    """The run's payer now: somebody else may have cancelled and retried it while a worker continues with it.
+
+    Raises:
+        ClaimEnded: when its session was deleted.
+    """
+    run = CompressionRun.objects.filter(pk=run_id).first()
+    if run is None:
+        raise ClaimEnded
+    return _payer_of(run)
+
+
 def _step_range(item: CompressionItem) -> str:
     first, last = item.first_step, item.last_step
     return f"step {first}" if first == last else f"steps {first} to {last}"
@@ -226,13 +244,21 @@ def add_note(run: CompressionRun, note: str) -> None:
 class MeteredModel:
     """The run's model for one item. Each model call adds to ``usage``, even if it fails."""
 
-    def __init__(self, model: str, payer: Payer | None, may_call: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        model: str,
+        payer: Payer | None,
+        may_call: Callable[[], bool] = lambda: True,
+        read_payer: Callable[[], Payer] | None = None,
+    ) -> None:
         """
         Args:
             payer: the payer whose caps apply; None: no cap applies.
             may_call: whether model calls may still be made.
+            read_payer: reads the payer for each model call, if another one may replace it.
         """
         self._model, self._payer, self._may_call = model, payer, may_call
+        self._read_payer = read_payer
         self._provider = ProviderRouter().route(model).provider
         self._meter = meter_for(self._provider.format, model)
         self._price = price_list().of(model)
@@ -313,9 +339,10 @@ class MeteredModel:
         """Reserves a model call whose prompt has this many tokens, uncorrected."""
         if self._payer is None:
             return Reservation(Payer(NO_PROJECT, NO_PROJECT), self._model)
-        payer = self._payer
+        known_payer = self._payer
 
         def access() -> Reservation:
+            payer = self._read_payer() if self._read_payer else known_payer
             learned = learned_factor(correction_of(payer.project_id, self._model))
             tokens_in = ceil((tokens + 100) * max(self._meter.factor, learned or 0))
             return reserve(payer, self._model, tokens_in, max_output_tokens)
