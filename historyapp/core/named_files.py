@@ -76,15 +76,15 @@ class NamedFile:
         self._file = lowered(file).replace("\\", "/")
         self._text = lowered(text_in_calls(file)).strip()
         self.parsed = 0
-        """Characters of the command lines that were parsed. A line of another text counts as
-        :data:`_LINE`."""
+        """Characters of the command lines that were parsed. A line of another text and a diff
+        count as :data:`_LINE` or more."""
         self.paths: dict[int, str] = {}
         """The path by which a call names the file, by the position of its entry."""
 
     def first_calls(self, entry_passages: Iterable[Passage]) -> Iterator[Passage]:
         """The first call, or the first result with a diff, of each entry that names the file.
 
-        An entry with more than :data:`MAX_PARSED` characters of command lines is read only to there.
+        Of an entry, texts are read until :attr:`parsed` has grown by :data:`MAX_PARSED`.
         """
         for position, passages in groupby(entry_passages, attrgetter("position")):
             limit = self.parsed + MAX_PARSED
@@ -106,7 +106,7 @@ class NamedFile:
         """The path by which a passage names the file; see :func:`historyapp.core.searchable.passages`."""
         paths: Iterator[str]
         if passage.field == "result":
-            paths = self._in_diff(passage.text)
+            paths = self._in_diff(passage.text, limit)
         elif passage.field == "call" and self._text in (folded := lowered(passage.text)):
             commands = self._used_by_commands(passage.text, limit)
             lines = self._in_lines(passage.text, folded, limit)
@@ -115,9 +115,9 @@ class NamedFile:
             return None
         return next((path for path in paths if is_named(path, self._file)), None)
 
-    def _in_diff(self, text: str) -> Iterator[str]:
-        if text.startswith("diff --git ") and self._text in lowered(text):
-            self.parsed += min(len(text), MAX_READ) // _DIFF_SHARE
+    def _in_diff(self, text: str, limit: int) -> Iterator[str]:
+        if text.startswith("diff --git ") and self.parsed < limit and self._text in lowered(text):
+            self.parsed += _LINE + min(len(text), MAX_READ) // _DIFF_SHARE
             yield from (patch.file for patch in printed_patches(text))
 
     def _used_by_commands(self, call_text: str, limit: int) -> Iterator[str]:

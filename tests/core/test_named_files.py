@@ -123,3 +123,12 @@ def test_a_diff_of_git_as_the_result_names_its_files(file: str, *, expected: boo
 )
 def test_a_script_names_the_files_of_its_commands_and_patches(arguments: object, *, expected: bool) -> None:
     assert any(NamedFile("src/app.py").first_calls([call("exec", arguments)])) is expected
+
+
+def test_the_diffs_of_an_entry_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_files, "MAX_PARSED", 100)
+    file = NamedFile("app.py")
+    text = "diff --git a/b.py b/b.py\napp.py"
+    diffs = [Passage(1, 1, "result", text)] * 1_000
+    assert list(file.first_calls(diffs)) == []
+    assert file.parsed == 100
