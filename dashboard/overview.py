@@ -219,9 +219,9 @@ class OverviewPage:
         return sum(file.deleted_in > 0 for _, file in self.overview.files)
 
     @property
-    def usage_is_incomplete(self) -> bool:
-        """Whether the source reports too few output tokens."""
-        return self.overview.tokens.usage_is_incomplete(self.figures.written)
+    def has_too_few_tokens(self) -> bool:
+        """Whether pages say that the source reports too few output tokens."""
+        return self.figures.too_few.is_noted(self.overview.tokens.usage.output)
 
     @cached_property
     def chart(self) -> ContextChart | None:

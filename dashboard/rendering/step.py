@@ -31,7 +31,7 @@ from historyapp.core.errors import NotFound
 from historyapp.core.overview.approvals import approval_waits
 from historyapp.core.recorded_diffs import RecordedDiff, recorded_diffs
 from historyapp.core.text import preview
-from historyapp.core.usage import Usage, usage_of
+from historyapp.core.usage import Usage, reports_too_few, usage_of
 from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
@@ -119,11 +119,18 @@ class StepView:
     """None if the step calls no tool."""
     model: str
     usage: Usage
+    written: int
+    """Tokens of the output, by our own count."""
     pace: Pace | None
     """How long a replay shows it; None if its time is not known."""
     approval: timedelta
     """How long it waited for a person to approve its calls."""
     blocks: dict[str, Block] = field(repr=False)
+
+    @property
+    def reports_too_few(self) -> bool:
+        """Whether the source reports too few tokens of the output."""
+        return reports_too_few(self.usage, self.written)
 
 
 def load_step(
@@ -138,7 +145,6 @@ def load_step(
         NotFound: when there is no such live step.
     """
     number = history.resolve(number)
-    is_newest = number == history.steps
     *before, row = history.rows(number - 1, number)
     after, before_next = row.first_position - 1, row.last_position + 1
     entries = list(
@@ -150,10 +156,6 @@ def load_step(
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
         calls = [output.use_tool]
-    reviews = [
-        (review, {name: text for name in _REVIEW_TEXTS if (text := getattr(review, name)) is not None})
-        for review in episode.reviews[:CALLS]
-    ]
     # Blocks are made in the order of the page, because the folder shortens later ones more.
     folder = Folder()
     inputs = _inputs_before(history, row, before[0] if before else None, folder)
@@ -174,18 +176,23 @@ def load_step(
         overall=[folder.block(f"overall-{n}", text) for n, text in enumerate(episode.overall[:CALLS])],
         late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(late)],
         hidden_late=max(0, row.unpaired - len(late)),
-        reviews=[
-            (review, argument_values(folder, f"review-{number}", texts))
-            for number, (review, texts) in enumerate(reviews)
-        ],
+        reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
         summaries=_summaries(folder, covering),
-        inputs_after=load_inputs(history, row.first_position, None, folder) if is_newest else [],
+        inputs_after=load_inputs(history, row.first_position, None, folder)
+        if number == history.steps
+        else [],
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
+        written=entries[0].tokens,
         pace=_pace(row, before[0] if before else None, inputs, output, usage_of(metadata)),
         approval=timedelta(milliseconds=sum(approval_waits(entries).values())),
         blocks=folder.blocks,
     )
+
+
+def _review(folder: Folder, number: int, review: core.Review) -> tuple[core.Review, list[LabelledValue]]:
+    texts = {name: text for name in _REVIEW_TEXTS if (text := getattr(review, name)) is not None}
+    return review, argument_values(folder, f"review-{number}", texts)
 
 
 def _inputs_before(history: History, row: Episode, before: Episode | None, folder: Folder) -> list[InputView]:

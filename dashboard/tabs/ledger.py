@@ -5,11 +5,12 @@ from typing import Any
 from dashboard.location import Location
 from dashboard.rendering.ledger import MAX_LOSSES, cache_losses, draw_chart, shown_steps
 from dashboard.tabs.base import Tab
+from historyapp.core.overview.figures import RunFigures
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
-from historyapp.services.overview import ExpensiveStep, most_expensive_steps
-from historyapp.services.turn_costs import TurnCost, has_several_turns, turn_costs
+from historyapp.services.overview import most_expensive_steps
+from historyapp.services.turn_costs import TurnCost, turn_costs
 
 
 def content(location: Location) -> dict[str, Any]:
@@ -18,21 +19,18 @@ def content(location: Location) -> dict[str, Any]:
     accounts = step_accounts(location.history, before, steps.stop - 1)
     shown = accounts[steps.start - before :]
     ledger = ledger_of(location.history)
-    too_few_of, tokens = 0, ledger.tokens
-    is_incomplete = tokens.usage_is_incomplete(tokens.estimated)
-    expensive: list[ExpensiveStep] = []
+    figures = RunFigures()
     turns: list[TurnCost] = []
-    if is_incomplete or ledger.money.micros or has_several_turns(location.history):  # counting costs time
+    if ledger.totals.calls:  # counting costs time
         counted = count_run(location.history, SECONDS)
-        expensive = most_expensive_steps(counted.figures, location.session.model)
-        written = counted.figures.written
-        too_few_of = written if tokens.usage_is_incomplete(written) else 0
+        figures = counted.figures
         turns = turn_costs(location.history, counted)
     return {
         "ledger": ledger,
-        "expensive": expensive,
+        "expensive": most_expensive_steps(figures, location.session.model),
         "kinds": _kinds(ledger),
-        "too_few_of": too_few_of,
+        "too_few": figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None,
+        "counted_steps": figures.steps,
         "chart": draw_chart(shown, location),
         "turns": turns,
         "losses": cache_losses(accounts),

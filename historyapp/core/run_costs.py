@@ -14,10 +14,6 @@ TokenSource = Literal["reported", "estimated"]
 MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
 
 
-MIN_WRITTEN = 500
-"""From this many output tokens, pages warn if less than half of them were reported."""
-
-
 class RunTokens(NamedTuple):
     """Tokens of a run."""
 
@@ -31,13 +27,6 @@ class RunTokens(NamedTuple):
     def shown(self) -> int:
         """The displayed figure: input as reported, otherwise the entries by our own count."""
         return self.usage.input if self.source == "reported" else self.estimated
-
-    def usage_is_incomplete(self, written: int) -> bool:
-        """Whether the source reports less than half of the tokens that the outputs have by our own count.
-
-        Some versions of Claude Code store the count at which an answer began.
-        """
-        return self.source == "reported" and written > MIN_WRITTEN and self.usage.output * 2 < written
 
 
 class RunMoney(NamedTuple):

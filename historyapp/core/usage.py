@@ -113,6 +113,15 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
 
 
+def reports_too_few(usage: Usage, written: int) -> bool:
+    """Whether a model call reports less than half of the tokens that its output has by our own count.
+
+    Some versions of Claude Code store the count at which an answer began. In the corpus, this is so for 755
+    of 1,238 outputs without a stop reason in its files, and for 2 of all 2,719 other outputs, 2026-11-29.
+    """
+    return bool(usage.input or usage.output) and usage.output * 2 < written
+
+
 def cache_lifetime_of(metadata: Mapping[str, Any]) -> int:
     """How many seconds the caches live that a model call wrote: 300 or 3,600. 0 if the usage states neither,
     or both. Source: Claude documentation, "Prompt caching"."""

@@ -50,12 +50,6 @@ class TurnCost:
         return bool(self.calls.usage.input or self.calls.usage.output)
 
 
-def has_several_turns(history: History) -> bool:
-    """Whether the run has several turns, or steps before its first turn."""
-    newest = history.newest
-    return newest is not None and newest.turn > (newest.turn_first == 1)
-
-
 def turn_costs(history: History, counted: CountedRun) -> list[TurnCost]:
     """The turns of a run. Together they have its model calls. Empty if entries of an earlier version have no
     totals by model, or if no model call has reported its usage."""

@@ -154,17 +154,6 @@ def test_the_link_of_a_file_that_was_only_deleted_finds_its_step(alice: Client, 
     assert "No step matches" not in text(alice.get(filtered))
 
 
-@pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (5_000, False)])
-def test_a_reported_output_below_our_count_gets_a_note(
-    alice: Client, project: Project, reported: int, is_noted: bool
-) -> None:
-    session = create_session(project, names={"model": "gpt-5"})
-    usage = {"input_tokens": 9_000, "output_tokens": reported}
-    append(project, session.pk, [ask("go"), draft(ModelOutput(text="many words " * 1_000), usage=usage)])
-    for page in (address(session), f"/sessions/{session.pk}/ledger?step=1"):
-        assert ("the source reports too few" in text(alice.get(page))) is is_noted
-
-
 def test_the_cost_tab_names_the_most_expensive_steps(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "claude-opus-4-5"})
     usage = {"input_tokens": 90_000, "output_tokens": 10}

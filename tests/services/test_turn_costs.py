@@ -16,7 +16,7 @@ from historyapp.services.figures.run_figures import count_run
 from historyapp.services.ledger import ledger_of
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
-from historyapp.services.turn_costs import TurnCost, has_several_turns, turn_costs
+from historyapp.services.turn_costs import TurnCost, turn_costs
 from tests.services.drafts import ask, draft
 
 pytestmark = pytest.mark.django_db
@@ -106,20 +106,11 @@ def test_a_turn_with_an_unknown_price_has_an_unknown_cost(project: Project) -> N
 
 def test_without_totals_by_model_nothing_is_said(project: Project) -> None:
     session = with_turns(project, 2)
-    assert has_several_turns(History(session))
     totals = session.live_tail.totals
     for models in ({}, {"gpt-5": totals.models["gpt-5"]._replace(input=0)}):
         history = History(session)
         history.tail = history.tail._replace(totals=totals._replace(models=models))
         assert turn_costs(history, count_run(history)) == []
-
-
-def test_a_run_of_one_turn_has_not_several(project: Project) -> None:
-    session = create_session(project)
-    assert not has_several_turns(History(session))
-    append(project, session.pk, [ask("go"), billed(9), billed(9)])
-    session.refresh_from_db()
-    assert not has_several_turns(History(session))
 
 
 def test_many_turns_take_few_queries(project: Project) -> None:

@@ -26,11 +26,12 @@ from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
 from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes
+from historyapp.core.overview.too_few_tokens import TooFewTokens
 from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 27
+VERSION = 28
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -115,8 +116,7 @@ class RunFigures(RunTimes):
     """The number of reads and edits of further files."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
     more_commands: int = 0
-    written: int = 0
-    """Tokens of all outputs by our own count, to compare with the reported tokens."""
+    too_few: TooFewTokens = field(default_factory=TooFewTokens)
     compactions: int = 0
     sizes: ContextSizes = field(default_factory=ContextSizes)
     cache_misses: CacheMisses = field(default_factory=CacheMisses)
@@ -144,8 +144,8 @@ class RunFigures(RunTimes):
         self.pass_cut(first, cuts)
         self.add_time(first, "model")
         self.steps += 1
-        self.written += first.tokens
         step = step_facts_of(self.steps, group)
+        self.too_few.add(step.number, step.usage, first.tokens)
         self.cache_misses.add(step, is_compacted=self.sizes.is_compacted)
         self.sizes.add(step.number, step.usage.input, step.model)
         if self.is_new_turn:
