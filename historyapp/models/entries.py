@@ -85,6 +85,24 @@ def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before
     return matching  # type: ignore[no-any-return]
 
 
+def first_in_spans(rows: Rows, spans: Sequence[Span], column: str, count: int) -> Rows:
+    """The first ``count`` rows whose position is in one of the spans, in any order.
+
+    Each span is a query of its own, because an index has the order of the rows of one session only:
+    PostgreSQL would read and sort all rows of several sessions.
+    """
+    if not spans:
+        return rows.none()
+    table = rows.model._meta.db_table
+    condition = f"session_id = %s AND {column} BETWEEN %s AND %s ORDER BY {column} LIMIT {count}"
+    first = f"SELECT id, {column} FROM {table} WHERE {condition}"  # noqa: S608 ours
+    parts = " UNION ALL ".join(f"SELECT * FROM ({first}) AS part{n}" for n in range(len(spans)))  # noqa: S608
+    values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
+    ids = f"SELECT id FROM ({parts}) AS parts ORDER BY {column} LIMIT {count}"  # noqa: S608 ours
+    matching: Any = rows.extra(where=[f"{table}.id IN ({ids})"], params=values)  # noqa: S610 ours
+    return matching  # type: ignore[no-any-return]
+
+
 def owned_rows(rows: Rows, lineage: Lineage) -> Rows:
     """The rows of the sessions that may own entries of a lineage, written in SQL like :func:`in_spans`."""
     ids = [session_value(session) for session in lineage.owners]

@@ -17,7 +17,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.live_spans import spans_at
 from historyapp.models.ancestors import SUMMARIES
-from historyapp.models.entries import in_spans, page_sizes, rare_batches
+from historyapp.models.entries import first_in_spans, in_spans, page_sizes, rare_batches
 from historyapp.models.fields import JSONText, as_uuid, read_json, uuid_text
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session, session_ids
@@ -146,6 +146,17 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             ]
         return in_spans(self, spans, "last_position")
 
+    def first_ending_in(
+        self, session: Session, lineage: Lineage, positions: tuple[int, int], count: int
+    ) -> Self:
+        """The first ``count`` summaries that end between two positions (both included), valid or not."""
+        first, last = positions[0], min(positions[1], lineage.last)
+        spans = _few_spans(lineage, first, last)
+        if spans is not None:
+            return first_in_spans(self, spans, "last_position", count)
+        ends = self.model.objects.ending_in(session, lineage, first, last).order_by("last_position")
+        return self.filter(pk__in=ends.values("pk")[:count])
+
     def live(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
@@ -165,8 +176,8 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         first, last = positions
         parts = [self.ending_in(session, lineage, first, last)]
         if until > last:
-            later = Summary.objects.ending_in(session, lineage, last + 1, until).order_by("last_position")
-            parts.append(self.filter(pk__in=later.values("pk")[:max_later], first_position__lte=last))
+            later = self.first_ending_in(session, lineage, (last + 1, until), max_later)
+            parts.append(later.filter(first_position__lte=last))
         found = list[tuple[UUID, int, int, int]]()
         for part in parts:
             ends = part.order_by().values("session_id", "last_position", "last_step")
@@ -341,9 +352,8 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
         Reads only the next 400 that end there or later, so the cost is the same in every session.
         """
-        ends = Summary.objects.ending_in(session, lineage, positions[0], lineage.last)
-        next_ends = ends.order_by("last_position").values("pk")[:MAX_COVERING]
-        rows = self.filter(pk__in=next_ends, first_position__lte=positions[1])
+        rows = self.first_ending_in(session, lineage, (positions[0], lineage.last), MAX_COVERING)
+        rows = rows.filter(first_position__lte=positions[1])
         return _valid(rows.order_by("last_position", "level", "id"), session, lineage, as_of)
 
 
