@@ -20,7 +20,7 @@ from historyapp.models.ancestors import SUMMARIES
 from historyapp.models.entries import first_in_spans, in_spans, page_sizes, rare_batches
 from historyapp.models.fields import JSONText, as_uuid, read_json, uuid_text
 from historyapp.models.long_rows import long_rows
-from historyapp.models.sessions import Session, session_ids
+from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
 _MAX_SPANS = 20
@@ -135,8 +135,6 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
     def ending_in(self, session: Session, lineage: Lineage, first: int, last: int) -> Self:
         """The summaries that end between two positions (both included), valid or not."""
-        if not lineage.older:
-            return self.filter(session_id__in=session_ids(lineage), last_position__range=(first, last))
         last = min(last, lineage.last)
         spans = _few_spans(lineage, first, last)
         if spans is None:  # one range for each session, which may include summaries of takes
