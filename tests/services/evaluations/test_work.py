@@ -30,6 +30,7 @@ from historyapp.services.evaluations.start import (
 from historyapp.services.evaluations.work import process_evaluation
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session
+from tests.plans import statements
 from tests.services.drafts import act, ask, ok
 from tests.services.evaluations.lookups import record_lookups
 
@@ -47,6 +48,20 @@ def carried_out(evaluation: Evaluation) -> EvaluationProgress:
 
 def states(progress: EvaluationProgress) -> list[tuple[str, str]]:
     return [(item.state, item.reason) for item in progress.items]
+
+
+def test_a_new_evaluation_reads_no_evaluations_that_have_ended(project: Project) -> None:
+    session = record_lookups(project)
+    cancel_evaluation(started(project, session))
+    with statements() as issued:
+        started(project, session)
+    indexes = {
+        access.index
+        for statement in issued
+        for access in statement.accesses
+        if access.table == "historyapp_evaluation"
+    }
+    assert indexes == {"evaluation_running"}
 
 
 def test_a_larger_budget_holds_more_of_what_the_next_step_needs(project: Project) -> None:
