@@ -181,8 +181,8 @@ def wake_bulk_action(action: UUID) -> None:
 
 
 def wake_evaluation(evaluation: UUID) -> None:
-    """Wakes a worker for an evaluation. Without a broker, the next sweep does it."""
-    send("evaluate", [evaluation], f"the evaluation {evaluation} waits for the next sweep")
+    """Wakes a worker for an evaluation. Without a broker, workers find it within a second."""
+    send("evaluate", [evaluation], f"workers find the evaluation {evaluation} within a second")
 
 
 def request_name_index(session: UUID) -> None:

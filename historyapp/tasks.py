@@ -22,7 +22,7 @@ from historyapp.compression_workers import LANES, LOCAL_RUNS, start_compression_
 from historyapp.duties import Duties
 from historyapp.enqueue import not_requested, wake
 from historyapp.evaluators import SCHEDULER as EVALUATION_SCHEDULER
-from historyapp.evaluators import find_waiting_evaluations, start_evaluator
+from historyapp.evaluators import start_evaluator
 from historyapp.indexers import SCHEDULER as INDEX_SCHEDULER
 from historyapp.indexers import request_index
 from historyapp.models import Webhook
@@ -216,14 +216,13 @@ _sweep_duties = Duties()
 
 
 def sweep() -> bool:
-    """Starts threads for evaluations and chores.
+    """Starts threads for chores.
 
     Deletes changes, deliveries, bulk actions and evaluations that are no longer kept. An error in one part is
     logged and does not stop the others. Returns whether all parts succeeded.
     """
     retention = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
     parts: dict[str, Callable[[], object]] = {
-        "find waiting evaluations": find_waiting_evaluations,
         "start chores": _start_chores,
         "delete old changes": lambda: prune_changes(retention),
         "delete old deliveries": lambda: prune_deliveries(retention),

@@ -13,10 +13,13 @@ from django.db import DatabaseError, InterfaceError
 
 from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.fair_scheduler import FairScheduler
-from historyapp.wire.problems import StorageFailed
+from historyapp.services.faults import fault_of
+from historyapp.wire.problems import DatabaseUnreachable, StorageFailed
 
 log = logging.getLogger(__name__)
 
+_broken: dict[UUID, float] = {}
+"""Work whose connection to the database broke, and how many seconds it waited after that."""
 stopping = threading.Event()
 """Set when this process's worker must end. Threads and tasks then start no more work."""
 
@@ -63,7 +66,8 @@ class WorkThreads:
 
 
 def work_in_slices(scheduler: FairScheduler, work_for_one_slice: Callable[[UUID], bool | timedelta]) -> None:
-    """Works until nothing waits. After an error in a piece of work, that piece waits for the next sweep.
+    """Works until nothing waits. After an error in a piece of work, that piece waits for the next sweep; if
+    the connection to the database broke, for a second, and longer if it breaks again.
 
     Args:
         work_for_one_slice: returns whether other work of the same project comes first now, or how long this
@@ -74,5 +78,12 @@ def work_in_slices(scheduler: FairScheduler, work_for_one_slice: Callable[[UUID]
         try:
             ended = work_for_one_slice(id)
             wait = ended if isinstance(ended, timedelta) else timedelta(0) if ended else None
+            _broken.pop(id, None)
+        except Exception as error:
+            if isinstance(fault_of(error), DatabaseUnreachable):
+                # Work that makes PostgreSQL crash must not do so every second.
+                _broken[id] = seconds = min(2 * _broken.get(id, 0.5), settings.PLAYHEAD_SWEEP_SECONDS)
+                wait = timedelta(seconds=seconds)
+            raise
         finally:
             scheduler.end(id, wait)

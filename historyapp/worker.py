@@ -23,10 +23,12 @@ from historyapp.compression_workers import LANES, find_waiting_runs
 from historyapp.core.settings import SessionSettings
 from historyapp.duties import Duties
 from historyapp.enqueue import not_requested
-from historyapp.evaluators import EVALUATORS
+from historyapp.evaluators import EVALUATORS, find_waiting_evaluations
 from historyapp.indexers import INDEXERS, find_waiting_indexes, request_index
+from historyapp.services.faults import UNREACHABLE
 from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.long_transactions import limit_transactions
+from historyapp.services.lost_claims import end_waiting_claims
 from historyapp.services.search.index import projects_to_index
 from historyapp.tasks import CHORES, is_busy, send_due_webhooks, start_due_runs, sweep
 from historyapp.work_threads import stopping
@@ -83,6 +85,8 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
     clock.join()
     for threads in (*(lane.threads for lane in LANES), BULK_WORKERS, EVALUATORS, INDEXERS, *CHORES.values()):
         threads.wait()
+    with suppress(*UNREACHABLE):  # otherwise the claims expire
+        end_waiting_claims()
 
 
 def _remove_file_queue() -> None:
@@ -113,9 +117,9 @@ def leave(code: int = 0) -> None:
 def _look(idle_seconds: float | None) -> Callable[[], None]:
     """Returns the function that the clock calls every second.
 
-    It finds due sessions, due webhooks, waiting runs and bulk actions, updates projects' figures, and sweeps
-    every minute. An error of one of these does not stop the others. It stops the worker after
-    ``idle_seconds`` without work.
+    It finds due sessions, due webhooks, waiting runs, bulk actions and evaluations, updates projects'
+    figures, and sweeps every minute. An error of one of these does not stop the others. It stops the worker
+    after ``idle_seconds`` without work.
     """
     # The second sweep runs when the claims of a killed worker have expired.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
@@ -132,10 +136,12 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
         if time.monotonic() >= next_sweep:
             wait = next(waits) if sweep() else SWEEP_RETRY_SECONDS
             next_sweep = time.monotonic() + wait
+        duties.attempt("end claims", end_waiting_claims)
         duties.attempt("send webhooks", send_due_webhooks)
         duties.attempt("start automatic runs", start_due_runs)
         duties.attempt("find waiting runs", find_waiting_runs)
         duties.attempt("find waiting bulk actions", find_waiting_bulk_actions)
+        duties.attempt("find waiting evaluations", find_waiting_evaluations)
         duties.attempt("find waiting indexes", find_waiting_indexes)
         duties.attempt("request indexes of searches", request_search_indexes)
         is_behind = duties.attempt("count figures", lambda: follow_changes(cpu_time_limit(FOLLOW_SECONDS)))

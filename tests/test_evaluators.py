@@ -110,9 +110,9 @@ def test_messages_keep_no_task_thread_and_start_at_most_two_threads(monkeypatch:
     assert not entered.acquire(blocking=False)
 
 
-def test_a_sweep_finds_evaluations_without_a_message() -> None:
+def test_the_clock_finds_evaluations_without_a_message() -> None:
     evaluation = _evaluation(Project.objects.create(name="ours"))
-    tasks.sweep()
+    evaluators.find_waiting_evaluations()
     evaluators.EVALUATORS.wait()
     evaluation.refresh_from_db()
     assert evaluation.state == "finished"

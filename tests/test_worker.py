@@ -82,8 +82,9 @@ def raise_error(error: Exception) -> Any:
     raise error
 
 
-CLOCK = ("send_due_webhooks", "start_due_runs", "find_waiting_runs", "find_waiting_bulk_actions",
-         "find_waiting_indexes", "projects_to_index", "follow_changes", "sweep")  # fmt: skip
+CLOCK = ("end_waiting_claims", "send_due_webhooks", "start_due_runs", "find_waiting_runs",
+         "find_waiting_bulk_actions", "find_waiting_evaluations", "find_waiting_indexes",
+         "projects_to_index", "follow_changes", "sweep")  # fmt: skip
 
 
 @pytest.mark.parametrize("broken", CLOCK[:-1])
@@ -102,7 +103,7 @@ def test_a_duty_of_the_clock_that_fails_stops_no_other(monkeypatch: pytest.Monke
     assert set(called) == {*CLOCK} - {broken}
 
 
-SWEPT = ("find_waiting_evaluations", "_start_chores", "prune_changes", "prune_deliveries",
+SWEPT = ("_start_chores", "prune_changes", "prune_deliveries",
          "prune_bulk_actions", "prune_evaluations")  # fmt: skip
 
 

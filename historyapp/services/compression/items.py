@@ -31,6 +31,7 @@ from historyapp.models.history import History
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.already_made import summarised_steps
+from historyapp.services.lost_claims import end_claim
 from historyapp.services.transactions import writing
 
 PAGE_SIZE = 500
@@ -61,10 +62,12 @@ def plan(run_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> bool:
     another worker plans it.
     """
     planner = _Planner(run_id)
-    while not should_stop():
-        if (planned := planner.plan_page()) is not None:
-            return planned
-    planner.release()
+    try:
+        while not should_stop():
+            if (planned := planner.plan_page()) is not None:
+                return planned
+    finally:
+        end_claim(planner.release)
     return False
 
 

@@ -37,6 +37,7 @@ from historyapp.services.compression.store import abort_run, finish_run, store_i
 from historyapp.services.compression.summarise import ClaimEnded, ItemResult, Summariser
 from historyapp.services.connections import release_connection
 from historyapp.services.faults import concerns_data
+from historyapp.services.lost_claims import end_claim
 from historyapp.services.model_call_threads import CallThreads
 from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
 from historyapp.services.transactions import waiting_briefly
@@ -163,7 +164,7 @@ class _RunWorker:
         finally:
             ACTIVE_RUNS.forget(self._run.pk)
             BYTES_IN_MEMORY.forget(self._owner)
-            release(self._owner)
+            end_claim(partial(release, self._owner))
 
     def _start_jobs(self) -> None:
         """Starts claimed items. During the model's pause they wait here, not in the threads that all projects

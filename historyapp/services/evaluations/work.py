@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from historyapp.models.projects import PURGED
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import compute_results, end_evaluation
 from historyapp.services.faults import concerns_data
+from historyapp.services.lost_claims import end_claim
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
@@ -45,30 +47,43 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
         should_stop: called after each measured step.
     """
     while (item := claim(evaluation_id)) is not None:
+        has_ended = False
         try:
-            has_ended = _measure(item, should_stop)
-        except _ClaimEnded:
-            has_ended = True
-        except PlayheadError as error:
-            if isinstance(error, StorageFailed):
-                raise
-            has_ended = _end(item, EvaluatedSession.State.FAILED, error.detail)
-        except Exception as error:  # the other sessions must not wait for it
-            if not concerns_data(error):
-                raise
-            log.exception("Session %s cannot be evaluated.", item.session_id)
-            if Session.objects.filter(pk=item.session_id).exclude(project=PURGED).exists():
-                has_ended = _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)
-            else:  # it was deleted meanwhile
-                has_ended = _end(item, EvaluatedSession.State.SKIPPED, SESSION_DELETED)
+            has_ended = _evaluate(item, should_stop)
+        finally:
+            if not has_ended:
+                end_claim(partial(_release, item))
         if not has_ended:
-            with writing():
-                claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
-                claimed.update(claim=None, claimed_until=None)
             return True
         if should_stop():
             break
     return not _finish(evaluation_id) and _next_claimable(evaluation_id, database_now()) is not None
+
+
+def _evaluate(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
+    """Measures a claimed session. Returns whether it has ended, also by an error that it caused."""
+    try:
+        return _measure(item, should_stop)
+    except _ClaimEnded:
+        return True
+    except PlayheadError as error:
+        if isinstance(error, StorageFailed):
+            raise
+        return _end(item, EvaluatedSession.State.FAILED, error.detail)
+    except Exception as error:  # the other sessions must not wait for it
+        if not concerns_data(error):
+            raise
+        log.exception("Session %s cannot be evaluated.", item.session_id)
+        if Session.objects.filter(pk=item.session_id).exclude(project=PURGED).exists():
+            return _end(item, EvaluatedSession.State.FAILED, SERVER_FAILED)
+        # it was deleted meanwhile
+        return _end(item, EvaluatedSession.State.SKIPPED, SESSION_DELETED)
+
+
+def _release(item: EvaluatedSession) -> None:
+    with writing():
+        claimed = EvaluatedSession.objects.filter(pk=item.pk, claim=item.claim)
+        claimed.update(claim=None, claimed_until=None)
 
 
 def _next_claimable(evaluation_id: UUID, now: datetime) -> EvaluatedSession | None:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from uuid import UUID, uuid4
 
@@ -22,6 +23,7 @@ from historyapp.models.database_clock import database_now
 from historyapp.models.webhooks import MAX_CLAIM, MAX_PAUSE, MAX_RETRY
 from historyapp.services.audit import add_audit_record
 from historyapp.services.connections import release_connection
+from historyapp.services.lost_claims import end_claim
 from historyapp.services.short_transactions import delete_in_parts
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks.fan_out import add_deliveries
@@ -59,25 +61,24 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 
     If the target needs a pause, only the feed is read.
     """
-    claim = uuid4()
-    webhook = _claim(webhook_id, claim)
-    if webhook is None:
-        return
-    end, is_too_long = time.monotonic() + TURN_SECONDS, False
-    sent: int | None = 0
+    claim, must_end = uuid4(), True
     try:
-        while not should_stop() and time.monotonic() < end:
+        webhook = _claim(webhook_id, claim)
+        must_end = webhook is not None
+        end = time.monotonic() + TURN_SECONDS
+        sent: int | None = 0
+        while webhook is not None and not should_stop() and time.monotonic() < end:
             has_more = add_deliveries(webhook, claim)
             if sent is not None:
                 sent = _send_due(webhook, claim, lambda: should_stop() or time.monotonic() >= end)
             if not sent and not has_more:
                 break
     except TransactionTooLong:
-        is_too_long = True  # the webhook waits until its claim expires: others cannot write meanwhile
+        must_end = False  # the webhook waits until its claim expires: others cannot write meanwhile
         raise
     finally:
-        if not is_too_long:
-            _release(webhook, claim)
+        if must_end:
+            end_claim(partial(_release, webhook_id, claim))
 
 
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
@@ -97,11 +98,11 @@ def _claim_time() -> timedelta:
     return timedelta(seconds=max(settings.PLAYHEAD_CLAIM_SECONDS, MIN_CLAIM))
 
 
-def _release(webhook: Webhook, claim: UUID) -> None:
+def _release(webhook_id: UUID, claim: UUID) -> None:
     """Ends the claim and stores when the next delivery is due."""
     with writing():
-        claimed = Webhook.objects.select_for_update().filter(pk=webhook.pk, claim=claim)
-        if claimed.exists():
+        claimed = Webhook.objects.select_for_update().filter(pk=webhook_id, claim=claim)
+        if (webhook := claimed.first()) is not None:
             first = WebhookDelivery.objects.first_of_sessions(webhook).order_by("due_at")
             next_at = first.values_list("due_at", flat=True).first()
             claimed.update(claim=None, claimed_until=database_now(), next_at=next_at)

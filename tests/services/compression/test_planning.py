@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from historyapp.compression_workers import RunScheduler
@@ -176,8 +177,10 @@ def test_another_worker_plans_the_rest_if_the_first_one_has_died(
             raise KeyboardInterrupt
 
     begins = _count_pages(monkeypatch, die)
-    with pytest.raises(KeyboardInterrupt):
-        plan(run.pk)
+    with monkeypatch.context() as patch:
+        patch.setattr(items_module._Planner, "release", lambda planner: None)
+        with pytest.raises(KeyboardInterrupt):
+            plan(run.pk)
     assert not plan(run.pk)
     CompressionRun.objects.update(planning_until=timezone.now() - timedelta(seconds=1))
     assert plan(run.pk)
@@ -239,3 +242,19 @@ def test_a_worker_that_stops_does_not_release_the_planning_that_another_one_has_
     assert not plan(run.pk, should_stop)
     run.refresh_from_db()
     assert (begins, run.planning_until) == ([0], until)
+
+
+def test_a_worker_that_loses_its_connection_releases_the_planning(
+    project: Project, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(12).pk, RunRequest(EXTRACT, from_step=1, to_step=12)).run
+
+    def lose_connection(after: int) -> None:
+        if after:
+            raise OperationalError("terminating connection due to administrator command")
+
+    begins = _count_pages(monkeypatch, lose_connection)
+    with pytest.raises(OperationalError):
+        plan(run.pk)
+    run.refresh_from_db()
+    assert (begins, run.planning_until) == ([0, 5], None)
