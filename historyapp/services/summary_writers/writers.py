@@ -23,8 +23,10 @@ from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, wri
 from historyapp.services.summary_writers.scheduler import WriterScheduler
 
 MODULE = "historyapp.services.summary_writers.process"
-MAX_STARTS = 3
-"""A summary fails after this many processes have ended while they were idle."""
+MAX_STARTS, FIRST_PAUSE = 6, 0.5
+"""A summary fails after this many processes have ended while they were idle. Before it starts again it waits
+for this many seconds, then for twice as long each time: what kills the processes may end meanwhile."""
+ENDED = "The process that writes summaries ended several times. Check whether memory is short, then retry."
 SLICE_SECONDS = 3.0
 """Seconds of processor time after which a summary is stopped if another project waits. It starts again in the
 second process."""
@@ -294,9 +296,12 @@ class ProcessWriter:
             try:
                 return work(caller, self._slow_lane if is_slow else self._lane)
             except _ProcessEnded as ended:
-                idle_ends += not ended.while_working
+                if ended.while_working:
+                    continue
+                idle_ends += 1
                 if idle_ends == MAX_STARTS:
-                    raise NotSummarised("The process that writes summaries ended several times.") from None
+                    raise NotSummarised(ENDED) from None
+            time.sleep(FIRST_PAUSE * 2 ** (idle_ends - 1))
 
     @contextmanager
     def _exclusive(self, caller: Caller, lane: _Lane) -> Iterator[None]:

@@ -120,7 +120,40 @@ def test_a_summary_that_waits_for_its_model_is_not_paid_twice(spinning: ProcessW
     assert len(calls) == 1
 
 
-def test_a_process_that_ends_repeatedly_causes_no_endless_loop() -> None:
+def test_a_paid_answer_outlives_several_processes_that_are_killed_while_they_are_idle(
+    spinning: ProcessWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts: list[SummaryPrompt] = []
+    start, kills = spinning._lane.process, [True] * (writers.MAX_STARTS - 2)
+
+    def kill() -> None:
+        process = start()
+        process._child.kill()
+        while not process.ended:
+            time.sleep(0.001)
+
+    def killed_at_first() -> writers._WriterProcess:
+        if prompts and kills and kills.pop():
+            kill()
+            return killed
+        return start()
+
+    def complete(prompt: SummaryPrompt) -> str:
+        prompts.append(prompt)
+        if len(prompts) == 1:
+            kill()
+        return "It read a file."
+
+    killed = start()
+    monkeypatch.setattr(spinning._lane, "process", killed_at_first)
+    monkeypatch.setattr(writers, "FIRST_PAUSE", 0)
+    draft = spinning.write(replace(STEPS, strategy="episode_summary"), complete).draft
+    assert "It read a file." in draft.text
+    assert (len(prompts), kills) == (2, [])
+
+
+def test_a_process_that_ends_repeatedly_causes_no_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "FIRST_PAUSE", 0)
     with pytest.raises(NotSummarised, match="ended several times"):
         ProcessWriter("platform").write(STEPS, None)  # it ends at once
 
