@@ -146,15 +146,16 @@ def socket_of(pipe: Connection) -> Iterator[socket.socket]:
         own_end.detach()
 
 
-def pipe_to_parent(arguments: list[str]) -> Connection:
+def pipe_to_parent(arguments: list[str], stop_seconds: float | None = None) -> Connection:
     """Called in the child: opens the pipe that the arguments name, and makes the child end with its parent.
 
     Args:
         arguments: the pipe's file descriptor, and the parent's process id.
+        stop_seconds: see :func:`end_with_parent`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    end_with_parent(int(arguments[1]))
+    end_with_parent(int(arguments[1]), stop_seconds)
     return Connection(int(arguments[0]))
 
 

@@ -8,6 +8,12 @@ import socket
 import threading
 import time
 
+REQUEST_SECONDS = 10
+"""Seconds that running requests have to finish when the server stops. Model calls are cancelled then."""
+CANCEL_SECONDS = 6.5
+"""Seconds that cancelled model calls have to end their reservations. They notice it after at most five, when
+their providers send nothing."""
+
 
 def end_with_parent(parent: int, stop_seconds: float | None = None) -> None:
     """Sends this process a SIGTERM when its parent ends for any reason, and later perhaps a SIGKILL.

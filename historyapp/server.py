@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from math import ceil
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces, Loops
@@ -22,10 +23,10 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from historyapp.processes import end_with_parent, handle_signals_at_once
+from historyapp.processes import CANCEL_SECONDS, REQUEST_SECONDS, end_with_parent, handle_signals_at_once
 
-STOP_SECONDS = 10
-"""Seconds that running requests have to finish when the server stops."""
+STOP_SECONDS = ceil(REQUEST_SECONDS + CANCEL_SECONDS)
+"""Seconds after which the web process is killed if it has not stopped."""
 CONNECTIONS = 8000
 """The maximum number of open connections. If the system allows fewer open files, half of that number."""
 

@@ -34,6 +34,7 @@ from historyapp.front.limits import (
     known_at,
     strangers_at,
 )
+from historyapp.front.model_calls import ModelCallProcess
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import MAX_SEND, Head, Outbox
 from historyapp.front.pool_names import CALLS, KNOWN_DEVICES, LONG, PASSWORDS, pool_name
@@ -45,6 +46,7 @@ from historyapp.front.streams import Streams
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.network import network_of
+from historyapp.processes import REQUEST_SECONDS
 from historyapp.services.changes import on_change
 from historyapp.services.devices import known_device
 from historyapp.wire.problems import HeadTooLarge, TooManyRequests
@@ -75,6 +77,7 @@ class Front:
         threads: the number of threads of the pool for reads, and of the pool for writes. Each of the two
             pools has as many spare threads.
         processes: the processes that carry out the requests of some pools.
+        model_calls: the one of model calls, which may last longer than a stop.
     """
 
     def __init__(
@@ -83,7 +86,10 @@ class Front:
         limits: Limits,
         threads: int,
         processes: Mapping[str, Processes] = MappingProxyType({}),
+        *,
+        model_calls: ModelCallProcess | None = None,
     ) -> None:
+        self._model_calls = model_calls
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
@@ -135,6 +141,8 @@ class Front:
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
         while True:
             message = await receive()
+            if message["type"] == "lifespan.shutdown" and self._model_calls is not None:
+                await asyncio.to_thread(self._model_calls.end)
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
@@ -143,6 +151,8 @@ class Front:
         self._deadlines.stop()
         self._strangers.stop()
         self._streams.stop()
+        if self._model_calls is not None:
+            asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._model_calls.cancel)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
         started = time.perf_counter()

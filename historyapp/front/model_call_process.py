@@ -8,6 +8,7 @@ response cancels the call. See :mod:`historyapp.front.model_calls` for the paren
 
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from historyapp.front.connections import close_connection
 from historyapp.front.environ import Wsgi
 from historyapp.front.process_messages import BEGUN, COUNT, FAILED, OWNER
 from historyapp.front.request_process import SendMessage, carry_out
+from historyapp.processes import CANCEL_SECONDS
 from historyapp.services.connections import limited_connections, set_owner
 from historyapp.services.leaving_clients import has_client_left
 
@@ -121,8 +123,15 @@ def _count(*count: object) -> None:
             send(COUNT, count)
 
 
+def pipe_to_web_process() -> Connection:
+    """As :func:`pipe_to_parent`. When the web process has ended, for any reason, the pipes of all calls are
+    closed, and each call has a moment to end its reservation and its ``Idempotency-Key``."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return pipe_to_parent(sys.argv[1:], CANCEL_SECONDS)
+
+
 def main() -> None:
-    pipe = pipe_to_parent(sys.argv[1:])
+    pipe = pipe_to_web_process()
     from historyapp import meters, wsgi  # first, because it sets up Django
     from historyapp.announcements import announce_changes
     from historyapp.front.interpreter import tune_interpreter

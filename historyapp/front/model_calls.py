@@ -3,8 +3,8 @@ web process: it only passes the responses on."""
 
 import socket
 import threading
-from collections.abc import Callable, Generator
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from historyapp.child_on_demand import ChildEnded, ChildOnDemand
 from historyapp.front.large_requests import MAX_KEPT_MEMORY
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.process_messages import END, FAILED, Message, sendable
+from historyapp.processes import CANCEL_SECONDS
 from historyapp.wire.problems import ServerFailed, ServerUnavailable
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 MODULE = "historyapp.front.model_call_process"
 ENDED = "The process that carried out the model call has ended. Look into the session before you repeat it."
 FAILURE = "The model call failed. Look into the session before you repeat it."
+STOPPED = (
+    "The server has stopped before the model call ended. Its response is not recorded, but may be billed. "
+    "Repeat the request."
+)
 NOT_STARTED = "The model call could not be started. Try again."
 
 
@@ -37,18 +42,21 @@ class ModelCallProcess:
         self._process = ChildOnDemand(MODULE, idle_seconds)
         self._retired: Child | None = None
         self._lock = threading.Lock()
-        """Protects ``_retired``."""
+        """Protects the other fields."""
+        self._pipes: set[Connection] = set()
+        """Of the running model calls."""
+        self._is_stopping = False
 
     def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
         """Sends a model call, and yields the messages about it until its end.
 
         Raises:
             ClientGone: when the client closes its connection. The model call is then cancelled.
-            ServerUnavailable: when it cannot be started.
+            ServerUnavailable: when it cannot be started, or the server stops.
             ServerFailed: when it failed, or the process has ended.
         """
         child, pipe = self._begin(environ, outbox, waited)
-        with closing(pipe), outbox.when_abandoned(_shut(pipe)):
+        with closing(pipe), self._running(pipe), outbox.when_abandoned(_shut(pipe)):
             kind = ""
             while kind != END:
                 try:
@@ -56,12 +64,39 @@ class ModelCallProcess:
                 except (EOFError, OSError):
                     if outbox.abandoned:
                         raise ClientGone from None
+                    if self._is_stopping:
+                        raise ServerUnavailable(STOPPED, retry_after=5) from None
                     raise ServerFailed(ENDED) from None
                 if kind == FAILED:
                     raise ServerFailed(FAILURE)
                 yield kind, content
         if child.memory() > MAX_KEPT_MEMORY:
             self._retire(child)
+
+    @contextmanager
+    def _running(self, pipe: "Connection") -> Iterator[None]:
+        with self._lock:
+            self._pipes.add(pipe)
+        if self._is_stopping:
+            self.cancel()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pipes.discard(pipe)
+
+    def cancel(self) -> None:
+        """Cancels all model calls, and from now on every one that starts, because the server stops."""
+        with self._lock:
+            self._is_stopping = True
+            for pipe in self._pipes:
+                _shut(pipe)()
+
+    def end(self) -> None:
+        """Waits until the cancelled model calls have ended, and their process with them."""
+        if (child := self._process.child) is not None:
+            self._process.retire(child)
+            child.has_ended(CANCEL_SECONDS)
 
     def _retire(self, child: "Child") -> None:
         with self._lock:

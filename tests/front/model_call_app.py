@@ -11,8 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from historyapp.child import pipe_to_parent
-from historyapp.front.model_call_process import ModelCallServer
+from historyapp.front.model_call_process import ModelCallServer, pipe_to_web_process
 
 
 class SlowStream:
@@ -47,5 +46,5 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 if __name__ == "__main__":
     ModelCallServer(application, lambda send, waited: nullcontext()).serve(
-        pipe_to_parent(sys.argv[1:]), float(sys.argv[3])
+        pipe_to_web_process(), float(sys.argv[3])
     )

@@ -112,6 +112,24 @@ def test_a_response_that_is_not_read_to_its_end_cancels_its_call(
     wait_for(file.exists)
 
 
+def test_a_stop_cancels_all_calls_and_waits_until_they_have_ended(
+    process: ModelCallProcess, outbox: Outbox, tmp_path: Path
+) -> None:
+    file = tmp_path / "report"
+    stream = messages(process, outbox, "/stream", str(file).encode())
+    pid = process_id([next(stream)])
+    os.kill(pid, signal.SIGTERM)  # as the end of the web process does
+    assert [next(stream), next(stream)] == [("body", b".")] * 2
+    process.cancel()
+    with pytest.raises(ServerUnavailable, match="not recorded, but may be billed"):
+        list(stream)
+    with pytest.raises(ServerUnavailable, match="has stopped"):
+        list(messages(process, outbox, "/stream", b"/dev/null"))
+    process.end()
+    assert file.read_text() == "closed"
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def test_the_end_of_the_process_fails_its_calls_and_the_next_call_starts_another(
     process: ModelCallProcess, outbox: Outbox
 ) -> None:
