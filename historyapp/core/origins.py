@@ -26,7 +26,7 @@ from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.json import listing, mapping
 from historyapp.core.name_pages import Group, key_of
 
-VERSION = 2
+VERSION = 3
 """The version of the rules for names and keys. Indexes of another version are not read but rebuilt."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
@@ -143,6 +143,8 @@ def lookups(name: str) -> list[Lookup]:
         folder = _pair(parts[:-1]) or parts[-2]
         ways.append(Lookup("parts", (key_of(parts[-1]), key_of(folder))))
         ways += _import_lookups(parts)
+        if _FILE_NAME.fullmatch(parts[-1]):
+            ways.append(Lookup("parts", (key_of(f"./{parts[-1]}"),)))
     elif kind == "name" and (end := _attribute(name)):
         ways.append(Lookup("end", (key_of(end),)))
     return ways
@@ -273,6 +275,8 @@ def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> EntryM
             words += _imported(line)
             if role == "result" and (last := _last_word(line)):
                 words.append(last)
+                names = [*names, last]
+            words += [f"./{name}" for name in names if _FILE_NAME.fullmatch(name)]
             for word in words:
                 if word not in seen:
                     seen.add(word)

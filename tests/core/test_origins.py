@@ -67,6 +67,8 @@ def test_each_name_has_a_kind(name: str, kind: str) -> None:
         ("contact.playerClass", "let playerClass = 1", "end"),
         ("https://example.org/docs/start", "GET /docs/start", "parts"),
         ("https://github.com/me/tool.git", "uses me/tool here", "parts"),
+        ("/repo/README.md", "./src/app.py\n./README.md", "parts"),
+        ("/repo/src/parser.py", "change parser.py please", "parts"),
         ("src/app/parser.py", "src/app/tokens.py\n  3: from .parser import parse", "parts"),
         ("src/app/parser.py", "from app.parser import parse", "parts"),
         ("src/app/parser.py", "import app.parser as parser", "parts"),
