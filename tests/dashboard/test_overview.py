@@ -275,7 +275,10 @@ def test_a_fork_took_as_long_as_its_parent_until_then_and_its_own_entries_after_
 def test_the_overview_of_a_single_answer_is_readable(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [answer()])
-    assert "ended with an answer" in text(alice.get(address(session)))
+    words = text(alice.get(address(session)))
+    assert "ended with an answer" in words
+    assert "What the model saw was not recorded." in words
+    assert "No step has been recorded yet." not in words
 
 
 def test_text_of_agents_is_inert(alice: Client, project: Project) -> None:
