@@ -201,8 +201,7 @@ class RunFigures(RunTimes):
         self.repeated.add(step)
         self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST)
         usage = step.usage
-        written = usage.cache_write * 1.25 + usage.cache_write_hour * 0.75
-        weight = usage.uncached + usage.cache_read / 10 + written + usage.output * 5
+        weight = usage.uncached + usage.cache_read / 10 + usage.cache_write * 1.25 + usage.output * 5
         self.dearest = _ranked(self.dearest, step, step.cost or weight, MAX_DEAREST)
 
     def _add_call(self, number: int, tool_call: CallFacts) -> None:
@@ -225,8 +224,8 @@ class RunFigures(RunTimes):
     def _add_files(self, number: int, tool_call: CallFacts) -> None:
         """Adds the files of a call.
 
-        A failed read or edit, and a call that a person refused, counts for no file. Of a failed command line,
-        the last program counts for no file.
+        A failed read or edit, a likely failed one, and a call that a person refused, counts for no file. Of a
+        failed command line, the last program counts for no file.
         """
         for used in tool_call.uses:
             self._add_use(number, tool_call, used)
@@ -234,7 +233,7 @@ class RunFigures(RunTimes):
             if figures := self._file(number, patch.file, "", is_change=True):
                 figures.diffs += 1
                 figures.diff_added, figures.diff_removed = patch.lines
-        if tool_call.has_failed:
+        if tool_call.has_failed or tool_call.likely_failure:
             return
         is_of_open_file = tool_call.subject.kind == "edit" and not tool_call.subject.files and self.open_file
         for file in (self.open_file,) if is_of_open_file else tool_call.subject.files:
