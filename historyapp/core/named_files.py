@@ -1,5 +1,6 @@
 """Whether a tool call names a file or its result is a diff of it, decided from the texts of searches."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import attrgetter
@@ -33,6 +34,10 @@ _LINE = 2
 """What a line with the name counts towards :data:`MAX_PARSED`."""
 _DIFF_SHARE = 100
 """The characters of a diff that count as one character towards :data:`MAX_PARSED`."""
+_WINDOW = re.compile(r"^\[File: ([^\n]{1,1000}) \([0-9]{1,9} lines total\)\]", re.MULTILINE)
+"""The line above the part of a file that SWE-agent shows after it opened, scrolled or edited the file."""
+_WINDOW_HEAD = 2_000
+"""Characters of a result in which this line is looked for. The errors of a refused edit are before it."""
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
 
@@ -66,7 +71,7 @@ def _value_of(lines: str, name: str) -> str:
 
 class NamedFile:
     """Finds the tool calls that name a file: an argument or a patch names it, a command line reads, writes or
-    deletes it, or the result begins with a diff of git that contains it.
+    deletes it, or the result begins with a diff of git that contains it, or shows it in SWE-agent's window.
 
     Args:
         file: its path, or the beginning or the end of the path, in any case.
@@ -79,7 +84,7 @@ class NamedFile:
         """Characters of the command lines that were parsed. A line of another text and a diff
         count as :data:`_LINE` or more."""
         self.paths: dict[int, str] = {}
-        """The path by which a call names the file, by the position of its entry."""
+        """The path by which a call or result names the file, by the position of its entry."""
 
     def first_calls(self, entry_passages: Iterable[Passage]) -> Iterator[Passage]:
         """The first call, or the first result with a diff, of each entry that names the file.
@@ -106,7 +111,7 @@ class NamedFile:
         """The path by which a passage names the file; see :func:`historyapp.core.searchable.passages`."""
         paths: Iterator[str]
         if passage.field == "result":
-            paths = self._in_diff(passage.text, limit)
+            paths = chain(self._in_diff(passage.text, limit), _in_window(passage.text))
         elif passage.field == "call" and self._text in (folded := lowered(passage.text)):
             commands = self._used_by_commands(passage.text, limit)
             lines = self._in_lines(passage.text, folded, limit)
@@ -156,6 +161,12 @@ class NamedFile:
             self.parsed += _LINE
             if path := _path_in(call_text[start:end]):
                 yield path
+
+
+def _in_window(result: str) -> Iterator[str]:
+    """The file that SWE-agent shows in a result. Its ``edit`` does not name the file that it changes."""
+    if "[File: " in (head := result[:_WINDOW_HEAD]) and (match := _WINDOW.search(head)):
+        yield match[1]
 
 
 def _path_in(line: str) -> str:
