@@ -118,7 +118,9 @@ def test_a_result_that_shows_the_open_file_names_it(before: str) -> None:
     (passage,) = passages(2, 1, "tool_results", {"results": [{"outputs": shown}]})
     assert list(NamedFile("src/app.py").first_calls([passage])) == [passage]
     assert not list(NamedFile("src/other.py").first_calls([passage]))
-    (mention,) = passages(2, 1, "tool_results", {"results": [{"outputs": "(Open file: /testbed/src/app.py)"}]})
+    (mention,) = passages(
+        2, 1, "tool_results", {"results": [{"outputs": "(Open file: /testbed/src/app.py)"}]}
+    )
     assert not list(NamedFile("src/app.py").first_calls([mention]))
 
 

@@ -334,6 +334,8 @@ def test_a_sum_of_only_unknown_prices_is_unknown(alice: Client, project: Project
 def test_without_usage_the_chart_says_what_its_bars_are(alice: Client, session: Session) -> None:
     shown = text(fragment(alice, address(session, name="ledger")))
     assert "No model call has reported its usage." in shown
+    assert "Model calls – " in shown
+    assert "Input tokens – Output tokens – " in shown
     assert "Tokens of steps 1–5 · estimated, because no usage was reported" in shown
 
 

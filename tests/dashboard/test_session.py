@@ -89,6 +89,14 @@ def test_every_control_is_a_link(alice: Client, session: Session) -> None:
     assert f'href="/sessions/{session.pk}/jump?step=2&amp;to=next-error"' in page
 
 
+def test_the_tabs_run_and_cost_keep_the_step_to_which_the_reader_moves(
+    alice: Client, session: Session
+) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}?step=2"))
+    assert f'href="/sessions/{session.pk}/ledger?step=2" data-keeps-step' in page
+    assert f'href="/sessions/{session.pk}?step=2" data-keeps-step aria-current="page">Run' in page
+
+
 def test_without_a_further_error_the_link_is_disabled(alice: Client, session: Session) -> None:
     page = html(alice.get(page_of(session, "?step=3")))
     assert re.search(r'data-jump="next-error"[^>]*aria-disabled="true"', page)

@@ -292,26 +292,6 @@ def test_likely_failures_are_counted_separately_from_reported_ones() -> None:
     assert (figures.first_failure.step, figures.first_failure.rule) == (1, "failed_tests")
 
 
-def test_an_edit_without_a_file_changes_the_open_file() -> None:
-    run = Run().call("create", filename="a.py").ok().call("edit", replacement_text="x\ny").ok()
-    run.call("shell", command="open b.py 12").ok().call("shell", command="edit 1:1\nx\nend_of_edit").ok()
-    files = run.figures.files
-    assert [(path, file.edit_steps, file.added) for path, file in files.items()] == [
-        ("a.py", [1, 2], 2),
-        ("b.py", [4], 1),
-    ]
-    assert not Run().call("edit", replacement_text="x").ok().figures.files
-
-
-def test_an_edit_that_was_refused_without_an_error_has_changed_nothing() -> None:
-    refusal = "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 IndentationError"
-    run = Run().call("open", path="a.py").ok().call("edit", replacement_text="x\ny").ok(refusal)
-    figures = run.call("edit", replacement_text="x").ok("File updated.").figures
-    assert [(file.edits, file.added, file.edit_steps) for file in figures.files.values()] == [(1, 1, [3])]
-    figures = run.call("Write", file_path="new.py", content="x").ok("Error: the file is read-only").figures
-    assert list(figures.files) == ["a.py"]
-
-
 def test_a_result_of_many_calls_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One result of 1 MB without an id answered 1,000 calls, and was read for each: 31 seconds."""
     reads = list[str]()

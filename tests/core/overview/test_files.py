@@ -1,0 +1,23 @@
+"""The files of a run: which calls count for them."""
+
+from tests.core.overview.runs import Run
+
+
+def test_an_edit_without_a_file_changes_the_open_file() -> None:
+    run = Run().call("create", filename="a.py").ok().call("edit", replacement_text="x\ny").ok()
+    run.call("shell", command="open b.py 12").ok().call("shell", command="edit 1:1\nx\nend_of_edit").ok()
+    files = run.figures.files
+    assert [(path, file.edit_steps, file.added) for path, file in files.items()] == [
+        ("a.py", [1, 2], 2),
+        ("b.py", [4], 1),
+    ]
+    assert not Run().call("edit", replacement_text="x").ok().figures.files
+
+
+def test_an_edit_that_was_refused_without_an_error_has_changed_nothing() -> None:
+    refusal = "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 IndentationError"
+    run = Run().call("open", path="a.py").ok().call("edit", replacement_text="x\ny").ok(refusal)
+    figures = run.call("edit", replacement_text="x").ok("File updated.").figures
+    assert [(file.edits, file.added, file.edit_steps) for file in figures.files.values()] == [(1, 1, [3])]
+    figures = run.call("Write", file_path="new.py", content="x").ok("Error: the file is read-only").figures
+    assert list(figures.files) == ["a.py"]
