@@ -40,6 +40,7 @@ KINDS = {
     "input": "input_mtok",
     "cache_read": "cache_read_mtok",
     "cache_write": "cache_write_mtok",
+    "cache_write_hour": "cache_write_1h_mtok",
     "output": "output_mtok",
 }
 

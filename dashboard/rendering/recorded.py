@@ -154,7 +154,11 @@ def _cache_facts(request: RecordedRequest) -> str:
     usage = request.reported
     if usage is None:
         return "Unknown: the usage of this model call is not recorded."
-    facts = [f"{usage.cache_read:,} read", f"{usage.cache_write:,} written", f"{usage.uncached:,} new"]
+    written = f"{usage.cache_write:,} written"
+    if usage.cache_write_hour:
+        is_all = usage.cache_write_hour == usage.cache_write
+        written += " for an hour" if is_all else f", {usage.cache_write_hour:,} of them for an hour"
+    facts = [f"{usage.cache_read:,} read", written, f"{usage.uncached:,} new"]
     facts.append("price unknown" if request.billed is None else dollar_text(request.billed))
     return " · ".join(facts)
 

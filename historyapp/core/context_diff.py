@@ -108,10 +108,13 @@ def is_missed(missed: int, shared: int) -> bool:
     return missed > max(MIN_MISSED_TOKENS, MIN_MISSED_SHARE * shared)
 
 
-def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
+def cache_effect(tokens: int, share: float, price: Price | None, *, for_hour: bool = False) -> CacheEffect:
     """The effect for a request of ``tokens`` tokens whose first ``share`` is in the cache.
 
     If the price list has a price for cache writes, it applies to all input that is not read from the cache.
+
+    Args:
+        for_hour: whether the cache lives for an hour, instead of five minutes.
     """
     reusable = int(tokens * share) // CACHE_INCREMENT * CACHE_INCREMENT
     if reusable < MIN_CACHED:
@@ -119,5 +122,6 @@ def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
     if price is None:
         return CacheEffect(reusable, None)
     written = tokens - reusable if price.cache_write is not None and tokens >= MIN_CACHED else 0
-    cached = Usage(input=tokens, cache_read=reusable, cache_write=written)
+    hour_tokens = written if for_hour else 0
+    cached = Usage(input=tokens, cache_read=reusable, cache_write=written, cache_write_hour=hour_tokens)
     return CacheEffect(reusable, price.cost(Usage(input=tokens)) - price.cost(cached))

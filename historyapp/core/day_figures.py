@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from historyapp.core.dates import UNDATED
 from historyapp.core.projection import Totals
-from historyapp.core.usage import NO_CALLS, ModelTotals
+from historyapp.core.usage import NO_CALLS, ModelTotals, Usage
 
 NO_DAY = UNDATED.date()
 """The day of entries without a known time."""
@@ -41,6 +41,8 @@ class DayFigures(NamedTuple):
     """Reported by the source, in millionths of a US dollar."""
     milliseconds: int = 0
     """Time between tool calls and their results."""
+    cache_write_hour: int = 0
+    """Those of ``cache_write`` that live for an hour."""
 
     def plus(self, other: "DayFigures") -> "DayFigures":
         return DayFigures(*map(int.__add__, self, other))
@@ -52,6 +54,13 @@ class DayFigures(NamedTuple):
     def reported_tokens(self) -> int:
         """Input and output, as providers reported them."""
         return self.uncached + self.cache_read + self.cache_write + self.output
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that the model calls reported."""
+        sent = self.uncached + self.cache_read + self.cache_write
+        kinds = {"cache_write": self.cache_write, "cache_write_hour": self.cache_write_hour}
+        return Usage(sent, self.output, self.cache_read, **kinds)
 
     def __bool__(self) -> bool:
         return any(self)
@@ -110,6 +119,7 @@ def entry_figures(before: Totals, after: Totals) -> EntryFigures:
             cache_write=usage.cache_write - earlier.cache_write,
             output=usage.output - earlier.output,
             cost=model_after.cost - model_before.cost,
+            cache_write_hour=usage.cache_write_hour - earlier.cache_write_hour,
         ),
         name,
     )

@@ -32,6 +32,8 @@ class Price(BaseModel):
     cache_read: float | None = Field(default=None, ge=0)
     """Null: the price of ``input``. The same applies to ``cache_write``."""
     cache_write: float | None = Field(default=None, ge=0)
+    cache_write_hour: float | None = Field(default=None, ge=0)
+    """For a cache that lives for an hour. Null: the price of ``cache_write``."""
     long: "LongPrice | None" = None
     """Null: a request of any length has the same price for a token."""
 
@@ -56,10 +58,17 @@ class Price(BaseModel):
         write = self.input if self.cache_write is None else self.cache_write
         return Costs(
             uncached=usage.uncached * self.input,
-            cache_write=usage.cache_write * write,
+            cache_write=usage.cache_write * write + usage.cache_write_hour * self.extra_for_hour,
             cache_read=usage.cache_read * read,
             output=usage.output * self.output,
         )
+
+    @property
+    def extra_for_hour(self) -> float:
+        """What writing to a cache for an hour costs more than writing to one for five minutes."""
+        if self.cache_write_hour is None:
+            return 0.0
+        return self.cache_write_hour - (self.input if self.cache_write is None else self.cache_write)
 
 
 class LongPrice(Price):

@@ -60,7 +60,7 @@ class Totals(NamedTuple):
             return {"steps": steps, **({"errors": errors} if errors else {}), "tokens": tokens}
         stored = {name: value for name, value in zip(self._fields, self, strict=True) if value}
         if self.models:
-            stored["models"] = {name: list(totals) for name, totals in self.models.items()}
+            stored["models"] = {name: totals.dump() for name, totals in self.models.items()}
         return stored
 
     @classmethod

@@ -13,6 +13,8 @@ MICRO = 1_000_000
 MAX_CALL_TOKENS = 10**10
 """Counts of tokens of one model call from here on are ignored. They are not plausible, and with larger ones
 the totals of a project would not fit into its columns."""
+HOUR = 3_600
+"""The longer lifetime of a provider's cache, in seconds."""
 MAX_CALL_COST = 100_000
 """The same for the cost of one model call, in US dollars."""
 MAX_MODELS = 8
@@ -32,6 +34,8 @@ class Usage(NamedTuple):
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
+    cache_write_hour: int = 0
+    """Those of ``cache_write`` that live for an hour, which have another price than those of five minutes."""
 
     @property
     def uncached(self) -> int:
@@ -56,6 +60,8 @@ class ModelTotals(NamedTuple):
     """Input tokens by the provider's count endpoint, of the calls that have one."""
     estimated_billed: int = 0
     """Billed input tokens of the calls that have an estimate, for comparison."""
+    cache_write_hour: int = 0
+    """Those of ``cache_write`` that live for an hour. 0 in entries of earlier versions."""
 
     def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
         """With one more model call. Its metadata may have ``estimated_tokens`` and ``counted_tokens``."""
@@ -71,11 +77,17 @@ class ModelTotals(NamedTuple):
             self.estimated + estimated,
             self.counted + counted,
             self.estimated_billed + (usage.input if estimated else 0),
+            self.cache_write_hour + usage.cache_write_hour,
         )
+
+    def dump(self) -> list[int]:
+        """As stored: without the last field if it is 0."""
+        return list(self if self.cache_write_hour else self[:-1])
 
     @property
     def usage(self) -> Usage:
-        return Usage(self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
+        kinds = (self.cache_read, self.cache_write, self.reasoning, self.cache_write_hour)
+        return Usage(self.input, self.output, *kinds)
 
 
 def names_fit(models: Collection[str]) -> bool:
@@ -86,6 +98,7 @@ def names_fit(models: Collection[str]) -> bool:
 NO_CALLS = ModelTotals()
 NO_USAGE = Usage()
 _NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
+_FOR_HOUR = "ephemeral_1h_input_tokens"
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
@@ -107,7 +120,8 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     # litellm reports OpenAI's totals and Anthropic's cache counts, which are in those totals already.
     if convention == "anthropic" or (convention is None and "cache_read_input_tokens" in usage):
         read, write = _first(usage, "cache_read_input_tokens"), _first(usage, "cache_creation_input_tokens")
-        return Usage(sent + read + write, output, read, write, reasoning)
+        for_hour = min(write, _first(_details(usage, "cache_creation"), _FOR_HOUR)) if write else 0
+        return Usage(sent + read + write, output, read, write, reasoning, for_hour)
     cached = _details(usage, "input_tokens_details", "prompt_tokens_details")
     read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens", "cache_read_tokens")
     return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
@@ -127,10 +141,10 @@ def cache_lifetime_of(metadata: Mapping[str, Any]) -> int:
     or both. Source: Claude documentation, "Prompt caching"."""
     usage = metadata.get("usage")
     written = _details(usage, "cache_creation") if isinstance(usage, dict) else _NO_DETAILS
-    for_minutes, for_hour = (_first(written, f"ephemeral_{name}_input_tokens") for name in ("5m", "1h"))
+    for_minutes, for_hour = _first(written, "ephemeral_5m_input_tokens"), _first(written, _FOR_HOUR)
     if bool(for_minutes) == bool(for_hour):
         return 0
-    return 300 if for_minutes else 3_600
+    return 300 if for_minutes else HOUR
 
 
 def cost_of(metadata: Mapping[str, Any]) -> int:

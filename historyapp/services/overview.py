@@ -161,10 +161,12 @@ class RunOverview:
     def expired_micros(self) -> int | None:
         """What writing expired caches again cost more than reading them, in millionths of a dollar; None
         without a price."""
-        price, tokens = price_list().of(self.model), self.figures.cache_misses.tokens
+        price, misses = price_list().of(self.model), self.figures.cache_misses
         if price is None:
             return None
-        written, read = Usage(tokens, cache_write=tokens), Usage(tokens, cache_read=tokens)
+        tokens = misses.tokens
+        written = Usage(tokens, cache_write=tokens, cache_write_hour=misses.hour_tokens)
+        read = Usage(tokens, cache_read=tokens)
         return price.cost(written) - price.cost(read)
 
     @property

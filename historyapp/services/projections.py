@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from historyapp.core.entries import Rewind
-from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.usage import names_fit
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
@@ -112,6 +112,8 @@ def _replay(session: Session, report: RebuildReport) -> None:
         report.entries += 1
         if not _same_totals(entry, tail.totals.dump(), report):
             report.differences.append(f"entry {entry.position} has different running totals")
+        else:
+            tail = tail._replace(totals=_with_stored_hours(tail.totals, entry))
     rows.flush()
     revision = session.revision
     apply_tail(session, tail)
@@ -155,6 +157,22 @@ def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport)
         return True
     return stored_models.keys() == models.keys() and all(
         figures == models[name][: len(figures)] for name, figures in stored_models.items()
+    )
+
+
+def _with_stored_hours(totals: Totals, entry: OwnRow) -> Totals:
+    """The totals with the tokens of caches for an hour as the entry has them.
+
+    Entries of earlier versions have none. Costs of a part of a session are differences of stored totals, so
+    the session's totals must not have more than its newest entry.
+    """
+    if not any(figures.cache_write_hour for figures in totals.models.values()):
+        return totals
+    stored = Totals.load(entry.totals).models
+    hours = {name: figures.cache_write_hour for name, figures in stored.items()}
+    models = totals.models.items()
+    return totals._replace(
+        models={name: used._replace(cache_write_hour=hours.get(name, 0)) for name, used in models}
     )
 
 

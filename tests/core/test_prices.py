@@ -117,6 +117,17 @@ def test_the_price_list_of_an_operator_overrides_ours(tmp_path: Path) -> None:
     assert prices.of("gpt-4o") == load_prices().of("gpt-4o")
 
 
+def test_a_cache_for_an_hour_has_its_own_price_if_the_list_has_one() -> None:
+    usage = Usage(input=1000, cache_write=300, cache_write_hour=200)
+    price = Price(input=10, output=100, cache_write=12.5)
+    assert price.cost(usage) == 700 * 10 + 300 * 12.5
+    priced = price.model_copy(update={"cache_write_hour": 20})
+    assert priced.cost(usage) == 700 * 10 + 100 * 12.5 + 200 * 20
+    listed = load_prices().of("claude-opus-4-8")
+    assert listed
+    assert (listed.cache_write, listed.cache_write_hour) == (6.25, 10)
+
+
 def test_an_operator_s_price_is_found_by_the_name_that_is_sent(tmp_path: Path) -> None:
     file, price = tmp_path / "prices.json", {"input": 7, "output": 7}
     models = {"qwen2.5:7b": price, "meta/llama": price, "openai:gpt-5": price}

@@ -46,6 +46,15 @@ def test_every_convention_gives_the_same_split(usage: dict[str, Any]) -> None:
     assert parsed.uncached == 30
 
 
+def test_no_more_tokens_are_written_for_an_hour_than_are_written() -> None:
+    usage = {"input_tokens": 1, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 10}
+    lifetimes = {"ephemeral_1h_input_tokens": 8}
+    assert usage_of({"usage": {**usage, "cache_creation": lifetimes}}).cache_write_hour == 8
+    lifetimes = {"ephemeral_1h_input_tokens": 80}
+    assert usage_of({"usage": {**usage, "cache_creation": lifetimes}}).cache_write_hour == 10
+    assert usage_of({"usage": {**usage, "cache_creation": None}}).cache_write_hour == 0
+
+
 def test_more_cached_than_sent_tokens_give_no_negative_count() -> None:
     assert (
         usage_of({"usage": {"input_tokens": 5, "input_tokens_details": {"cached_tokens": 9}}}).uncached == 0

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from historyapp.core.context_diff import is_missed
 from historyapp.core.overview.step_facts import StepFacts
+from historyapp.core.usage import HOUR
 
 MAX_EXPIRED = 8
 """The number of first steps that are kept."""
@@ -18,6 +19,8 @@ class CacheMisses:
     count: int = 0
     tokens: int = 0
     """The tokens that had to be written to a cache again."""
+    hour_tokens: int = 0
+    """Those of them that were written for an hour."""
     lifetime: int = 0
     """Of the newest expired cache, in seconds."""
     previous_input: int = 0
@@ -40,6 +43,7 @@ class CacheMisses:
         if shared and has_only_grown and is_missed(missed, shared) and 0 < lifetime * 1000 < passed:
             self.count += 1
             self.tokens += missed
+            self.hour_tokens += missed if (step.cache_lifetime or lifetime) == HOUR else 0
             self.lifetime = lifetime
             if len(self.expired) < MAX_EXPIRED:
                 self.expired.append(step.number)

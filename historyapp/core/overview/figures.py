@@ -31,7 +31,7 @@ from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 31
+VERSION = 32
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -201,7 +201,8 @@ class RunFigures(RunTimes):
         self.repeated.add(step)
         self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST)
         usage = step.usage
-        weight = usage.uncached + usage.cache_read / 10 + usage.cache_write * 1.25 + usage.output * 5
+        written = usage.cache_write * 1.25 + usage.cache_write_hour * 0.75
+        weight = usage.uncached + usage.cache_read / 10 + written + usage.output * 5
         self.dearest = _ranked(self.dearest, step, step.cost or weight, MAX_DEAREST)
 
     def _add_call(self, number: int, tool_call: CallFacts) -> None:

@@ -81,5 +81,6 @@ def _cost(price: Price) -> Combinable:
         F("uncached") * price.input
         + F("cache_read") * read
         + F("cache_write") * write
+        + F("cache_write_hour") * price.extra_for_hour
         + F("output") * price.output
     )

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from historyapp.core.day_figures import NO_FIGURES, DayFigures
 from historyapp.core.sorting import parse_sort, sort_text
-from historyapp.core.usage import Usage
 from historyapp.services.prices import price_list
 
 
@@ -33,10 +32,7 @@ class GroupFigures:
         if has_cost or not figures.model_calls:
             self.micros += figures.cost
         elif price := price_list().of(model):
-            input_tokens = figures.uncached + figures.cache_read + figures.cache_write
-            self.micros += price.cost(
-                Usage(input_tokens, figures.output, figures.cache_read, figures.cache_write)
-            )
+            self.micros += price.cost(figures.usage)
         else:
             self.unpriced.add(model)
             self.unpriced_tokens += figures.reported_tokens

@@ -12,7 +12,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest
 from historyapp.core.request_tokens import Part, count_request, part_of
 from historyapp.core.sent_tokens import factor_for
-from historyapp.core.usage import Usage, cache_lifetime_of, usage_of
+from historyapp.core.usage import HOUR, Usage, cache_lifetime_of, usage_of
 from historyapp.core.windows import LogRow
 from historyapp.models import Session, Snapshot
 from historyapp.services.prices import price_list
@@ -235,11 +235,13 @@ def _changes(
 ) -> RequestChanges:
     total, reported = request.total, request.reported
     price = price_list().of(request.model)
-    effect = cache_effect(total, min(1.0, shared / total if total else 0.0), price)
+    before, now = map(cache_lifetime_of, (previous_output.metadata, request.output.metadata))
+    share = min(1.0, shared / total if total else 0.0)
+    effect = cache_effect(total, share, price, for_hour=(now or before) == HOUR)
     cost = None
     if price and reported and effect.saved is not None:
         cost = price.cost(Usage(input=total, output=reported.output)) - effect.saved
-    seconds = cache_lifetime_of(previous_output.metadata) or cache_lifetime_of(request.output.metadata)
+    seconds = before or now
     return RequestChanges(
         *difference,
         new=new,

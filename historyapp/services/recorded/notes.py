@@ -2,7 +2,8 @@
 
 from historyapp.core.dates import duration_text
 from historyapp.core.request_tokens import BEGINNINGS, Part, Reason, RequestTokens
-from historyapp.core.usage import dollar_text
+from historyapp.core.usage import cost_of, dollar_text
+from historyapp.services.prices import price_list
 from historyapp.services.recorded.changes import EXPIRES, RequestChanges
 from historyapp.services.recorded.requests import RecordedRequest
 
@@ -229,9 +230,19 @@ def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     """The cost of the model call if the whole shared part is cached, compared with the billed cost."""
     if changes is None or changes.cached_cost is None or changes.place == "removed":
         return ""
-    billed = "unknown" if request.billed is None else dollar_text(request.billed)
+    paid = _paid(request)
     if request.billed is not None and request.billed <= changes.cached_cost * (1 + _COUNTING_ERROR):
-        return f"The provider read the shared part of both requests from its cache. It billed {billed}."
+        return f"The provider read the shared part of both requests from its cache. {paid}"
     cost = dollar_text(changes.cached_cost)
     note = f"If the whole shared part were read from a cache, the model call would cost {cost}."
-    return f"{note} Billed: {billed}."
+    return f"{note} {paid}"
+
+
+def _paid(request: RecordedRequest) -> str:
+    """What the model call cost, and where that figure comes from."""
+    if request.billed is None:
+        return "What it cost is unknown."
+    cost = dollar_text(request.billed)
+    if cost_of(request.output.metadata):
+        return f"The source reports a cost of {cost}."
+    return f"At the list prices of {price_list().as_of}, it cost {cost}."
