@@ -28,7 +28,7 @@ from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import NotFound
-from historyapp.core.overview.approvals import approval_waits
+from historyapp.core.overview.person_waits import person_waits
 from historyapp.core.recorded_diffs import RecordedDiff, recorded_diffs
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, reports_too_few, usage_of
@@ -123,8 +123,8 @@ class StepView:
     """Tokens of the output, by our own count."""
     pace: Pace | None
     """How long a replay shows it; None if its time is not known."""
-    approval: timedelta
-    """How long it waited for a person to approve its calls."""
+    waited: timedelta
+    """How long it waited for a person to approve its calls or to answer its questions."""
     blocks: dict[str, Block] = field(repr=False)
 
     @property
@@ -185,7 +185,7 @@ def load_step(
         usage=usage_of(metadata),
         written=entries[0].tokens,
         pace=_pace(row, before[0] if before else None, inputs, output, usage_of(metadata)),
-        approval=timedelta(milliseconds=sum(approval_waits(entries).values())),
+        waited=timedelta(milliseconds=person_waits(entries).total),
         blocks=folder.blocks,
     )
 

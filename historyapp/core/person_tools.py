@@ -34,6 +34,8 @@ _RECORD_VERBS = frozenset(
 """Before such a name they mean a record of an answer, not the question."""
 _WHOLE_NAMES = frozenset(("question", "questions", "ask", "clarify", "human"))
 """Names that are only recognised without anything but a server's name before them."""
+_ENDS_OF_PLANS = frozenset(("exit_plan_mode", "exitplanmode", "plan_exit"))
+"""Tools of Claude Code, Gemini CLI and OpenCode that ask a person to approve a plan."""
 _SERVER_ENDS = re.compile(r"__|[./:]")
 _MAX_NAME = 200
 """Characters of the longest name that is read; a longer one counts as the name of such a tool. Providers take
@@ -62,6 +64,17 @@ def asking_names(tool_names: Iterable[str]) -> set[str]:
     """The names of the tools of one step that ask a person."""
     names = set(tool_names)
     return names if len(names) > MAX_NAMES else set(filter(asks_person, names))
+
+
+def waits_for_person(tool_name: str) -> bool:
+    """Whether a person's answer ends a call of a tool with this name: to a question, or about a plan.
+
+    Here, a name that is too long does not count.
+
+    >>> waits_for_person("ExitPlanMode"), waits_for_person("request_user_input"), waits_for_person("bash")
+    (True, True, False)
+    """
+    return len(tool_name) <= _MAX_NAME and (asks_person(tool_name) or _words(tool_name) in _ENDS_OF_PLANS)
 
 
 def _words(name: str) -> str:

@@ -357,7 +357,7 @@ def test_a_step_says_how_long_it_waited_for_approval(alice: Client, empty: Sessi
     start = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
     drafts = [EntryDraft(call, start), EntryDraft(result, start + timedelta(seconds=62))]
     append(empty.project, empty.pk, drafts)
-    assert "1 min 2 s, including 1 min 0 s waiting for a person's approval" in shown(alice, empty)
+    assert "1 min 2 s, including 1 min 0 s waiting for a person" in shown(alice, empty)
 
 
 @pytest.mark.parametrize(

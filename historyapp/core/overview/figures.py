@@ -22,6 +22,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.overview.cache_misses import CacheMisses
 from historyapp.core.overview.files import FileFigures, absolute_path, add_step_number, delete_known, name_of
+from historyapp.core.overview.person_waits import NO_WAITS, PersonWaits
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
@@ -31,13 +32,12 @@ from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 32
+VERSION = 33
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
 name."""
 MAX_SLOWEST, MAX_DEAREST, MAX_TURNS = 10, 20, 200
-_NO_WAITS: Mapping[int, int] = {}
 
 
 @dataclass(slots=True)
@@ -155,11 +155,11 @@ class RunFigures(RunTimes):
                 self.turns.append(step.number)
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
-        self.waits_for_tools = bool(step.calls)
+        self.waits_for_tools = bool(step.calls) and not step.waits.only_asks
         self._add_entries(group[1:], cuts, step.waits)
 
     def _add_entries(
-        self, entries: Sequence[Entry], cuts: Mapping[int, Cut], waits: Mapping[int, int] = _NO_WAITS
+        self, entries: Sequence[Entry], cuts: Mapping[int, Cut], waits: PersonWaits = NO_WAITS
     ) -> None:
         """Adds the entries.
 
@@ -170,7 +170,7 @@ class RunFigures(RunTimes):
             body = entry.body
             self.pass_cut(entry, cuts)
             if isinstance(body, ToolResults):
-                self.add_time(entry, "tools" if self.steps else "", waits.get(entry.position, 0))
+                self.add_time(entry, "tools" if self.steps else "", waits)
                 self.waits_for_tools = False
             elif isinstance(body, ModelInput) and body.channel == COMPACTION:
                 self._compact()
@@ -199,11 +199,13 @@ class RunFigures(RunTimes):
         if self.first_failure is None and (failed := step.failed_call):
             self.first_failure = _failed_step(step.number, failed)
         self.repeated.add(step)
-        self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST)
+        slowest_call = max(step.calls, key=lambda tool_call: tool_call.milliseconds, default=None)
+        self.slowest = _ranked(self.slowest, step, step.milliseconds, MAX_SLOWEST, slowest_call)
         usage = step.usage
         written = usage.cache_write * 1.25 + usage.cache_write_hour * 0.75
         weight = usage.uncached + usage.cache_read / 10 + written + usage.output * 5
-        self.dearest = _ranked(self.dearest, step, step.cost or weight, MAX_DEAREST)
+        first_call = step.calls[0] if step.calls else None
+        self.dearest = _ranked(self.dearest, step, step.cost or weight, MAX_DEAREST, first_call)
 
     def _add_call(self, number: int, tool_call: CallFacts) -> None:
         name = tool_call.name if tool_call.name in self.tools or len(self.tools) < MAX_TOOLS else ""
@@ -297,11 +299,16 @@ def _failed_step(number: int, tool_call: CallFacts) -> FailedStep:
     )
 
 
-def _ranked(ranked: list[StepFigure], step: StepFacts, score: float, limit: int) -> list[StepFigure]:
-    """The steps with the highest scores, including this one if its score is high enough."""
+def _ranked(
+    ranked: list[StepFigure], step: StepFacts, score: float, limit: int, tool_call: CallFacts | None
+) -> list[StepFigure]:
+    """The steps with the highest scores, including this one if its score is high enough.
+
+    Args:
+        tool_call: the call that names the step.
+    """
     if score <= 0 or (len(ranked) == limit and score <= ranked[-1].score):
         return ranked
-    tool_call = step.calls[0] if step.calls else None
     target = tool_call.subject.target if tool_call else ""
     figure = StepFigure(
         step=step.number,

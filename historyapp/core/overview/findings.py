@@ -160,7 +160,7 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
         yield Finding("context_loss", "The context shrank without a compaction", steps)
     if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
         waited, step = figures.waits[0]
-        yield Finding("longest_pause", "Longest wait for an input", (step,), waited)
+        yield Finding("longest_pause", "Longest wait for a person's input", (step,), waited)
     if figures.is_dated and figures.approvals and figures.approvals[0][0] >= LONG_WAIT:
         waited, step = figures.approvals[0]
         yield Finding("longest_approval", "Longest wait for an approval", (step,), waited)

@@ -34,7 +34,7 @@ from historyapp.core.failures import Check, check_of, error_line, found_nothing,
 from historyapp.core.file_tools import use_of_file
 from historyapp.core.json import dump_json
 from historyapp.core.line_diff import WorkLeft
-from historyapp.core.overview.approvals import approval_waits
+from historyapp.core.overview.person_waits import PersonWaits, person_waits
 from historyapp.core.recorded_diffs import recorded_diffs
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
@@ -87,7 +87,7 @@ class CallFacts:
     """Tokens of its result, by our own count. Results of one entry share its tokens by the length of their
     texts."""
     milliseconds: float = 0
-    """From the previous call or result to its result, without a wait for approval. Results of one entry share
+    """From the previous call or result to its result, without a wait for a person. Results of one entry share
     the time."""
 
     @property
@@ -128,9 +128,8 @@ class StepFacts(NamedTuple):
     tokens: int
     """Tokens of its entries, by our own count."""
     milliseconds: int
-    """From the output to the last result, without waits for approval."""
-    waits: Mapping[int, int]
-    """The waits for approval, see :func:`historyapp.core.overview.approvals.approval_waits`."""
+    """From the output to the last result, without waits for a person."""
+    waits: PersonWaits
     calls: list[CallFacts]
 
     @property
@@ -154,12 +153,12 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
     assert isinstance(output, ModelOutput)
     calls = _calls(output)
     progress, previous = Progress.begin(output), milliseconds_of(first.created_at)
-    start, end, waits = previous, previous, approval_waits(entries)
+    start, end, waits = previous, previous, person_waits(entries)
     for entry in entries[1:]:
         if isinstance(entry.body, ToolResults):
             progress, answered = progress.add_results(entry.body.results)
             moment = milliseconds_of(entry.created_at)
-            elapsed = max(0, moment - previous) - waits.get(entry.position, 0)
+            elapsed = max(0, moment - previous) - waits.before(entry.position)
             _add_results(calls, answered, entry.tokens, elapsed)
             for id, diff in recorded_diffs(entry.metadata).items():
                 if id in calls and calls[id].subject.kind == "edit":
@@ -175,7 +174,7 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
         cost=cost_of(first.metadata),
         cache_lifetime=cache_lifetime_of(first.metadata),
         tokens=sum(entry.tokens for entry in entries if entry.body.in_step),
-        milliseconds=end - start - sum(waits.values()),
+        milliseconds=end - start - waits.total,
         waits=waits,
         calls=list(calls.values()),
     )

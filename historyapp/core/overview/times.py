@@ -8,6 +8,7 @@ from typing import Literal
 
 from historyapp.core.dates import milliseconds_of
 from historyapp.core.entries import Entry
+from historyapp.core.overview.person_waits import NO_WAITS, PersonWaits
 
 Cut = Literal["fork", "rewind"]
 NO_CUTS: Mapping[int, Cut] = MappingProxyType({})
@@ -41,7 +42,7 @@ class RunTimes:
     tool_time: int = 0
     waiting_time: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
-    """The longest waits for an input from a person, and the steps that followed them."""
+    """The longest waits for an input from a person, and the steps that followed them or asked for it."""
     approvals: list[tuple[int, int]] = field(default_factory=list)
     """The longest waits for the approval of tool calls, and their steps."""
 
@@ -69,8 +70,9 @@ class RunTimes:
         self.rewound_time += passed if self.cut == "rewind" else 0
         self.newest_at, self.cut = max(moment, newest_at), None
 
-    def add_time(self, entry: Entry, spent_by: str, approval: int = 0) -> None:
-        """Adds the time since the previous entry to its category, without the wait for an approval."""
+    def add_time(self, entry: Entry, spent_by: str, waits: PersonWaits = NO_WAITS) -> None:
+        """Adds the time since the previous entry to its category, and waits during a step to those for a
+        person."""
         moment, previous = milliseconds_of(entry.created_at), self.ended_at
         self.ended_at = moment if previous is None else max(previous, moment)
         if previous is None:
@@ -84,10 +86,12 @@ class RunTimes:
         if spent_by == "model":
             self.model_time += passed
         elif spent_by == "tools":
-            waited = min(approval, passed)
+            waited = min(waits.before(entry.position), passed)
             self.tool_time += passed - waited
             self.waiting_time += waited
-            if waited:
+            if waited and entry.position in waits.answers:
+                self.waits = nlargest(MAX_WAITS, [*self.waits, (waited, self.steps)])
+            elif waited:
                 self.approvals = nlargest(MAX_WAITS, [*self.approvals, (waited, self.steps)])
         elif spent_by == "person":
             self.waiting_time += passed
