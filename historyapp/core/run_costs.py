@@ -52,20 +52,23 @@ def tokens_of(totals: Totals) -> RunTokens:
 
 
 def money_by_model(
-    totals: Totals, default_model: str, prices: Prices
+    totals: Totals, default_model: str, prices: Prices, run: Totals | None = None
 ) -> Iterator[tuple[str, int | None, MoneySource]]:
     """Each model of a run, its cost in millionths of a US dollar (None: unknown), and where that comes from.
 
-    The reported cost counts; otherwise the price list does.
+    The cost that was reported for a model in the run counts; otherwise the price list does.
 
     Args:
         default_model: the session's model, for model calls that do not name one. It may come twice.
+        run: the totals of the whole run, if ``totals`` are those of some of its steps. The cost of a model is
+            unknown if it was reported for other steps only.
     """
+    reported = (run or totals).models
     for model, used in totals.models.items():
         name = model or default_model
         price = prices.of(name)
-        if used.cost:
-            yield name, used.cost, "reported"
+        if reported[model].cost:
+            yield name, used.cost or None, "reported"
         else:
             yield name, price.cost(used.usage) if price else None, "priced" if price else "unknown"
 

@@ -28,7 +28,8 @@ class CallCosts:
     billed: int
     """The number of model calls that reported their tokens or their cost."""
     money: int | None
-    """Their cost in millionths of a dollar; None if the price of one of their models is unknown."""
+    """Their cost in millionths of a dollar; None if that of one of their models is unknown, see
+    :func:`money_by_model`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def turn_costs(history: History, counted: CountedRun) -> list[TurnCost]:
         last_turn = newest.turn if is_rest and ends[place] == history.steps else turn
         is_named = turn == last_turn > 0 and history.visible.inputs
         preview = rows[first].input_preview if is_named else ""
-        calls = _calls_between(before, after, history.session.model)
+        calls = _calls_between(before, after, history)
         turns.append(TurnCost(turn, last_turn, first, ends[place], preview, calls))
     return turns
 
@@ -101,7 +102,7 @@ def _are_complete(totals: Totals) -> bool:
     return totals.input_tokens == sum(model.input for model in totals.models.values())
 
 
-def _calls_between(before: Totals, after: Totals, default_model: str) -> CallCosts:
+def _calls_between(before: Totals, after: Totals, history: History) -> CallCosts:
     """The model calls of the steps after ``before`` and up to ``after``."""
     models: dict[str, ModelTotals] = {}
     for name, now in after.models.items():
@@ -109,7 +110,8 @@ def _calls_between(before: Totals, after: Totals, default_model: str) -> CallCos
         if now.calls > then.calls:
             models[name] = ModelTotals(*(end - begin for begin, end in zip(then, now, strict=True)))
     used = [model for model in models.values() if model.input or model.output]
-    priced = [cost for _, cost, _ in money_by_model(Totals(models=models), default_model, price_list())]
+    part, run, default_model = Totals(models=models), history.tail.totals, history.session.model
+    priced = [cost for _, cost, _ in money_by_model(part, default_model, price_list(), run)]
     known = [cost for cost in priced if cost is not None]
     return CallCosts(
         usage=Usage(*map(sum, zip(Usage(), *(model.usage for model in used), strict=True))),

@@ -104,6 +104,14 @@ def test_a_turn_with_an_unknown_price_has_an_unknown_cost(project: Project) -> N
     assert (none.money, none.without_usage, none.billed) == (0, 1, 0)
 
 
+def test_turns_add_up_to_a_run_whose_cost_was_reported_for_some_calls(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("a"), billed(1_000_000), ask("b"), billed(1_000, cost=0.5)])
+    session.refresh_from_db()
+    assert [turn.calls.money for turn in costs(session)] == [None, 500_000]
+    assert ledger_of(History(session)).money.micros == 500_000
+
+
 def test_without_totals_by_model_nothing_is_said(project: Project) -> None:
     session = with_turns(project, 2)
     totals = session.live_tail.totals
