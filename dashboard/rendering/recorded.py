@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.rendering.bars import BarPart, draw_bar
+from dashboard.rendering.context import readable
 from historyapp.core.content import plain_text
 from historyapp.core.json import dump_json
 from historyapp.core.request_tokens import Part
@@ -185,7 +186,8 @@ def message_rows(messages: Sequence[RequestMessage]) -> list[MessageRow]:
 
 
 def message_text(content: Mapping[str, Any]) -> str:
-    """The text of a message. Content without a text is shown as JSON."""
+    """The text of a message, in the shape of an entry or of a provider. Content without a text is shown as
+    JSON."""
     match content:
         case {"kind": "model_output"}:
             actions = [*content.get("tool_calls", []), content.get("use_tool")]
@@ -195,10 +197,14 @@ def message_text(content: Mapping[str, Any]) -> str:
             return "\n\n".join(filter(None, [content.get("text", ""), *calls]))
         case {"kind": "tool_results"}:
             return "\n\n".join(map(_result_text, content.get("results", [])))
-        case {"text": str(text)} | {"content": str(text)}:
+        case {"kind": _, "text": str(text)} | {"kind": _, "content": str(text)}:
             return text
-        case {"content": list(parts)}:
+        case {"kind": _, "content": list(parts)}:
             return plain_text(parts) or dump_json(parts)
+        case {"system": fixed} | {"instructions": fixed}:
+            return readable(fixed) or dump_json(fixed)
+        case {"role": _} | {"arguments": _} | {"input": _} | {"output": _} | {"content": _}:
+            return readable(content) or dump_json(content)
     return dump_json(content)
 
 

@@ -357,6 +357,16 @@ def test_the_bar_never_exceeds_the_bill(imported: Session) -> None:
         ({"kind": "model_output", "use_tool": {"name": "ls"}}, "ls {}"),
         ({"kind": "tool_results", "results": [{"outputs": "a"}, {"reason": "b"}, {}]}, "a\n\nb\n\n"),
         ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, "hi"),
+        ({"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "", "signature": "Eo"},
+            {"type": "text", "text": "so"},
+            {"type": "tool_use", "id": "1", "name": "ls", "input": {"a": 1}},
+         ]}, 'so\nls {"a":1}'),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "a"}]}, "a"),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function",
+          "function": {"name": "ls", "arguments": "{}"}}]}, "ls {}"),
+        ({"role": "tool", "tool_call_id": "1", "content": "a.py"}, "a.py"),
+        ({"system": [{"type": "text", "text": "Be kind."}]}, "Be kind."),
         ({"type": "compaction"}, '{"type":"compaction"}'),
     ],
 )  # fmt: skip
