@@ -18,8 +18,6 @@ class RunHead:
     is_running: bool
     total_time: timedelta | None
     """None if unknown."""
-    is_undated: bool
-    """Whether the transcript has no times."""
     times: list[tuple[str, int]]
     """The parts of the time in milliseconds, by name; without those of less than a second."""
     files: int
@@ -29,7 +27,7 @@ class RunHead:
 
 def run_head(overview: RunOverview) -> RunHead | None:
     """The figures of the head; None if the run has no steps or not all of them are counted yet."""
-    figures, span = overview.figures, overview.span
+    figures = overview.figures
     if not figures.steps or not overview.counted.is_complete:
         return None
     times = (("model", figures.model_time), ("tools", figures.tool_time), ("waiting", figures.waiting_time))
@@ -37,7 +35,6 @@ def run_head(overview: RunOverview) -> RunHead | None:
         ending=overview.ending,
         is_running=overview.ending.kind == "running",
         total_time=overview.total_time,
-        is_undated=span is None and overview.recorded_at is None,
         times=[(name, time) for name, time in times if time >= 1_000],
         files=len(figures.files),
         more_files=bool(figures.more_files),

@@ -48,12 +48,21 @@ def test_a_run_without_times_is_undated(alice: Client, project: Project) -> None
     shown = pages(alice, session)
     assert "undated" in shown["step"]
     assert "undated" in shown["overview"]
-    assert "No step has a duration." in shown["overview"]
+    assert "The transcript has no dates. Tokens" in shown["overview"]
+    assert "Without dates, no step has a duration." in shown["overview"]
     page = html(alice.get(reverse("session", args=[session.pk])))
     assert "undated" in re.findall(r'id="facts".*?</div>', page, re.DOTALL)[0]
     sessions = alice.get(reverse("sessions"))
     assert "undated" in re.findall(r'class="[^"]*\bwhen\b.*?</td>', html(sessions), re.DOTALL)[0]
     assert not any("1970" in each or "0001" in each for each in (*shown.values(), text(sessions)))
+
+
+def test_a_run_without_dates_has_the_time_that_its_tools_report(alice: Client, project: Project) -> None:
+    output, result = called("Bash", {"command": "ls"}, "a.py", created_at=UNDATED)
+    result = result._replace(metadata={"execution_time": 4.25})
+    shown = text(alice.get(reverse("overview", args=[recorded(project, output, result).pk])))
+    assert "The transcript has no dates. Its tools took 4.2 s, by their own reports." in shown
+    assert shown.count("undated") == 2, "once in the head, once as the time"
 
 
 def test_a_run_without_usage_is_estimated(alice: Client, project: Project) -> None:

@@ -32,7 +32,7 @@ from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 33
+VERSION = 34
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -156,6 +156,7 @@ class RunFigures(RunTimes):
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
         self.waits_for_tools = bool(step.calls) and not step.waits.only_asks
+        self.add_reported_time(group[1:])
         self._add_entries(group[1:], cuts, step.waits)
 
     def _add_entries(

@@ -1,6 +1,6 @@
 """The time of a run: what the model, tools and people took, and what no part of it took."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from types import MappingProxyType
@@ -13,6 +13,9 @@ from historyapp.core.overview.person_waits import NO_WAITS, PersonWaits
 Cut = Literal["fork", "rewind"]
 NO_CUTS: Mapping[int, Cut] = MappingProxyType({})
 MAX_WAITS = 5
+EXECUTION_TIME = "execution_time"
+"""The metadata of results in which SWE-agent reports the seconds of a step's tools."""
+_MAX_SECONDS = 1e7
 
 
 @dataclass(slots=True)
@@ -40,6 +43,8 @@ class RunTimes:
     """Whether tool calls are open after the newest entry."""
     model_time: int = 0
     tool_time: int = 0
+    reported_tool_time: int = 0
+    """The time that tools took according to the source, also if its entries have no dates."""
     waiting_time: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
     """The longest waits for an input from a person, and the steps that followed them or asked for it."""
@@ -69,6 +74,13 @@ class RunTimes:
         self.fork_time += passed if self.cut == "fork" else 0
         self.rewound_time += passed if self.cut == "rewind" else 0
         self.newest_at, self.cut = max(moment, newest_at), None
+
+    def add_reported_time(self, entries: Sequence[Entry]) -> None:
+        """Adds the time that SWE-agent reports for the tools of a step, in each of the step's results."""
+        reported = [entry.metadata.get(EXECUTION_TIME) for entry in entries]
+        numbers = [value for value in reported if isinstance(value, (int, float))]
+        seconds = [value for value in numbers if 0 <= value < _MAX_SECONDS]
+        self.reported_tool_time += round(1_000 * max(seconds, default=0))
 
     def add_time(self, entry: Entry, spent_by: str, waits: PersonWaits = NO_WAITS) -> None:
         """Adds the time since the previous entry to its category, and waits during a step to those for a

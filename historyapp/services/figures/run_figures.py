@@ -24,7 +24,7 @@ from historyapp.core.episodes import entry_groups
 from historyapp.core.exporters.long_steps import shortened
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
-from historyapp.core.overview.times import Cut
+from historyapp.core.overview.times import EXECUTION_TIME, Cut
 from historyapp.core.recorded_diffs import RECORDED_DIFFS
 from historyapp.models import FiguresCheckpoint, ImportSource, Project, Session
 from historyapp.models.entries import spans_between
@@ -50,7 +50,7 @@ RECENT, MAX_RECENT = timedelta(minutes=10), 50
 consider at most this many of each."""
 MAX_IMPORTED = 1_000
 """The number of newest imported sessions among which they search for long ones."""
-_METADATA = (*WINDOW_KEYS, "duration_seconds", RECORDED_DIFFS)
+_METADATA = (*WINDOW_KEYS, "duration_seconds", EXECUTION_TIME, RECORDED_DIFFS)
 """The metadata that figures read: that of windows, and how long a tool took."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 
