@@ -29,8 +29,8 @@ SIDES = ("a-", "b-")
 """Prefixes of the field names of a comparison's two strategies."""
 
 CHANGED = (
-    "Nothing was started: the session or its settings have changed since the estimate was shown. Check the "
-    "new estimate, then start it."
+    "Nothing was started: the form, the session or its settings have changed since the estimate was shown. "
+    "Check the new estimate, then start it."
 )
 
 
@@ -93,17 +93,14 @@ def compare(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return _form_page(request, session, form, "compare")
     try:
         run_requests = form.run_requests()
-        for number, run_request in enumerate(run_requests):
-            accepted = _accepted(request, session, run_request, SIDES[number])
-            if accepted.last_step >= accepted.first_step:
-                first, last, model = accepted.first_step, accepted.last_step, accepted.model or None
-                run_requests[number] = replace(run_request, from_step=first, to_step=last, model=model)
+        sides = zip(run_requests, SIDES, strict=True)
         runs = start_comparison(
             session.project,
             session.pk,
             run_requests,
             actor=actor(request),
             spender=spender(request, session.project),
+            accepted=[_accepted(request, session, run_request, prefix) for run_request, prefix in sides],
         )
     except (Invalid, SpendForbidden) as error:
         return _form_page(request, session, form, "compare", status=422, refusal=error.detail)
@@ -115,26 +112,26 @@ def compare(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 
 def _accepted(request: PersonRequest, session: Session, run_request: RunRequest, prefix: str) -> AcceptedRun:
-    """What a click starts: at most the estimate that the form has shown, if the run calls a provider's model
-    and the form leaves its model or steps to the session.
+    """The run that the form has shown, or the run of ``run_request`` if it calls no provider's model.
 
     Raises:
         Invalid: as :func:`estimate`.
-        Conflict: when the form has shown another strategy or model, or no estimate.
+        Conflict: when the form has shown no estimate, or one for another strategy, model or other steps.
     """
-    run = estimate(session, run_request)
-    now = AcceptedRun(run.strategy, run.model, run.last_step, run.cost, run.first_step)
-    bounds = (run_request.from_step or 0, run_request.to_step or 0)
-    if not run.calls or (run_request.model and min(bounds) > 0):
-        return now
+    now = estimate(session, run_request)
+    if not now.calls:
+        return AcceptedRun(now.strategy, now.model, now.last_step, now.cost, now.first_step)
     shown = read_accepted(request.POST.get(f"{prefix}accepted", ""))
-    if shown is None or (shown.strategy, shown.model) != (now.strategy, now.model):
+    first, last = run_request.from_step or 0, run_request.to_step or 0
+    if (
+        shown is None
+        or (shown.strategy, shown.model) != (now.strategy, now.model)
+        or shown.first_step > min(shown.last_step, now.last_step)
+        or (first > 0 and first != shown.first_step)
+        or 0 < last < shown.last_step
+    ):
         raise Conflict(CHANGED)
-    if min(bounds) <= 0:
-        return shown
-    if shown.cost is not None and (now.cost is None or now.cost > shown.cost):
-        raise Conflict(CHANGED)
-    return now
+    return shown
 
 
 def _form_page(

@@ -6,7 +6,7 @@ later steps needed: the share that its summaries contain.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, zip_longest
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -23,7 +23,12 @@ from historyapp.models.history import History
 from historyapp.models.long_rows import count_read, long_models
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
-from historyapp.services.compression.request import RunRequest, resolve_request
+from historyapp.services.compression.request import (
+    AcceptedRun,
+    RunRequest,
+    resolve_accepted,
+    resolve_request,
+)
 from historyapp.services.compression.start import check_spender, create_run, runs_of
 from historyapp.services.disk_space import check_disk_space
 from historyapp.services.spending import OPERATOR, Spender
@@ -195,14 +200,19 @@ def start_comparison(
     *,
     actor: str = "",
     spender: Spender = OPERATOR,
+    accepted: Sequence[AcceptedRun | None] = (),
 ) -> list[CompressionRun]:
     """Starts trial runs over the same steps. Their summaries are stored with the runs and never used in a
     context.
 
+    Args:
+        accepted: for each request what was accepted earlier. The runs do not exceed it.
+
     Raises:
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`, and for more than ``MAX_COMPARED`` steps.
-        Conflict: when the session is archived, or too many trial runs of the project are running.
+        Conflict: when the session is archived, too many trial runs of the project are running, or a run would
+            cost more than was accepted.
         ModelNotAllowed: when the project does not allow a side's model.
         SpendForbidden: when a side calls a provider's model and the spender may not spend.
         DiskLow: when the disk is nearly full.
@@ -219,8 +229,8 @@ def start_comparison(
             )
         comparison = uuid7()
         runs = []
-        for request in requests:
-            resolved = resolve_request(session, request)
+        for request, run in zip_longest(requests, accepted):
+            resolved = resolve_accepted(session, request, run) if run else resolve_request(session, request)
             steps = len(resolved.steps)
             if steps > MAX_COMPARED:
                 raise Invalid(f"A comparison takes at most {MAX_COMPARED} steps; this one has {steps}.")

@@ -147,6 +147,16 @@ def test_one_button_uses_a_side(alice: Client, session: Session) -> None:
     assert (run.from_step, run.to_step) == (1, 4)
 
 
+def test_a_side_that_called_a_providers_model_is_used_after_its_estimate(
+    alice: Client, session: Session
+) -> None:
+    runs = compared(session)
+    CompressionRun.objects.filter(pk=runs[0].pk).update(calls=1)
+    page, address = html(alice.get(page_of(runs))), reverse("compress", args=[session.pk])
+    methods = re.findall(rf'<form method="(\w+)" action="{address}">(<input[^>]*csrf)?', page)
+    assert [(method, bool(token)) for method, token in methods] == [("get", False), ("post", True)]
+
+
 def test_text_of_a_model_is_inert_and_cut_if_it_is_very_long(alice: Client, session: Session) -> None:
     runs = compared(session)
     CompressionItem.objects.filter(run=runs[0]).update(text="<script>alert(1)</script>" + "x" * 100_000)

@@ -9,14 +9,16 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp import enqueue
+from historyapp.core.entries import ModelOutput
 from historyapp.models import ApiKey, CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.bootstrap import bootstrap
 from historyapp.services.keys import create_key
+from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, draft, ok
 
 PAID = {"strategy": "episode_summary", "model": "gpt-5-mini", "from_step": "1", "to_step": "3"}
 ONLY_OWNERS = "Only owners of the project may start it."
@@ -33,9 +35,10 @@ def address(session: Session) -> str:
     return reverse("compress", args=[session.pk])
 
 
-def test_an_owner_starts_a_paid_run_as_before(alice: Client, address: str) -> None:
-    assert ONLY_OWNERS not in text(alice.get(address, PAID))
-    assert alice.post(address, PAID).status_code == 302
+def test_an_owner_starts_a_paid_run(alice: Client, address: str) -> None:
+    page = alice.get(address, PAID)
+    assert ONLY_OWNERS not in text(page)
+    assert alice.post(address, {**PAID, **sent(page)}).status_code == 302
     assert CompressionRun.objects.get().model == "openai:gpt-5-mini"
 
 
@@ -44,7 +47,7 @@ def test_a_member_sees_the_estimate_and_who_may_start_it(bob: Client, address: s
     assert "Model calls about 3" in text(page)
     assert ONLY_OWNERS in text(page)
     assert "Compress steps 1–3" not in text(page)
-    refused = bob.post(address, PAID)
+    refused = bob.post(address, {**PAID, **sent(page)})
     assert (refused.status_code, CompressionRun.objects.count()) == (422, 0)
     assert ONLY_OWNERS in text(refused)
 
@@ -58,9 +61,11 @@ def test_a_member_cannot_compare_with_or_retry_a_paid_model(
     alice: Client, bob: Client, session: Session, address: str
 ) -> None:
     sides = {f"{side}-{name}": PAID[name] for side in "ab" for name in ("strategy", "model")}
-    compared = bob.post(reverse("compare", args=[session.pk]), {**PAID, **sides})
+    comparison = reverse("compare", args=[session.pk])
+    form = {**PAID, **sides}
+    compared = bob.post(comparison, {**form, **sent(bob.get(comparison, form))})
     assert (compared.status_code, CompressionRun.objects.count()) == (422, 0)
-    alice.post(address, PAID)
+    alice.post(address, {**PAID, **sent(alice.get(address, PAID))})
     run = CompressionRun.objects.get()
     alice.post(reverse("cancel-compression", args=[session.pk, run.pk]))
     retry = reverse("retry-compression", args=[session.pk, run.pk])
@@ -87,14 +92,13 @@ def test_staff_with_read_permission_cannot_grant_the_scope(project: Project) -> 
 
 
 def sent(page: Any) -> dict[str, str]:
-    """The fields that a click on the page's button sends."""
-    fields = re.findall(r'<input[^>]* name="([\w.-]*accepted)" value="([^"]*)"', html(page))
-    return {"strategy": "episode_summary", **dict(fields)}
+    """The fields with estimates that a click on the page's button sends."""
+    return dict(re.findall(r'<input[^>]* name="([\w.-]*accepted)" value="([^"]*)"', html(page)))
 
 
 def test_a_click_starts_only_the_steps_that_were_shown(alice: Client, session: Session, address: str) -> None:
     """Whoever may write to the session can add steps between the page and the click."""
-    form = sent(alice.get(address))
+    form = {"strategy": "episode_summary", **sent(alice.get(address))}
     assert form["accepted"].startswith("1-1 ")
     append(session.project, session.pk, [entry for _ in range(20) for entry in (act("ls"), ok())])
     assert alice.post(address, form).status_code == 302
@@ -103,12 +107,12 @@ def test_a_click_starts_only_the_steps_that_were_shown(alice: Client, session: S
 
 
 def test_a_click_starts_no_other_model_than_was_shown(alice: Client, session: Session, address: str) -> None:
-    form = sent(alice.get(address))
+    form = {"strategy": "episode_summary", **sent(alice.get(address))}
     change_session(session.project, session.pk, {"settings": {"llm_name": "gpt-5-pro"}})
     refused = alice.post(address, form)
     assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
     assert "Check the new estimate" in text(refused)
-    assert alice.post(address, sent(refused)).status_code == 302
+    assert alice.post(address, {**form, **sent(refused)}).status_code == 302
 
 
 def test_a_paid_run_with_open_steps_starts_only_after_its_estimate(alice: Client, address: str) -> None:
@@ -117,13 +121,62 @@ def test_a_paid_run_with_open_steps_starts_only_after_its_estimate(alice: Client
     assert "Nothing was started" in text(refused)
 
 
+@pytest.mark.parametrize("steps", [("1", "3"), ("", ""), ("-3", "")])
+@pytest.mark.parametrize("name", ["compress", "compare"])
+def test_a_click_starts_nothing_that_costs_more(
+    alice: Client, session: Session, name: str, steps: tuple[str, str]
+) -> None:
+    """Whoever may write can replace short steps with long ones between the page and the click."""
+    fields = ("strategy", "model", "a-strategy", "a-model", "b-strategy", "b-model")
+    form = {field: PAID[field.removeprefix("a-").removeprefix("b-")] for field in fields}
+    form |= {"from_step": steps[0], "to_step": steps[1]}
+    address = reverse(name, args=[session.pk])
+    form |= sent(alice.get(address, form))
+    rewind(session.project, session.pk, Target(to_position=1))
+    long_step = ModelOutput(text="many words " * 2000)
+    append(session.project, session.pk, [draft(long_step) for _ in range(session.steps)])
+    refused = alice.post(address, form)
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+    assert "Request it again" in text(refused)
+    assert alice.post(address, {**form, **sent(refused)}).status_code == 302
+
+
+@pytest.mark.parametrize("name", ["compress", "compare"])
+def test_steps_counted_from_the_end_are_those_that_were_shown(
+    alice: Client, session: Session, name: str
+) -> None:
+    sides = {f"{prefix}strategy": "episode_summary" for prefix in ("", "a-", "b-")}
+    address, form = reverse(name, args=[session.pk]), {**sides, "from_step": "-3"}
+    form |= sent(alice.get(address, form))
+    append(session.project, session.pk, [entry for _ in range(3) for entry in (act("ls"), ok())])
+    assert alice.post(address, form).status_code == 302
+    assert {(run.from_step, run.to_step) for run in CompressionRun.objects.all()} == {(3, 5)}
+
+
+@pytest.mark.parametrize("changed", [{"from_step": "2"}, {"to_step": "2"}, {"model": "gpt-5-pro"}])
+def test_a_form_that_was_changed_after_its_estimate_starts_nothing(
+    alice: Client, address: str, changed: dict[str, str]
+) -> None:
+    """Without scripts, the estimate stays the same while somebody changes the form."""
+    refused = alice.post(address, {**PAID, **sent(alice.get(address, PAID)), **changed})
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+    assert "Check the new estimate" in text(refused)
+
+
+def test_a_run_whose_steps_a_rewind_has_cut_off_is_not_started(alice: Client, session: Session) -> None:
+    address, form = reverse("compress", args=[session.pk]), {"strategy": "episode_summary", "from_step": "-1"}
+    form |= sent(alice.get(address, form))
+    rewind(session.project, session.pk, Target(to_step=2))
+    refused = alice.post(address, form)
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+
+
 def test_a_comparison_calls_the_models_that_were_shown(alice: Client, session: Session) -> None:
     address = reverse("compare", args=[session.pk])
     form = {"from_step": "1", "to_step": "2", "a-strategy": "episode_summary", "b-strategy": "ai_summary"}
-    form |= {name: value for name, value in sent(alice.get(address, form)).items() if "-" in name}
+    form |= sent(alice.get(address, form))
     change_session(session.project, session.pk, {"settings": {"llm_name": "gpt-5-pro"}})
     refused = alice.post(address, form)
     assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
-    again = {**form, **{name: value for name, value in sent(refused).items() if "-" in name}}
-    assert alice.post(address, again).status_code == 302
+    assert alice.post(address, {**form, **sent(refused)}).status_code == 302
     assert {run.model for run in CompressionRun.objects.all()} == {"openai:gpt-5-pro"}

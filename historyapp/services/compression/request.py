@@ -141,7 +141,8 @@ def resolve_accepted(session: Session, request: RunRequest, accepted: AcceptedRu
     """The run that was accepted, without the steps that the live history no longer has.
 
     The session may have changed since: other settings do not change the strategy or the model, and new steps
-    are not compressed.
+    are not compressed. If the request names steps, they are those that were accepted: a negative number would
+    now stand for another step.
 
     Args:
         request: as when it was accepted.
@@ -150,6 +151,8 @@ def resolve_accepted(session: Session, request: RunRequest, accepted: AcceptedRu
         Invalid: as :func:`resolve_request`, or when the accepted model has no key any more.
         Conflict: when it would cost more than was accepted.
     """
+    if request.from_step is not None or request.to_step is not None:
+        request = replace(request, from_step=1, to_step=None)
     resolved = resolve_request(session, replace(request, strategy=accepted.strategy))
     if resolved.model.name != accepted.model:
         model = choose_model(resolved.strategy, accepted.model, resolved.settings, session.project)
