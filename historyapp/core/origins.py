@@ -52,11 +52,13 @@ _HEX_DIGITS = 7
 _FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
 _LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
 _IMPORT = re.compile(
-    r"\b(?:from|import) ([.\w]{1,200})(?: import\b| as\b|;?$)"
+    r"\bfrom ([.\w]{1,200}) import (?:\(?([\w, ]{1,200}))?"
+    r"|\bimport ([.\w]{1,200})(?=[ ;,]|$)"
     r"|\b(?:from|import|require)[ (]{1,3}[\"']([^\"'\s]{1,200})[\"']"
     r"|\bmod (\w{1,200});"
 )
-"""A module that Python, JavaScript or Rust imports."""
+"""A module that Python, JavaScript or Rust imports, and names that Python imports from it."""
+_SCRIPT = re.compile(r"\.[cm]?[jt]sx?$")
 _IMPORT_WORDS = ("import ", "import(", "require(", "from ", "mod ")
 _MAX_IMPORT = 500
 """Characters of a line in which modules are looked for."""
@@ -291,12 +293,14 @@ def _imported(line: str) -> Iterator[str]:
     """The keys of the modules that a line of code imports."""
     if not any(word in line for word in _IMPORT_WORDS):
         return
-    for dotted, path, name in _IMPORT.findall(line[:_MAX_IMPORT]):
-        module = dotted.replace(".", "/") or path or name
-        if parts := [part for part in module.split("/") if part.strip(".")]:
-            yield f"import {parts[-1]}"
-            if pair := _pair(parts):
-                yield f"import {pair}"
+    for package, names, module, path, submodule in _IMPORT.findall(line[:_MAX_IMPORT]):
+        modules = [(package or module).replace(".", "/") or _SCRIPT.sub("", path) or submodule]
+        modules += [f"{modules[0]}/{name.split()[0]}" for name in names.split(",") if name.strip()]
+        for parts in ([part for part in each.split("/") if part.strip(".")] for each in modules):
+            if parts:
+                yield f"import {parts[-1]}"
+                if pair := _pair(parts):
+                    yield f"import {pair}"
 
 
 def _with_slashes(text: str) -> str:
