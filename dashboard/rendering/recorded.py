@@ -118,7 +118,7 @@ def _size_note(request: RecordedRequest) -> str:
         source = "recorded tokens, by Playhead's count; the whole request is unknown"
     if not request.total:
         source = "size"
-    window = f"{request.model_window:,}" if request.model_window else "unknown"
+    window = f"{request.model_window:,} (usual for this model)" if request.model_window else "unknown"
     if request.largest and not request.model_window:
         window += f" (at least {request.largest:,})"
     return f"{source} · context window {window}"

@@ -29,6 +29,8 @@ from historyapp.core.text import clean
 from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
+from historyapp.services.figures.largest_input import largest_input
+from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.prices import price_list
 from historyapp.services.recorded.notes import unrecorded_note
 from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step, recorded_request
@@ -93,7 +95,10 @@ class ContextForm:
         output = output_of_step(location.history, location.step)
         model_of_step = model_of(location.history, output)
         model = self.model or model_of_step
-        billed = usage_of(output.metadata).input if model == model_of_step else 0
+        billed = 0
+        if model == model_of_step:
+            largest = largest_input(location.history)
+            billed = largest_request(location.history, model, max(largest, usage_of(output.metadata).input))
         default = load_settings(location.session.settings).budget(model, billed)
         budget = min(UNLIMITED if default is None else default, MAX_TOKENS)
         return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)

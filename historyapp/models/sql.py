@@ -27,6 +27,7 @@ from historyapp.models.fields import (
     sized_fields,
     sized_json,
     unpack,
+    uuid_value,
 )
 from historyapp.models.keys import ApiKey
 from historyapp.models.long_rows import count_read, long_rows
@@ -45,6 +46,7 @@ _WINDOW = (
     "SELECT position, kind, created_at, tokens, metadata, "
     "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END AS body FROM historyapp_entry WHERE "
 )
+_OUTPUTS = "SELECT position, metadata FROM historyapp_entry WHERE session_id = %s AND kind = 'model_output'"
 WINDOW_KEYS = (
     "cost", "counted_tokens", "estimated_tokens", "model", "replacement_history", "snapshot", "source",
     "usage", "usage_convention",
@@ -175,6 +177,15 @@ def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRo
                 before, size = row.position, size + 1
             if size == _WINDOW_PAGE:
                 break
+
+
+def newest_outputs(session_id: UUID, count: int) -> Iterator[dict[str, Any]]:
+    """The metadata (:data:`WINDOW_KEYS`) of a session's own newest outputs, live or not. Reads no bodies."""
+    statement = f"{_OUTPUTS} ORDER BY position DESC LIMIT {count}"
+    for _, metadata in long_rows(statement, [uuid_value(session_id)], "position DESC", ("metadata",)):
+        kept, size = sized_fields(metadata, WINDOW_KEYS)
+        count_read(size)
+        yield kept
 
 
 def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, int]]:

@@ -17,6 +17,7 @@ from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
 from historyapp.models.takes import as_begun, takes
 from historyapp.services.figures import run_figures
+from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.list_columns import RunSpan, run_span
 from historyapp.services.prices import price_list
@@ -129,9 +130,10 @@ class RunOverview:
 
     @cached_property
     def largest(self) -> int:
-        """The tokens of the largest billed input; 0 without usage."""
+        """The tokens of the largest billed input of the run and of its relatives; 0 without usage."""
         sizes = self.figures.sizes
-        return max((size for _, size in sizes.points), default=0) if sizes.reported else 0
+        own = max((size for _, size in sizes.points), default=0) if sizes.reported else 0
+        return largest_request(self.history, self.model, own)
 
     @property
     def window(self) -> int | None:

@@ -80,8 +80,11 @@ class ContextSizeOut(ResponseModel):
 
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     model: str
-    window: int | None = Field(description="The model's window in tokens; null if unknown.")
-    window_at_least: int = Field(description="The largest input that was billed; 0 without usage.")
+    window: int | None = Field(description="The usual window of the model in tokens; null if unknown.")
+    window_at_least: int = Field(
+        description="The largest billed input of the run, its takes, forks "
+        "and the sessions that it was forked from; 0 without usage."
+    )
     steps_per_point: int
     points: list[tuple[int, int]] = Field(
         description="Pairs of step and tokens; each point is the largest request of `steps_per_point` steps."

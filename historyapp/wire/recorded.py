@@ -28,9 +28,12 @@ class RequestWindowOut(ResponseModel):
         description="The oldest step in the request; this step's number if it has no older step."
     )
     forgotten: int = Field(description="Entries that the agent's condenser had left out.")
-    max_tokens: int | None = Field(description="The model's window in tokens; null if it is not known.")
+    max_tokens: int | None = Field(
+        description="The usual window of the model in tokens; null if it is not known."
+    )
     at_least: int = Field(
-        description="The least size of the window in tokens: the largest billed input; 0 without usage."
+        description="The least size of the window in tokens: the largest billed input of the run, its takes, "
+        "forks and the sessions that it was forked from; 0 without usage."
     )
 
 

@@ -91,15 +91,17 @@ def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project:
         return draft(ModelOutput(text="done"), model="claude-opus-4-6", usage=usage)
 
     append(project, session.pk, [ask("go"), answer(90_000)])
-    assert "90,000 tokens, as billed · context window 200,000" in panel(alice, session)
-    assert "context window 200k" in text(alice.get(address(session, "", "overview")))
+    assert "90,000 tokens, as billed · context window 200,000 (usual for this model)" in panel(alice, session)
+    whole = text(alice.get(address(session, "", "overview")))
+    assert "context window 200k (usual for this model)" in whole
     append(project, session.pk, [ask("more"), answer(240_000), ask("more"), answer(20_000)])
     for step in (1, 2, 3):
         assert "context window unknown (at least 240,000)" in panel(alice, session, f"?step={step}")
     assert "context window unknown (at least 240k)" in text(alice.get(address(session, "", "overview")))
-    # As of the first step, nobody knew.
-    assert "context window 200,000" in panel(alice, session, "?step=1&as_of=2")
-    assert "context window 200k" in text(alice.get(address(session, "?as_of=2", "overview")))
+    # As of the first step nobody knew, but the window was as large.
+    assert "context window unknown (at least 240,000)" in panel(alice, session, "?step=1&as_of=2")
+    as_of = text(alice.get(address(session, "?as_of=2", "overview")))
+    assert "context window unknown (at least 240k)" in as_of
 
 
 def test_a_request_of_which_nothing_is_recorded_has_an_unknown_size(alice: Client, project: Project) -> None:

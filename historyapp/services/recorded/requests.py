@@ -34,6 +34,7 @@ from historyapp.models import Entry, Session, Snapshot
 from historyapp.models.history import History
 from historyapp.models.sql import newest_or_oldest, window_rows
 from historyapp.services.figures.largest_input import largest_input
+from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import rebuild_request
 
@@ -130,11 +131,11 @@ class RecordedRequest:
 
     @cached_property
     def largest(self) -> int:
-        """The largest billed input of the whole run; 0 if there is none.
+        """The largest billed input of the whole run and of its relatives; 0 if there is none.
 
         The overview has the same figure: a later request shows that the window was larger all the time.
         """
-        return largest_input(self.run)
+        return largest_request(self.run, self.model, largest_input(self.run))
 
     @property
     def model_window(self) -> int | None:
