@@ -3,6 +3,7 @@
 
 const ROW = 52; // pixels, as in replay.css
 const BARS = 400; // the most bars of the timeline
+const MAX_MADE = 10_000; // about the most elements of a step
 const BAD = { error: "failed", likely: "likely failed", interrupted_by_human: "interrupted by a person", abandoned: "no result was recorded" };
 const STATUS = { success: "success", error: "error", skipped: "skipped", interrupted_by_human: "interrupted by a person" };
 const [MAX_PAUSE, SHORTENED, MIN] = [30_000, 2_000, 300]; // milliseconds at ×1, by the recorded times
@@ -22,10 +23,23 @@ const items = new Map(); // the rows that are in the list, by step
 let at = 0;
 let written = 0; // the step that this script wrote into the address
 let timer = 0;
+let made = 0; // elements since the shown step was chosen
+
+/** Appends children, of which a step can have more than a function can have arguments. Where the step has too many
+ * elements, it leaves out the others before they are made, and says so. */
+function add(element, children, most = MAX_MADE) {
+  for (const child of children) {
+    element.append(child);
+    if (made <= most) continue;
+    element.append(make("p", "left-out", "The step has too many parts for this page. The export as Playhead JSONL contains all of them."));
+    return;
+  }
+}
 
 /** An element with a class and children; texts become text nodes. */
 function make(name, className, ...children) {
   const element = document.createElement(name);
+  made += 1;
   if (className) element.className = className;
   element.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
   return element;
@@ -76,16 +90,17 @@ function shown(part, className) {
   return pre;
 }
 
-/** Two versions of a text as lines that went and came, with up to three equal lines around them. */
+/** Two versions of a text as the lines that went and those that came, with up to three equal lines around
+ * them. An element for each line would make the page slow: a step can change millions of empty lines. */
 function change(before, after) {
   const [old, now] = [before.split("\n"), after.split("\n")];
   let [first, last] = [0, 0];
   while (first < old.length && first < now.length && old[first] === now[first]) first += 1;
   while (last < old.length - first && last < now.length - first && old.at(-1 - last) === now.at(-1 - last)) last += 1;
-  const lines = (name, sign, texts) => texts.map((line) => make(name, "", `${sign} ${line}\n`));
-  const equal = (texts) => texts.map((line) => `  ${line}\n`).join("");
-  return make("pre", "", equal(old.slice(Math.max(0, first - 3), first)), ...lines("del", "-", old.slice(first, old.length - last)),
-    ...lines("ins", "+", now.slice(first, now.length - last)), equal(old.slice(old.length - last, old.length - last + 3)));
+  const lines = (sign, texts) => texts.map((line) => `${sign} ${line}\n`).join("");
+  const [went, came] = [lines("-", old.slice(first, old.length - last)), lines("+", now.slice(first, now.length - last))];
+  return make("pre", "", lines(" ", old.slice(Math.max(0, first - 3), first)), went && make("del", "", went),
+    came && make("ins", "", came), lines(" ", old.slice(old.length - last, old.length - last + 3)));
 }
 
 const isShort = (text) => typeof text === "string" && text.length <= 80 && !text.includes("\n");
@@ -128,9 +143,9 @@ function callCard(call) {
   const card = make("section", `call kind-${call.kind}`);
   card.append(make("h3", "", icon(`kind-${call.kind}`), make("bdi", "", call.name), make("bdi", "target", target)));
   if (call.command) card.append(make("pre", "terminal", make("span", "prompt", "$ "), ...textNodes(call.command)));
-  card.append(...fieldsOf(call));
+  add(card, fieldsOf(call));
   if (!call.results.length) card.append(make("p", "outcome", "No result was recorded for this call."));
-  for (const result of call.results) card.append(...resultOf(result, call.kind === "shell" ? "terminal" : ""));
+  for (const result of call.results) add(card, resultOf(result, call.kind === "shell" ? "terminal" : ""));
   return card;
 }
 
@@ -138,23 +153,25 @@ function words(heading, parts, className) {
   return make("section", `part words ${className}`, make("h3", "", make("bdi", "", heading)), ...parts.map((part) => shown(part)));
 }
 
+function* inputParts(inputs) {
+  for (const input of inputs ?? []) yield inputPart(input);
+}
+
 const inputPart = (input) => words(input.heading === "user" ? "Person" : input.heading, input.parts, input.heading === "user" ? "person" : "");
 
-function stepNodes(step, row) {
+function* stepNodes(step, row) {
   const facts = [];
   if (step.time) facts.push(clock(step.time));
   if (row.took !== null) facts.push(duration(row.took));
-  const nodes = (step.before ?? []).map(inputPart);
-  nodes.push(make("header", "step-head", make("h2", "", step.number ? `Step ${figure(step.number)}` : "Before the first step"),
-    BAD[row.status] ? make("span", row.isBad ? "bad" : "", BAD[row.status]) : "", ...facts.map((fact) => make("span", "", fact))));
-  if (step.thought) nodes.push(words("Thought", step.thought, "thought"));
-  if (step.answer) nodes.push(words(step.calls ? "Text" : "Answer", step.answer, ""));
-  nodes.push(...(step.calls ?? []).map(callCard));
-  if (step.more_calls) nodes.push(make("p", "left-out", `${figure(step.more_calls)} more calls of this step are not in this file.`));
-  for (const result of step.late ?? []) nodes.push(make("section", "part loose", make("h3", "", "Late result"), ...resultOf(result)));
-  for (const remark of step.remarks ?? []) nodes.push(make("section", "part loose", make("h3", "", remark.heading), ...remark.parts.map((part) => shown(part))));
-  nodes.push(...(step.after ?? []).map(inputPart));
-  return nodes;
+  yield make("header", "step-head", make("h2", "", step.number ? `Step ${figure(step.number)}` : "Before the first step"),
+    BAD[row.status] ? make("span", row.isBad ? "bad" : "", BAD[row.status]) : "", ...facts.map((fact) => make("span", "", fact)));
+  if (step.thought) yield words("Thought", step.thought, "thought");
+  if (step.answer) yield words(step.calls ? "Text" : "Answer", step.answer, "");
+  for (const call of step.calls ?? []) yield callCard(call);
+  if (step.more_calls) yield make("p", "left-out", `${figure(step.more_calls)} more calls of this step are not in this file.`);
+  for (const result of step.late ?? []) yield make("section", "part loose", make("h3", "", "Late result"), ...resultOf(result));
+  for (const remark of step.remarks ?? []) yield make("section", "part loose", make("h3", "", remark.heading), ...remark.parts.map((part) => shown(part)));
+  yield* inputParts(step.after);
 }
 
 /** The rows of the list that can be seen, and a few around them. */
@@ -230,7 +247,11 @@ function show(step) {
   if (wanted === at) return;
   at = wanted;
   const row = rows[at - 1];
-  panel.replaceChildren(...stepNodes(JSON.parse(blocks[at - 1].textContent), row));
+  panel.replaceChildren();
+  made = 0;
+  const content = JSON.parse(blocks[at - 1].textContent);
+  add(panel, inputParts(content.before), MAX_MADE / 4); // so that they cannot hide the step
+  add(panel, stepNodes(content, row));
   panel.scrollTop = 0;
   slider.value = number.value = at;
   slider.setAttribute("aria-valuetext", `Step ${at}: ${row.title}`);

@@ -9,15 +9,17 @@ const MAX_NAMED = 5; // of the files that are not imported
 const waiting = [];
 let busy = false;
 
-/** The files of a dropped entry; of a folder those in it, at any depth. */
-async function filesOf(entry) {
-  if (entry.isFile) return [await new Promise((done, fail) => entry.file(done, fail))];
+/** Adds the files of a dropped entry; of a folder those in it, at any depth. */
+async function findFiles(entry, found) {
+  if (entry.isFile) {
+    found.push(await new Promise((done, fail) => entry.file(done, fail)));
+    return;
+  }
   const reader = entry.createReader();
-  const found = [];
   for (;;) {
     const some = await new Promise((done, fail) => reader.readEntries(done, fail));
-    if (!some.length) return found;
-    for (const one of some) found.push(...(await filesOf(one)));
+    if (!some.length) return;
+    for (const one of some) await findFiles(one, found);
   }
 }
 
@@ -25,7 +27,7 @@ async function dropped(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (!entries.length) return [...transfer.files];
   const found = [];
-  for (const entry of entries) found.push(...(await filesOf(entry)));
+  for (const entry of entries) await findFiles(entry, found);
   return found;
 }
 

@@ -160,6 +160,29 @@ def test_text_of_agents_is_shown_as_text_and_missing_parts_are_named(open_file: 
     expect(open_file().get_by_text("This session has no steps.")).to_be_visible()
 
 
+def test_a_change_has_few_elements_however_many_lines_it_has(open_file: Open) -> None:
+    """With one for each line, a page took half a minute, or reached the limit of a function's arguments."""
+    lines = ["same", *[""] * 1_000, "end"]
+    changed = {"old_string": "\n".join(lines), "new_string": "\n".join(["same", "a", "b", "end"])}
+    call = ToolCall(id="a", name="edit", arguments=changed)
+    page = open_file(ModelOutput(tool_calls=(call,)))
+    assert page.locator("#step .call pre *").evaluate_all("found => found.map(one => one.localName)") == [
+        "del",
+        "ins",
+    ]
+    shown = page.locator("#step .call pre").text_content()
+    assert shown == "  same\n" + "- \n" * 1_000 + "+ a\n+ b\n  end\n"
+
+
+def test_very_many_inputs_do_not_hide_the_step_after_them(open_file: Open) -> None:
+    inputs = [ModelInput(channel="cron", content=[{"type": "text", "text": "x"}] * 200) for _ in range(20)]
+    page = open_file(*inputs, ModelOutput(text="Done."))
+    assert page.locator("#step *").count() < 3_000
+    expect(page.get_by_text("The step has too many parts for this page.")).to_have_count(1)
+    expect(page.locator("#step h2")).to_have_text("Step 1")
+    expect(page.locator("#step > :last-child")).to_contain_text("Done.")
+
+
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [thorough(1440, "light"), (360, "dark"), thorough(1440, "dark"), thorough(360, "light")],
