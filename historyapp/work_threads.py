@@ -14,7 +14,7 @@ from django.db import DatabaseError, InterfaceError
 from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.fair_scheduler import FairScheduler
 from historyapp.services.faults import fault_of
-from historyapp.wire.problems import DatabaseUnreachable, StorageFailed
+from historyapp.wire.problems import DatabaseReadOnly, DatabaseUnreachable, StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,8 @@ class WorkThreads:
 
 def work_in_slices(scheduler: FairScheduler, work_for_one_slice: Callable[[UUID], bool | timedelta]) -> None:
     """Works until nothing waits. After an error in a piece of work, that piece waits for the next sweep; if
-    the connection to the database broke, for a second, and longer if it breaks again.
+    the connection to the database broke or its server accepts no writes, for a second, and longer if that
+    happens again.
 
     Args:
         work_for_one_slice: returns whether other work of the same project comes first now, or how long this
@@ -80,7 +81,7 @@ def work_in_slices(scheduler: FairScheduler, work_for_one_slice: Callable[[UUID]
             wait = ended if isinstance(ended, timedelta) else timedelta(0) if ended else None
             _broken.pop(id, None)
         except Exception as error:
-            if isinstance(fault_of(error), DatabaseUnreachable):
+            if isinstance(fault_of(error), (DatabaseUnreachable, DatabaseReadOnly)):
                 # Work that makes PostgreSQL crash must not do so every second.
                 _broken[id] = seconds = min(2 * _broken.get(id, 0.5), settings.PLAYHEAD_SWEEP_SECONDS)
                 wait = timedelta(seconds=seconds)

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import EmptyResultSet
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.models.fields import on_sqlite
 from historyapp.models.large_reads import stay_in_process
 from historyapp.models.run_sql import transaction_database
-from historyapp.services.faults import clear_fault, refuse_damaged
+from historyapp.services.faults import clear_fault, fault_of, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
 from historyapp.wire.problems import TransactionTooLong
 
@@ -61,7 +68,7 @@ def writing(max_wait: float | None = None) -> Iterator[None]:
             a lock. None: ``PLAYHEAD_WRITE_SECONDS`` minus the time that the request has waited for a thread.
 
     Raises:
-        OperationalError: when other writers take longer.
+        OperationalError: when other writers take longer, or the server accepts no writes.
         DatabaseCorrupt: when the database is known to be damaged.
         TransactionTooLong: when the outermost transaction of a server process takes longer than
             ``PLAYHEAD_TRANSACTION_SECONDS``, unless only its commit is left. Nothing is stored.
@@ -148,6 +155,10 @@ def _write_transaction(max_wait: float | None) -> Iterator[None]:
                 transaction_database.reset(token)
                 if limit is not None:
                     end_limit(limit)
+    except InternalError as error:  # psycopg's class for, among others, a server that accepts no writes
+        if fault_of(error) is None:
+            raise
+        raise OperationalError(*error.args) from error.__cause__
     finally:
         if limit is not None:
             record_transaction(limit, is_ended=is_ended)

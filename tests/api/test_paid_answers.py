@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 
 from historyapp.models import Entry, IdempotencyKey, Project, Snapshot, SpendingReservation
 from historyapp.services import model_calls
+from historyapp.services.append import append
 from historyapp.services.model_calls import ModelCall
 from historyapp.wire.problems import DatabaseLocked
 from tests.api.agent import Agent, ask
@@ -69,6 +71,25 @@ def test_a_paid_answer_is_recorded_once_although_connections_break(
     assert Snapshot.objects.get().output_position == 2
     assert events_of(ready.post("/calls", CALL, KEY)) == [("appended", appended)]
     assert len(loopback.requests) == 1
+
+
+def test_a_paid_answer_waits_for_a_server_that_accepts_no_writes(
+    ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a failover. psycopg raises an InternalError then."""
+    left = [None, None]
+
+    def append_later(*arguments: Any, **options: Any) -> Any:
+        appended = append(*arguments, **options)
+        if left:
+            left.pop()
+            raise InternalError("read-only") from psycopg.errors.ReadOnlySqlTransaction()
+        return appended
+
+    monkeypatch.setattr(model_calls, "append", append_later)
+    name, appended = last_event(ready.post("/calls", CALL, KEY))
+    assert (name, appended["position"], len(loopback.requests)) == ("appended", 2, 1)
+    assert Entry.objects.filter(kind="model_output").count() == 1
 
 
 def test_its_key_stays_running_and_the_client_stays_while_it_waits(

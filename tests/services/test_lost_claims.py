@@ -25,7 +25,7 @@ from historyapp.services.fair_scheduler import FairScheduler
 from historyapp.services.lost_claims import end_claim, end_waiting_claims
 from historyapp.services.webhooks import delivery
 from historyapp.services.webhooks.endpoints import create_webhook
-from historyapp.wire.problems import DatabaseUnreachable
+from historyapp.wire.problems import DatabaseReadOnly, DatabaseUnreachable, StorageFailed
 from historyapp.work_threads import work_in_slices
 from tests.services.evaluations.lookups import record_lookups
 
@@ -148,11 +148,12 @@ class OneWork(FairScheduler):
     active = with_work = Mock()
 
 
+@pytest.mark.parametrize("fault", [DatabaseUnreachable, DatabaseReadOnly])
 def test_work_whose_connection_broke_waits_for_a_second_and_then_longer(
-    monkeypatch: pytest.MonkeyPatch, settings: Any
+    monkeypatch: pytest.MonkeyPatch, settings: Any, fault: type[StorageFailed]
 ) -> None:
     """Work that makes PostgreSQL crash must not do so every second."""
-    lost = DatabaseUnreachable("The connection broke.")
+    lost = fault("The connection broke, or the server is a standby.")
     monkeypatch.setattr(work_threads, "fault_of", {BROKEN: lost}.get)
     settings.PLAYHEAD_SWEEP_SECONDS = 5
     scheduler = OneWork()
