@@ -64,7 +64,9 @@ class StartingPoint:
 def _before(location: Location) -> StartingPoint:
     """Before the step, and after the inputs that led to it."""
     *before, row = location.history.rows(location.step - 1, location.step)
-    return _point(location, before[0] if before else None, row.first_position - 1, row.input_preview)
+    has_input = bool(row.input_preview) or row.turn_first == row.number  # an image has no preview
+    input_text = row.input_preview if has_input else None
+    return _point(location, before[0] if before else None, row.first_position - 1, input_text)
 
 
 def _after(location: Location) -> StartingPoint:
@@ -72,10 +74,12 @@ def _after(location: Location) -> StartingPoint:
     return _point(location, row, row.last_position)
 
 
-def _point(location: Location, row: Episode | None, position: int, input_text: str = "") -> StartingPoint:
-    """The place after a step (None: before the first one) and, if there is one, after the newest input."""
+def _point(
+    location: Location, row: Episode | None, position: int, input_text: str | None = None
+) -> StartingPoint:
+    """The place after a step (None: before the first one) and, if there is one, after an input to answer."""
     steps = row.number if row else 0
-    if input_text:
+    if input_text is not None:
         return StartingPoint(location, steps, position, "input", input_text)
     if row is None:
         return StartingPoint(location, 0, position, "nothing", "")
@@ -137,8 +141,10 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = newest_step(find_session(request, session_id))
     server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
     history = location.history
-    end = _point(location, history.newest, history.session.head, history.tail.input_preview)
-    session = location.session
+    session, tail = location.session, history.tail
+    # Claude Code itself runs commands such as /exit: they leave nothing to answer.
+    input_text = tail.input_preview if tail.begins_turn else None
+    end = _point(location, history.newest, session.head, input_text)
     context = page_context(request, location) | {
         "server": server,
         "point": end,

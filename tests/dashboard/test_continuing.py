@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from historyapp.core.entries import ToolResult, ToolResults
+from historyapp.core.entries import ModelInput, ToolResult, ToolResults
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -20,6 +20,8 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, answer, ask, draft, ok, tool_calls
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 
 
 def form(session: Session, query: str = "") -> str:
@@ -197,6 +199,26 @@ def test_the_lines_add_an_input_only_if_the_model_has_nothing_to_answer(
     assert say in unescape(html(alice.get(address)))
     append(project, session.pk, [ask("Now the tests.")])
     assert say not in unescape(html(alice.get(address)))
+
+
+def test_a_command_that_claude_code_runs_itself_leaves_nothing_to_answer(
+    alice: Client, session: Session
+) -> None:
+    command = "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
+    append(session.project, session.pk, [answer(), draft(ModelInput(content=command, channel="command"))])
+    page = alice.get(reverse("connect", args=[session.pk]))
+    assert 'recorder.say("Continue.")' in unescape(html(page))
+    assert "The history ends with the answer of step 6" in text(page)
+
+
+def test_an_image_is_an_input_to_answer(alice: Client, session: Session) -> None:
+    append(session.project, session.pk, [answer(), draft(ModelInput(content=[IMAGE]))])
+    page = alice.get(reverse("connect", args=[session.pk]))
+    assert 'recorder.say("Continue.")' not in unescape(html(page))
+    assert "The next request ends with an input without text." in text(page)
+    append(session.project, session.pk, [answer()])
+    dialog = text(alice.get(form(session, "?step=7")))
+    assert "The next request ends with an input without text." in dialog
 
 
 def test_a_run_of_claude_code_continues_there(alice: Client, session: Session, tmp_path: Path) -> None:
