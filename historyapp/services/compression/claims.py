@@ -96,9 +96,11 @@ def _claimed_elsewhere(run: CompressionRun, now: datetime) -> list[_ClaimedItem]
         return []
     if not on_sqlite():
         run_sql("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK_CLASS, str(run.project_id)])
-    others = CompressionRun.objects.filter(project=run.project_id, strategy=run.strategy, trial=False)
-    claimed = CompressionItem.objects.in_progress(now).filter(claim__isnull=False)
-    claimed = claimed.filter(run__in=others.exclude(pk=run.pk))
+    # With a condition on the runs in the same statement, SQLite would read all runs of the project.
+    claimed = CompressionItem.objects.in_progress(now).filter(claim__isnull=False).exclude(run=run)
+    runs = CompressionRun.objects.filter(pk__in=set(claimed.values_list("run_id", flat=True)))
+    others = runs.filter(project=run.project_id, strategy=run.strategy, trial=False)
+    claimed = claimed.filter(run__in=list(others.values_list("pk", flat=True)))
     rows = claimed.values_list("run__session", "level", "first_position", "last_position")
     items = list(map(_ClaimedItem._make, rows))
     if not items:
