@@ -12,7 +12,7 @@ from dashboard.rendering.values import LabelledValue, argument_values, tree_bloc
 from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.content import are_parts
 from historyapp.core.entries import ToolResult
-from historyapp.core.failures import without_error_tag
+from historyapp.core.failures import check_of, likely_failure, without_error_tag
 from historyapp.core.numbering import NumberedCode, numbered_code
 
 MAX_PARTS = 20
@@ -77,9 +77,12 @@ class RecordedCall:
         """The text as lines with their numbers, if it has them. An edit may look for many places in it."""
         return numbered_code(self.text)
 
-    @property
+    @cached_property
     def has_failed(self) -> bool:
-        return self.result is not None and self.result.status == "error"
+        """Whether it reported an error, or its result looks like a failure."""
+        if self.result is None or self.result.status == "error":
+            return self.result is not None
+        return likely_failure(self.result, check_of(self.name, self.arguments)) is not None
 
 
 @dataclass(slots=True)
