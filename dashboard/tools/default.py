@@ -11,6 +11,8 @@ from dashboard.tools.web import prose
 from historyapp.core.json import parse_embedded
 from historyapp.core.text import MAX_READ
 
+_PATCHES = ("diff --git ", "--- ", "*** Begin Patch")
+
 
 def fits(tool_call: RecordedCall) -> bool:
     return True
@@ -24,7 +26,7 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
-    patch = parse_patch(text) if text.startswith(("diff --git ", "--- ", "*** Begin Patch")) else None
+    patch = parse_patch(text) if text.lstrip().startswith(_PATCHES) else None
     if patch:
         return patch_blocks(patch, make.response, key or "0")
     value = embedded_json(text)

@@ -53,7 +53,7 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
         codes.append(output.exit_code)
         if output.seconds is not None:
             card.facts.append(duration_text(timedelta(seconds=output.seconds)))
-        patch = parse_patch(output.text) if output.text.startswith(("diff --git ", "--- ")) else None
+        patch = parse_patch(output.text) if output.text.lstrip().startswith(("diff --git ", "--- ")) else None
         if patch:
             return patch_blocks(patch, make.response, key)
         return [make.response(key, output.text.strip("\n"), SCREEN)] if output.text.strip() else []

@@ -91,6 +91,8 @@ _WRITERS = {"create", "edit"}
 """Tools of SWE-agent that change a file; ``edit`` changes the file that was opened last."""
 _OPENERS = {"create", "open"}
 """Tools and commands of SWE-agent after which ``edit`` changes the file that they name."""
+_FINDER = "find_file"
+"""A tool of SWE-agent that looks for a file of a name."""
 _MAX_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
@@ -223,8 +225,7 @@ def _object_subject(written: str, arguments: Mapping[str, Any]) -> CallSubject:
     if pattern:
         return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
     if path:
-        use = use_of_file(written)  # with its capital letters, as in getFile
-        return _file_subject("edit" if use == "delete" else use, path)
+        return _subject_of_file(written, path)  # with its capital letters, as in getFile
     if cell := _text(arguments, ("cell_id",)):  # Codex waits for a script that still runs
         return CallSubject("other", preview(f"cell {cell}"))
     return CallSubject(_subject_by_name(name), preview(_other_target(arguments)))
@@ -254,6 +255,13 @@ def _first_question(arguments: Mapping[str, Any]) -> str:
     questions = arguments.get("questions")
     first = questions[0] if isinstance(questions, list) and questions else None
     return _text(first, ("question",)) if isinstance(first, Mapping) else ""
+
+
+def _subject_of_file(name: str, path: str) -> CallSubject:
+    if name == _FINDER:
+        return CallSubject("search", preview(path))
+    use = use_of_file(name)
+    return _file_subject("edit" if use == "delete" else use, path)
 
 
 def _file_subject(kind: Kind, path: str) -> CallSubject:

@@ -82,6 +82,10 @@ _FINDERS = {*_READERS, "sed", "rm", "unlink", "mv", "fatal"}
 _SED_SCRIPT = re.compile(r"-[nErsz]{0,5}[ef]|--expression|--file")
 """Options of ``sed`` before a script; without them the script is the first name."""
 _DIFF = "diff --git a/"
+_BLANK = 40
+"""Characters in which the beginning of a diff is looked for."""
+SUBMIT = "submit"
+"""The command and the tool of SWE-agent that prints the agent's changes."""
 _SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """The word by which mini-swe-agent recognises the command that submits."""
 _UNKNOWN = frozenset("$`*?{}<>|&;()\n\\\"'=: ")
@@ -335,12 +339,17 @@ class PrintedPatch(NamedTuple):
     lines: LineCount
 
 
+def begins_with_diff(text: str) -> bool:
+    """Whether an output begins with a diff of git. SWE-agent writes a blank line before it."""
+    return text[:_BLANK].lstrip().startswith("diff --git ")
+
+
 def prints_own_changes(command: str) -> bool:
     """Whether a command line prints the changes of the working tree or submits them.
 
     ``git diff main`` compares with other versions, whose changes may not be the agent's.
     """
-    if command.strip() == "submit" or _SUBMISSION in command:
+    if command.strip() == SUBMIT or _SUBMISSION in command:
         return True
     if "git diff" not in command:
         return False
@@ -355,11 +364,11 @@ def prints_own_changes(command: str) -> bool:
 def printed_patches(text: str) -> list[PrintedPatch]:
     """The files of a diff of git with which an output begins, and the lines that it adds and removes."""
     patches: list[PrintedPatch] = []
-    if not text.startswith(_DIFF):
+    if not begins_with_diff(text):
         return patches
-    for part in f"\n{text[:MAX_READ]}".split(f"\n{_DIFF}")[1 : MAX_FILES + 1]:
+    for part in f"\n{text[:MAX_READ].lstrip()}".split(f"\n{_DIFF}")[1 : MAX_FILES + 1]:
         lines = part.split("\n")
-        file = lines[0].partition(" b/")[2]
+        file = lines[0].partition(" b/")[2].rstrip("\r")
         if file:
             added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
             removed = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)

@@ -17,6 +17,8 @@ from historyapp.core.call_subjects import (
 from historyapp.core.command_files import (
     MAX_COMMAND,
     MAX_PARSED,
+    SUBMIT,
+    begins_with_diff,
     changes_folder,
     files_used,
     joined,
@@ -28,6 +30,8 @@ from historyapp.core.text import MAX_READ
 
 _MAX_FOLDER = 4_000
 """Characters of a folder that are read."""
+_KINDS = ("read", "edit", "shell")
+"""Kinds of tool calls that act on a file; command lines may write files."""
 _MIN_NAME = 3
 """Characters of a name by which blocks of text are found."""
 _LINE = 2
@@ -49,6 +53,15 @@ def is_named(path: str, file: str) -> bool:
     """
     path = lowered(path.strip()).replace("\\", "/")
     return path.startswith(file) or path.endswith(file) or f"/{file.strip('/')}/" in f"/{path}/"
+
+
+def may_act_on_files(kind: str, tools: list[str]) -> bool:
+    """Whether a step may act on a file, or show a diff of it. Other steps only mention files.
+
+    Args:
+        kind: of its first call; each of several calls may name the file.
+    """
+    return kind in _KINDS or len(tools) > 1 or tools == [SUBMIT]
 
 
 def text_in_calls(file: str) -> str:
@@ -121,7 +134,7 @@ class NamedFile:
         return next((path for path in paths if is_named(path, self._file)), None)
 
     def _in_diff(self, text: str, limit: int) -> Iterator[str]:
-        if text.startswith("diff --git ") and self.parsed < limit and self._text in lowered(text):
+        if begins_with_diff(text) and self.parsed < limit and self._text in lowered(text):
             self.parsed += _LINE + min(len(text), MAX_READ) // _DIFF_SHARE
             yield from (patch.file for patch in printed_patches(text))
 

@@ -22,6 +22,7 @@ from django.db.models.expressions import RawSQL
 from historyapp.core.call_subjects import Kind
 from historyapp.core.dates import UNDATED
 from historyapp.core.episodes import STATUSES
+from historyapp.core.named_files import may_act_on_files
 from historyapp.core.projection import Totals
 from historyapp.core.text import preview
 from historyapp.models.entries import Entry, spans_between
@@ -51,8 +52,6 @@ _LAST_ANCHOR = 2**31 - 1
 _SPANS = -1
 _LISTED = 0
 """The stream of cursors for searches among listed numbers, which compare only the number."""
-_FILE_KINDS = ("read", "edit", "shell")
-"""Kinds of tool calls that act on a file; command lines may write files. Others only mention a file."""
 _MIN_LIVE_SHARE = 0.1
 """If a smaller share of the first candidates is live, a step has many takes. The spans are read then."""
 _COUNTED = 2_000
@@ -109,8 +108,7 @@ class StepFilter:
             and (self.until is None or UNDATED < step.started_at < self.until)
             and (self.kind is None or step.kind == self.kind)
             and (self.turn is None or step.turn == self.turn)
-            # Any tool call may name the file, but the row has only the kind of the first one.
-            and (self.file is None or step.kind in _FILE_KINDS or len(step.tool_names) > 1)
+            and (self.file is None or may_act_on_files(step.kind, step.tool_names))
         )
 
     def _has_status(self, step: "StepCandidate | Episode") -> bool:

@@ -108,6 +108,8 @@ def test_a_diff_of_git_as_the_result_names_its_files(file: str, *, expected: boo
     diff = "diff --git a/src/app.py b/src/app.py\n--- a/src/app.py\n+++ b/src/app.py\n@@ -1 +1 @@\n-old\n+new"
     (passage,) = passages(2, 1, "tool_results", {"results": [{"outputs": diff}]})
     assert list(NamedFile(file).first_calls([passage])) == [passage] * expected
+    (later,) = passages(2, 1, "tool_results", {"results": [{"outputs": f"\r\n{diff}"}]})
+    assert list(NamedFile(file).first_calls([later])) == [later] * expected
     (listing,) = passages(2, 1, "tool_results", {"results": [{"outputs": "src/app.py\n"}]})
     assert not list(NamedFile(file).first_calls([listing]))
 

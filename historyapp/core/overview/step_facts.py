@@ -17,8 +17,10 @@ from historyapp.core.call_subjects import (
 from historyapp.core.command_files import (
     MAX_COMMAND,
     MAX_PARSED,
+    SUBMIT,
     FileUse,
     PrintedPatch,
+    begins_with_diff,
     changes_folder,
     files_used,
     joined,
@@ -268,7 +270,9 @@ def _add_result(answered_calls: Sequence[CallFacts], result: ToolResult, text: s
         tool_call.found_nothing = nothing
         tool_call.error_line = finding.line if finding else reported_line
         tool_call.result_digest = digest
-    if text.startswith("diff --git "):
-        printing = (tool_call for tool_call in answered_calls if prints_own_changes(tool_call.command))
+    if begins_with_diff(text):
+        printing = (
+            each for each in answered_calls if each.name == SUBMIT or prints_own_changes(each.command)
+        )
         if (printed_by := next(printing, None)) is not None:
             printed_by.patches = printed_patches(text)

@@ -21,3 +21,23 @@ def test_an_edit_that_was_refused_without_an_error_has_changed_nothing() -> None
     assert [(file.edits, file.added, file.edit_steps) for file in figures.files.values()] == [(1, 1, [3])]
     figures = run.call("Write", file_path="new.py", content="x").ok("Error: the file is read-only").figures
     assert list(figures.files) == ["a.py"]
+
+
+def test_a_submission_of_swe_agent_prints_a_diff_after_a_blank_line() -> None:
+    lines = [
+        "",
+        "diff --git a/src/a.py b/src/a.py",
+        "--- a/src/a.py",
+        "+++ b/src/a.py",
+        "@@ -1 +1 @@",
+        "-a",
+        "+b",
+    ]
+    diff = "\r\n".join(lines)
+    for call in (Run().call("submit"), Run().call("shell", command="submit")):
+        ((path, file),) = call.ok(diff).figures.files.items()
+        assert (path, file.diffs, file.diff_added, file.diff_removed) == ("src/a.py", 1, 1, 1)
+
+
+def test_a_search_for_a_file_does_not_read_it() -> None:
+    assert not Run().call("find_file", file_name="a.py", dir="src").ok("src/a.py").figures.files

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dashboard.rendering.blocks import Block, Folder
+from dashboard.rendering.blocks import DIFF, Block, Folder
 from dashboard.rendering.text import visible
 from dashboard.tools import TOOL_VIEWS, draw_call, view_of
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
+from historyapp.core.entries import ToolResult
 from tests.dashboard.tools.samples import SAMPLES
 
 each = pytest.mark.parametrize("view", TOOL_VIEWS.values(), ids=TOOL_VIEWS)
@@ -171,3 +172,20 @@ def test_a_recorded_diff_replaces_the_arguments_that_it_shows_and_gives_other_ed
     above = {name: f"1\n2\n3\n4\n5\n{value}" for name, value in texts.items()}
     early = RecordedCall("Edit", {"file_path": "a.py", **above}, write.result, write.diff)
     assert drawn(early)[0].request[0].text.startswith(" 1\n"), "no lines before the first one"
+
+
+def test_a_long_result_is_folded_unless_it_looks_like_a_failure() -> None:
+    call = {"old_string": "a", "new_string": "b", "file_path": "a.py"}
+    refusal = "Your proposed edit has introduced new syntax error(s).\n" + 500 * "x"
+    for outputs, is_folded in ((500 * "x", True), (refusal, False)):
+        result = ToolResult(tool_call_id="1", status="success", outputs=outputs)
+        card = draw_call(RecordedCall("edit", call, result), CallBlocks(Folder(), 0))
+        assert [block.label for block in card.response] == ["Tool result" if is_folded else ""]
+
+
+@pytest.mark.parametrize("call", [("submit", {}), ("bash", {"command": "submit"})], ids=lambda call: call[0])
+def test_a_diff_after_a_blank_line_is_shown_as_one(call: tuple[str, Any]) -> None:
+    diff = "\ndiff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
+    result = ToolResult(tool_call_id="1", status="success", outputs=diff)
+    card = draw_call(RecordedCall(*call, result), CallBlocks(Folder(), 0))
+    assert [block.language for block in card.response] == [DIFF]
