@@ -57,9 +57,11 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
     if step.status == "success" and step.likely_failure and not has_input:
         return outcome("likely_failed")
     unanswered = unanswered_text(step.status, has_input=has_input)
-    if unanswered and (has_input or not is_live):
+    if unanswered and not is_live:
         shown = '<span class="outcome" title="{}">{}not answered</span>'
-        return format_html(shown, "" if is_live else unanswered, icon("user" if has_input else "check"))
+        return format_html(shown, unanswered, icon("user" if has_input else "check"))
+    if unanswered and has_input:
+        return format_html('<span class="outcome">{}input waiting</span>', icon("user"))
     return outcome(step.status)
 
 

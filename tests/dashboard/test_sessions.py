@@ -24,7 +24,7 @@ from historyapp.services.prices import price_list
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, draft, ok
+from tests.services.drafts import act, answer, ask, draft, ok
 
 TITLE = re.compile(r'<a class="title"[^>]*><bdi>([^<]*)</bdi>')
 
@@ -295,6 +295,18 @@ def test_a_row_says_how_the_run_ended(alice: Client, project: Project, exit_stat
         page = html(alice.get("/", {"status": status}))
         row = page.partition('<td class="ended">')[2].partition("</td>")[0]
         assert re.sub(r"<[^>]*>", "", row).split() == shown.split()
+
+
+def test_an_input_to_a_live_run_waits(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("go"), answer(), ask("now the tests")])
+    for status, shown in (("live", "input waiting live"), ("finished", "not answered")):
+        change_session(project, session.pk, {"status": status})
+        row = (
+            html(alice.get("/", {"status": status})).partition('<td class="ended">')[2].partition("</td>")[0]
+        )
+        assert re.sub(r"<[^>]*>", "", row).split() == shown.split()
+        assert 'title=""' not in row
 
 
 def test_the_choice_of_the_column_last_step_shows_how_runs_ended(alice: Client, session: Session) -> None:

@@ -108,6 +108,8 @@ class RunFigures(RunTimes):
     """The first steps of the first turns."""
     turn_count: int = 0
     is_new_turn: bool = False
+    is_interrupted: bool = False
+    """Whether a person interrupted the model after the newest step and input."""
     tools: dict[str, ToolFigures] = field(default_factory=dict)
     files: dict[str, FileFigures] = field(default_factory=dict)
     open_file: str = ""
@@ -144,6 +146,7 @@ class RunFigures(RunTimes):
         self.pass_cut(first, cuts)
         self.add_time(first, "model")
         self.steps += 1
+        self.is_interrupted = False
         step = step_facts_of(self.steps, group)
         self.too_few.add(step.number, step.usage, first.tokens)
         self.cache_misses.add(step, is_compacted=self.sizes.is_compacted)
@@ -178,8 +181,9 @@ class RunFigures(RunTimes):
                 self.add_time(entry, "model")
             elif isinstance(body, ModelInput) and begins_turn(body.channel, body.content):
                 self.add_time(entry, "tools" if self.waits_for_tools else "person")
-                self.is_new_turn = True
+                self.is_new_turn, self.is_interrupted = True, False
             elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:
+                self.is_interrupted = True
                 if self.last_status != "interrupted_by_human":  # else the step has been added
                     add_step_number(self.interrupted, self.steps + 1)
             elif isinstance(body, DebugLog):

@@ -82,10 +82,13 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
     if not newest:
         return Ending("empty", _TEXTS["empty"], ())
     has_answered = figures.last_status in ("answered", "interrupted_by_human") and not figures.is_new_turn
-    if is_live and not has_answered:
+    is_interrupted = figures.is_interrupted and not has_answered
+    if is_live and not (has_answered or is_interrupted):
         return Ending("running", _TEXTS["running"], (newest,))
     if stated := stated_ending(exit_status):
         return Ending(*stated, (newest,))
+    if is_interrupted:
+        return Ending("interrupted", _TEXTS["interrupted"], (newest,))
     if unanswered := unanswered_text(figures.last_status, has_input=figures.is_new_turn):
         return Ending("unanswered", unanswered, (newest,))
     command = figures.last_command

@@ -2,6 +2,7 @@
 
 import pytest
 
+from historyapp.core.entries import INTERRUPTION
 from historyapp.core.overview.findings import MAX_FINDINGS, choose_findings, ending_of
 from tests.core.overview.runs import Run
 
@@ -26,6 +27,11 @@ CALLED = Run().ask().call(command="go test")
         (Run().call().failed().ask(), False, "unanswered", (1,)),
         (Run().call().stopped().ask(), False, "unanswered", (1,)),
         (Run().call().ask(), False, "no_result", (1,)),
+        (Run().answer().ask().ask(channel=INTERRUPTION), True, "interrupted", (1,)),
+        (Run().answer().ask().ask(channel=INTERRUPTION), False, "interrupted", (1,)),
+        (Run().answer().ask().ask(channel=INTERRUPTION).ask(), True, "running", (1,)),
+        (Run().answer().ask().ask(channel=INTERRUPTION).call(), True, "running", (2,)),
+        (Run().call().ok().ask(channel=INTERRUPTION), True, "interrupted", (1,)),
         (Run().answer().ask(channel="harness"), False, "answered", (1,)),
         (Run().call(command="go test").failed("FAIL").answer(), False, "failed_command", (1, 2)),
         (Run().call(command="x").failed().call(command="x").ok().answer(), False, "answered", (3,)),
