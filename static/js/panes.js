@@ -1,6 +1,7 @@
-// The panes of the session page: the browser remembers the widths that the reader sets.
+// The panes of the session page: the browser remembers the widths that the reader sets. Heights for style sheets.
 
 const panes = document.querySelector(".panes");
+const page = document.querySelector(".session");
 
 if (panes) {
   const BOUNDS = { list: [240, 640], context: [280, 720] }; // pixels
@@ -11,7 +12,7 @@ if (panes) {
     const name = handle.dataset.resize;
     const [least, most] = BOUNDS[name];
     const bounded = Math.round(Math.min(most, Math.max(least, width)));
-    panes.style.setProperty(`--${name}-width`, `${bounded}px`);
+    page.style.setProperty(`--${name}-width`, `${bounded}px`);
     handle.setAttribute("aria-valuenow", bounded);
     kept(`width-of-${name}`, bounded);
   }
@@ -37,6 +38,11 @@ if (panes) {
       setWidth(handle, Number(handle.getAttribute("aria-valuenow")) + (isList ? towards : -towards));
     });
   }
+
+  // On narrow screens the timeline stays at the top, and links to a failure lead below it.
+  new ResizeObserver(([timeline]) => {
+    page.style.setProperty("--timeline-height", `${timeline.target.offsetHeight}px`);
+  }).observe(page.querySelector(".timeline"));
 
   // A clipped row shows its whole text under the pointer, and wraps it while it has the focus.
   panes.addEventListener("pointerover", (event) => {

@@ -69,6 +69,12 @@ def test_on_a_small_laptop_step_and_context_are_tabs_beside_the_list(page: Page,
         page.locator("#rows a[data-step]").nth(3).click()
         expect(page.locator(PANES[name])).to_be_visible()
     expect(page.locator(PANES["Steps"])).to_be_visible()
+    page.evaluate("localStorage.setItem('width-of-list', 600)")  # set on a larger screen
+    page.reload()
+    tabs, pane = (page.locator(name).bounding_box() for name in (".pane-tabs", PANES["Step"]))
+    assert tabs
+    assert pane
+    assert tabs["x"] == pane["x"] == 600
 
 
 @pytest.mark.thorough

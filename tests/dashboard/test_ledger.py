@@ -1,5 +1,6 @@
 """The tab Cost: where the tokens of a run went, by model and turn, and where the cache was lost."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.ledger import ledger_of, step_accounts
 from historyapp.services.sessions import create_session
-from tests.dashboard.pages import fragment, text
+from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import ask, draft
 
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -86,9 +87,20 @@ def test_tokens_of_model_calls_without_usage_are_not_zero(alice: Client, session
     shown = tab(alice, session)
     assert "Model calls 4 and without usage 1" in shown
     assert "step 5 · no usage is recorded" in shown
-    assert "3 stop 5 no usage is recorded – " in shown
+    assert "3 stop 5 no usage – " in shown
     append(session.project, session.pk, [billed(62, 23_500, 23_000)])
     assert "3 stop 5 –6, 1 without usage 500 23,000 100" in tab(alice, session)
+
+
+def test_rows_of_turns_have_the_cells_that_narrow_screens_hide(alice: Client, session: Session) -> None:
+    table = (
+        html(alice.get(reverse("ledger", args=[session.pk])))
+        .partition("turn-sums")[2]
+        .partition("</table>")[0]
+    )
+    rows = table.split("<tr>")[1:]
+    assert len(rows) == 4
+    assert {(len(re.findall("<t[dh] ", row)), row.count("turn-detail")) for row in rows} == {(6, 2)}
 
 
 def test_the_chart_has_the_colours_of_the_overview(session: Session) -> None:
@@ -112,7 +124,7 @@ def test_a_turn_whose_calls_report_only_their_cost_has_it(alice: Client, project
     append(project, session.pk, [ask("go"), billed(0, 20_000, 0), priced, ask("go on"), priced])
     shown = tab(alice, session)
     assert "1 go 1 –2, 1 without usage 20,000 0 100 $0.53" in shown
-    assert "2 go on 3 no usage is recorded $0.50" in shown
+    assert "2 go on 3 no usage $0.50" in shown
 
 
 def test_of_a_later_chart_all_steps_are_compared_and_the_turn_keeps_its_name(
