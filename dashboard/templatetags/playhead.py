@@ -192,6 +192,12 @@ def chip_icon(kind: str) -> SafeString:
 register.filter(short_target)
 
 
+@register.filter
+def row_target(row: Episode) -> str:
+    """A step's short target; with the folder that its command enters if that failed."""
+    return with_short_path(row.target) if "cd: " in row.error_line else short_target(row.target)
+
+
 @register.filter("visible")
 def visible_text(text: object) -> str:
     """Text of an agent or a person with control characters made visible; it is escaped like all text."""

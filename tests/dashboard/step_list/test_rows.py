@@ -7,6 +7,7 @@ from django.urls import reverse
 from dashboard.templatetags.playhead import outcome_line, tool_label
 from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
+from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html
 from tests.services.drafts import act, answer, failed, ok
 
@@ -55,6 +56,13 @@ def test_a_command_is_shown_without_the_folder_that_it_enters(
     append(project, session.pk, [act("bash", command="cd /testbed && make"), ok()])
     shown = " ".join(row(alice, session, 6).split())
     assert '<b title="cd /testbed &amp;&amp; make">make</b>' in shown
+
+
+def test_a_row_keeps_the_folder_that_a_command_could_not_enter(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    error = "bash: cd: /nope: No such file or directory"
+    append(project, session.pk, [act("bash", command="cd /nope && make"), failed(reason=error)])
+    assert "<b>cd /nope &amp;&amp; make</b>" in html(alice.get(f"/sessions/{session.pk}"))
 
 
 def test_the_icon_replaces_the_tool_name_of_a_single_call(
