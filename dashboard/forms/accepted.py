@@ -8,7 +8,7 @@ import re
 
 from historyapp.services.compression.request import AcceptedRun, RunEstimate
 
-_TEXT = re.compile(r"([0-9]{1,9})-([0-9]{1,9}) ([0-9]{1,15}|unknown) ([a-z_]{1,50}) (.{0,300})")
+_TEXT = re.compile(r"([0-9]{1,9})-([0-9]{1,9}) ([0-9]{1,15}|unknown) (\S{1,50}) (.{0,300})")
 
 
 def accepted_text(run: RunEstimate) -> str:

@@ -7,12 +7,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.forms.accepted import accepted_text, read_accepted
 from historyapp import enqueue
 from historyapp.core.prices import load_prices
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import AuditRecord, CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.request import RunRequest
+from historyapp.services.compression.request import AcceptedRun, RunEstimate, RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.sessions import change_session, create_session
 from tests.api.compressing import carry_out
@@ -227,3 +228,12 @@ def test_the_session_page_shows_compress_only_if_a_run_can_start(alice: Client, 
 def test_a_step_in_flight_is_left_out(alice: Client, session: Session) -> None:
     append(session.project, session.pk, [act()])
     assert "Compress steps 1–5" in text(alice.get(form(session, "?from_step=1")))
+
+
+@pytest.mark.parametrize("strategy", ["episode_summary", "head_2", "Keep-Errors"])
+def test_the_shown_estimate_of_any_strategy_is_read_back(strategy: str) -> None:
+    run = RunEstimate(
+        strategy=strategy, model="openai:gpt-5-mini", note="", first_step=1, last_step=6, summaries=6,
+        calls=6, tokens_before=100, tokens_in=100, tokens_out=100, cost=1100, prices_as_of="2026-11-29",
+    )  # fmt: skip
+    assert read_accepted(accepted_text(run)) == AcceptedRun(strategy, run.model, 6, 1100, 1)
