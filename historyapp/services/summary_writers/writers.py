@@ -18,14 +18,16 @@ from uuid import UUID
 
 from historyapp.child import Child
 from historyapp.core.language import load_language
-from historyapp.core.strategies.base import NOT_REPEATED, Complete, NotSummarised, SummaryPrompt
+from historyapp.core.strategies.base import NOT_REPEATED, Complete, NotSummarised
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary, write
+from historyapp.services.summary_writers.model_calls import RepeatableModelCalls
 from historyapp.services.summary_writers.scheduler import WriterScheduler
 
 MODULE = "historyapp.services.summary_writers.process"
 MAX_STARTS, FIRST_PAUSE = 6, 0.5
 """A summary fails after this many processes have ended while they were idle. Before it starts again it waits
-for this many seconds, then for twice as long each time: what kills the processes may end meanwhile."""
+for this many seconds, then for twice as long each time: what kills the processes may end meanwhile. Once a
+summary has failed for that, the others start again without waiting, until one is written."""
 ENDED = "The process that writes summaries ended several times. Check whether memory is short, then retry."
 SLICE_SECONDS = 3.0
 """Seconds of processor time after which a summary is stopped if another project waits. It starts again in the
@@ -181,37 +183,6 @@ class _WriterProcess:
         self._child.stop()
 
 
-class _RepeatableModelCalls:
-    """The model calls of one summary. If it is written again, they return the same completions."""
-
-    def __init__(self, complete: Complete) -> None:
-        self._complete = complete
-        self._completions: list[tuple[SummaryPrompt, str | NotSummarised]] = []
-        self._next = 0
-        self.error: Exception | None = None
-        """The error of the last model call, if it failed."""
-
-    def repeat_from_start(self) -> None:
-        self._next = 0
-
-    def __call__(self, prompt: SummaryPrompt) -> str | NotSummarised | None:
-        """The completion, or None if the model call failed."""
-        if self._next < len(self._completions) and self._completions[self._next][0] == prompt:
-            completion = self._completions[self._next][1]
-        else:
-            del self._completions[self._next :]
-            try:
-                completion = self._complete(prompt)
-            except NotSummarised as refusal:
-                completion = refusal
-            except Exception as error:  # noqa: BLE001 it is raised after the process has stopped writing
-                self.error = error
-                return None
-            self._completions.append((prompt, completion))
-        self._next += 1
-        return completion
-
-
 class _Lane:
     """One process at a time, and the scheduler of its use."""
 
@@ -258,6 +229,8 @@ class ProcessWriter:
         self._lane, self._slow_lane = _Lane(module), _Lane(module, ends_unused=True)
         self._slow_until: dict[UUID, float] = {}
         """The monotonic time until which a project uses the second process."""
+        self._gave_up = False
+        """Whether a summary has failed because processes ended, and none was written since."""
         self._numbers = count(1)
 
     def start(self, language: str) -> None:
@@ -280,7 +253,7 @@ class ProcessWriter:
         Raises:
             WriterFault: when a strategy raises an unexpected error.
         """
-        model_calls = _RepeatableModelCalls(complete) if complete else None
+        model_calls = RepeatableModelCalls(complete) if complete else None
         content = request, complete is not None
         written: WrittenSummary = self._with_lane(
             caller, partial(self._complete_prompts, "write", content, model_calls)
@@ -294,14 +267,18 @@ class ProcessWriter:
         while True:
             is_slow = self._slow_until.get(caller.project, 0) > time.monotonic()
             try:
-                return work(caller, self._slow_lane if is_slow else self._lane)
+                result = work(caller, self._slow_lane if is_slow else self._lane)
+                self._gave_up = False
+                return result
             except _ProcessEnded as ended:
                 if ended.while_working:
                     continue
                 idle_ends += 1
                 if idle_ends == MAX_STARTS:
+                    self._gave_up = True
                     raise NotSummarised(ENDED) from None
-            time.sleep(FIRST_PAUSE * 2 ** (idle_ends - 1))
+            if not self._gave_up:
+                _pause(FIRST_PAUSE * 2 ** (idle_ends - 1), caller)
 
     @contextmanager
     def _exclusive(self, caller: Caller, lane: _Lane) -> Iterator[None]:
@@ -336,7 +313,7 @@ class ProcessWriter:
             self._slow_until[project] = now + SLOW_SECONDS
 
     def _complete_prompts(
-        self, kind: str, content: Any, complete: _RepeatableModelCalls | None, caller: Caller, lane: _Lane
+        self, kind: str, content: Any, complete: RepeatableModelCalls | None, caller: Caller, lane: _Lane
     ) -> Any:
         """Completes the prompts of one summary until it is written."""
         number = next(self._numbers)
@@ -355,6 +332,15 @@ class ProcessWriter:
         return _result(reply, complete)
 
 
+def _pause(seconds: float, caller: Caller) -> None:
+    """Waits before a summary starts again, unless the caller cancels it."""
+    until = time.monotonic() + seconds
+    while (rest := until - time.monotonic()) > 0:
+        if caller.is_cancelled():
+            raise WriteCancelled
+        time.sleep(min(rest, CANCEL_CHECK_SECONDS))
+
+
 def _next_reply(inbox: SimpleQueue[_Reply], process: _WriterProcess, caller: Caller) -> _Reply:
     """The next reply. If the caller cancels the summary, the process is ended."""
     while True:
@@ -365,7 +351,7 @@ def _next_reply(inbox: SimpleQueue[_Reply], process: _WriterProcess, caller: Cal
             raise WriteCancelled
 
 
-def _result(reply: _Reply, complete: _RepeatableModelCalls | None) -> Any:
+def _result(reply: _Reply, complete: RepeatableModelCalls | None) -> Any:
     """What the last reply to a summary's request contains, or raises."""
     match reply:
         case _Reply("done", None):

@@ -158,6 +158,46 @@ def test_a_process_that_ends_repeatedly_causes_no_endless_loop(monkeypatch: pyte
         ProcessWriter("platform").write(STEPS, None)  # it ends at once
 
 
+def test_a_summary_that_waits_for_a_new_process_can_be_cancelled() -> None:
+    """It waited for up to 15.5 s, and then failed."""
+    ends: list[str] = []
+
+    def work(caller: Caller, lane: writers._Lane) -> None:
+        ends.append("idle")
+        raise writers._ProcessEnded(while_working=False)
+
+    with pytest.raises(WriteCancelled):
+        ProcessWriter()._with_lane(Caller(uuid4(), lambda: bool(ends)), work)
+    assert len(ends) == 1
+
+
+def test_only_the_first_summary_waits_for_processes_that_cannot_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of 1,000 steps waited for 15.5 s."""
+    pauses: list[float] = []
+    monkeypatch.setattr(writers, "_pause", lambda seconds, _: pauses.append(seconds))
+    writer, caller, can_start = ProcessWriter(), a_caller(), False
+
+    def work(caller: Caller, lane: writers._Lane) -> str:
+        if can_start:
+            return "written"
+        raise writers._ProcessEnded(while_working=False)
+
+    def write() -> None:
+        with pytest.raises(NotSummarised, match="ended several times"):
+            writer._with_lane(caller, work)
+
+    write()
+    write()
+    assert pauses == [0.5, 1, 2, 4, 8]
+    can_start = True
+    assert writer._with_lane(caller, work) == "written"
+    can_start = False
+    write()
+    assert len(pauses) == 10
+
+
 def a_caller(cancelled: Event | None = None) -> Caller:
     """A caller of a project of its own."""
     return Caller(uuid4(), (cancelled or Event()).is_set)
