@@ -13,7 +13,9 @@ from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.content import are_parts
 from historyapp.core.entries import ToolResult
 from historyapp.core.failures import check_of, likely_failure, without_error_tag
+from historyapp.core.named_files import file_in_window
 from historyapp.core.numbering import NumberedCode, numbered_code
+from historyapp.core.text import preview
 
 MAX_PARTS = 20
 """The maximum number of texts of one result that are shown one by one, and of images and other parts."""
@@ -33,7 +35,12 @@ class RecordedCall:
 
     @cached_property
     def subject(self) -> CallSubject:
-        return call_subject(self.name, self.arguments)
+        """What it is about. SWE-agent's edit names no file; its result shows the file."""
+        subject = call_subject(self.name, self.arguments)
+        is_of_open_file = subject.kind == "edit" and not subject.files and self.result is not None
+        if is_of_open_file and (file := preview(file_in_window(self.text))):
+            return CallSubject("edit", file, (file,))
+        return subject
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:

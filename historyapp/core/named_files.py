@@ -64,6 +64,14 @@ def may_act_on_files(kind: str, tools: list[str]) -> bool:
     return kind in _KINDS or len(tools) > 1 or tools == [SUBMIT]
 
 
+def file_in_window(result: str) -> str:
+    """The file that SWE-agent shows in a result, or an empty text. Its ``edit`` does not name the file that
+    it changes."""
+    head = result[:_WINDOW_HEAD]
+    match = _WINDOW.search(head) if "[File: " in head else None
+    return match[1] if match else ""
+
+
 def text_in_calls(file: str) -> str:
     """A text of each call that names the file: the last name of a path, because the folder may be
     apart from it in the call.
@@ -124,14 +132,14 @@ class NamedFile:
         """The path by which a passage names the file; see :func:`historyapp.core.searchable.passages`."""
         paths: Iterator[str]
         if passage.field == "result":
-            paths = chain(self._in_diff(passage.text, limit), _in_window(passage.text))
+            paths = chain(self._in_diff(passage.text, limit), [file_in_window(passage.text)])
         elif passage.field == "call" and self._text in (folded := lowered(passage.text)):
             commands = self._used_by_commands(passage.text, limit)
             lines = self._in_lines(passage.text, folded, limit)
             paths = chain(commands, lines, self._in_script(passage.text, limit))
         else:
             return None
-        return next((path for path in paths if is_named(path, self._file)), None)
+        return next((path for path in paths if path and is_named(path, self._file)), None)
 
     def _in_diff(self, text: str, limit: int) -> Iterator[str]:
         if begins_with_diff(text) and self.parsed < limit and self._text in lowered(text):
@@ -174,12 +182,6 @@ class NamedFile:
             self.parsed += _LINE
             if path := _path_in(call_text[start:end]):
                 yield path
-
-
-def _in_window(result: str) -> Iterator[str]:
-    """The file that SWE-agent shows in a result. Its ``edit`` does not name the file that it changes."""
-    if "[File: " in (head := result[:_WINDOW_HEAD]) and (match := _WINDOW.search(head)):
-        yield match[1]
 
 
 def _path_in(line: str) -> str:

@@ -189,3 +189,13 @@ def test_a_diff_after_a_blank_line_is_shown_as_one(call: tuple[str, Any]) -> Non
     result = ToolResult(tool_call_id="1", status="success", outputs=diff)
     card = draw_call(RecordedCall(*call, result), CallBlocks(Folder(), 0))
     assert [block.language for block in card.response] == [DIFF]
+
+
+def test_an_edit_of_the_open_file_is_about_the_file_that_its_result_shows() -> None:
+    shown = "File updated. Review it.\n[File: /testbed/src/a.py (9 lines total)]\n1:x"
+    result = ToolResult(tool_call_id="1", status="success", outputs=shown)
+    for call in ("edit", {"replacement_text": "x"}), ("shell", {"command": "edit 1:1\nx\nend_of_edit"}):
+        assert RecordedCall(*call, result).subject.target == "/testbed/src/a.py"
+    named = RecordedCall("Edit", {"file_path": "b.py", "old_string": "a", "new_string": "b"}, result)
+    assert named.subject.files == ("b.py",)
+    assert RecordedCall("edit", {"replacement_text": "x"}).subject.target == ""
