@@ -33,7 +33,7 @@ def test_the_menu_leads_to_a_comparison_with_the_parent_that_names_the_first_dif
     expect(page.get_by_label("Its earlier state after step")).to_have_value("4")
     page.get_by_role("link", name="Parent:").click()
     expect(page.get_by_role("main")).to_contain_text("Both runs share steps 1–2.")
-    expect(page.get_by_role("main")).to_contain_text("They diverge at step 4 of A, step 4 of B.")
+    expect(page.get_by_role("main")).to_contain_text("They diverge at step 4 of both.")
     page.get_by_role("link", name="Go there").click()
     expect(page.locator("#divergence")).to_be_in_viewport()
     expect(page.locator("#divergence")).to_contain_text("another.txt")

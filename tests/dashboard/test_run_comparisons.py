@@ -44,7 +44,7 @@ def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     assert "pair-delta" not in different, "these steps have nothing to do with each other"
     page = text(response)
     assert "Both runs share steps 1–2." in page
-    assert "They diverge at step 4 of A, step 4 of B." in page
+    assert "They diverge at step 4 of both." in page
     assert "The first difference" in page
     assert "result, status" in page
     assert "write_file" in page.partition("different steps")[2]

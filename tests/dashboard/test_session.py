@@ -132,7 +132,7 @@ def test_undo_restores_the_steps_and_confirms_it(alice: Client, project: Project
     rewind(project, session.pk, Target(to_step=2))
     undo_rewind(project, session.pk, 12)
     page = text(alice.get(page_of(session)))
-    assert "Rewind undone: its steps are restored." in page
+    assert "Rewind undone: its steps are restored. Undo" in page, "without the reason, which says the same"
     assert "Take:" not in page
 
 
