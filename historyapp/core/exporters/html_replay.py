@@ -26,6 +26,7 @@ from historyapp.core.episodes import Episode, abandon, entry_groups, episode_of
 from historyapp.core.excerpts import one_line
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
+from historyapp.core.image_sizes import why_not_shown
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.person_inputs import begins_turn
 from historyapp.core.result_previews import result_preview
@@ -363,7 +364,8 @@ def _parts(content: Any) -> list[Any]:
     for part in content[:MAX_PARTS]:
         image = image_data(part) if isinstance(part, dict) else None
         if image and len(image[1]) <= MAX_IMAGE:
-            parts.append({"image": f"data:{image[0]};base64,{image[1]}"})
+            reason = why_not_shown(image[1])
+            parts.append(f"[{reason}]" if reason else {"image": f"data:{image[0]};base64,{image[1]}"})
         elif image:
             parts.append(f"[image of {len(image[1]) * 3 // 4:,} bytes, which this file leaves out]")
         elif (text := plain_text([part])).strip():

@@ -165,6 +165,13 @@ def test_images_are_kept_unless_they_are_large_or_invalid() -> None:
     assert all(isinstance(other, str) or "svg" not in json.dumps(other) for other in others)
 
 
+def test_images_of_very_many_pixels_are_named_and_not_kept() -> None:
+    part = {"type": "image", "media_type": "image/gif", "data": "R0lGODlh/////wAAACw="}
+    ((_, step),) = steps_of(shell("x"), result("a", [part]))
+    (text,) = step["calls"][0]["results"][0]["parts"]
+    assert text.startswith("[This image has 65,535 × 65,535 pixels.")
+
+
 def test_the_policy_allows_the_scripts_and_styles_of_the_file_and_nothing_else() -> None:
     (policy,) = (attrs["content"] for tag, attrs in EMPTY.elements if attrs.get("http-equiv"))
     assert policy

@@ -39,6 +39,14 @@ def test_a_part_that_is_not_an_image_is_named_and_not_shown(data: Any) -> None:
     assert "cannot be shown" in image.text
 
 
+def test_an_image_of_very_many_pixels_is_named_and_not_shown() -> None:
+    """Browsers take four bytes of memory for each pixel."""
+    image = block(type="image", media_type="image/gif", data="R0lGODlh/////wAAACw=")
+    assert image
+    assert image.language == TERMINAL
+    assert image.text.startswith("This image has 65,535 × 65,535 pixels.")
+
+
 def test_an_address_is_never_loaded() -> None:
     image = block(type="image", url="https://spy.example/i.png")
     assert image

@@ -1,0 +1,120 @@
+"""The pixels of an image, read from the beginning of its base64 text.
+
+A browser takes four bytes of memory for each pixel, and an image of one colour has few bytes for very many
+pixels. An image is not shown if its size is not where browsers would read it.
+"""
+
+from base64 import b64decode
+from binascii import Error
+
+MAX_SIDE = 8_000
+"""Anthropic refuses images with a longer side, and OpenAI scales all images to far less. Source: the
+documentation of each, "Vision"."""
+MAX_PIXELS = MAX_SIDE * MAX_SIDE
+_MAX_BLOCKS = 2_000
+"""The most blocks of a JPEG or GIF file that are skipped to find its size. Cameras write fewer than 200."""
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
+_JPEG_ENDS = (0xD9, 0xDA)
+
+Size = tuple[int, int]
+NO_IMAGE: Size = (0, 0)
+"""Browsers show nothing, for example because the file ends before its size."""
+
+
+def why_not_shown(data: str) -> str | None:
+    """Why pages do not show an image. None if they do.
+
+    Args:
+        data: its base64 text.
+    """
+    size = image_size(data)
+    if size is None:
+        return "This image is not shown: its size in pixels cannot be read from its beginning."
+    width, height = size
+    if width * height <= MAX_PIXELS:
+        return None
+    return f"This image has {width:,} × {height:,} pixels. Images of more than {MAX_PIXELS:,} are not shown."
+
+
+def image_size(data: str) -> Size | None:
+    """Width and height of a PNG, JPEG, GIF or WebP image; None if they cannot be read."""
+    head = _bytes(data, 0, 32)
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):  # the first block has the size; otherwise browsers refuse it
+        return _big(head[16:20]), _big(head[20:24])
+    if head.startswith(b"\xff\xd8\xff"):
+        return _size_of_jpeg(data)
+    if head.startswith(b"GIF8"):
+        return _size_of_gif(data, head)
+    if head.startswith(b"RIFF"):
+        return _size_of_webp(head)
+    return None
+
+
+def _size_of_jpeg(data: str) -> Size | None:
+    at = 2
+    for _ in range(_MAX_BLOCKS):
+        block = _bytes(data, at, 9)
+        if len(block) < 2 or (block[0] == 0xFF and block[1] in _JPEG_ENDS):
+            return NO_IMAGE
+        if block[0] != 0xFF:
+            return None
+        if block[1] in _JPEG_FRAMES:
+            return _big(block[7:9]), _big(block[5:7])
+        if block[1] == 0xFF:
+            at += 1
+        elif block[1] in _JPEG_WITHOUT_LENGTH:
+            at += 2
+        else:
+            at += 2 + _big(block[2:4])
+    return None
+
+
+def _size_of_gif(data: str, head: bytes) -> Size | None:
+    """The size of the screen, or of the first picture if that is larger: browsers enlarge the screen then."""
+    width, height = _little(head[6:8]), _little(head[8:10])
+    flags = _little(head[10:11])
+    at, in_extension = 13 + (3 << (flags % 8 + 1) if flags & 0x80 else 0), False
+    for _ in range(_MAX_BLOCKS):
+        block = _bytes(data, at, 9)
+        if in_extension and block:  # its parts begin with their length, and an empty one ends it
+            at += 1 + block[0]
+            in_extension = bool(block[0])
+        elif block[:1] == b"!":
+            at, in_extension = at + 2, True
+        elif block[:1] == b",":
+            left, top, wide, high = (_little(block[place : place + 2]) for place in (1, 3, 5, 7))
+            return max(width, left + wide), max(height, top + high)
+        else:
+            return width, height
+    return None
+
+
+def _size_of_webp(head: bytes) -> Size:
+    kind = head[12:16]
+    if kind == b"VP8X":
+        return 1 + _little(head[24:27]), 1 + _little(head[27:30])
+    if kind == b"VP8L":
+        bits = _little(head[21:25])
+        return 1 + bits % (1 << 14), 1 + (bits >> 14) % (1 << 14)
+    if kind == b"VP8 ":
+        return _little(head[26:28]) % (1 << 14), _little(head[28:30]) % (1 << 14)
+    return NO_IMAGE
+
+
+def _bytes(data: str, start: int, length: int) -> bytes:
+    """Some bytes of base64 text, without decoding the others; fewer at its end."""
+    first = start // 3
+    piece = data[4 * first : 4 * ((start + length + 2) // 3)].rstrip("=")
+    try:
+        return b64decode(piece + "=" * (-len(piece) % 4))[start - 3 * first :][:length]
+    except (Error, ValueError):
+        return b""
+
+
+def _big(number: bytes) -> int:
+    return int.from_bytes(number, "big")
+
+
+def _little(number: bytes) -> int:
+    return int.from_bytes(number, "little")

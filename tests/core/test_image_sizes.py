@@ -1,0 +1,67 @@
+"""Images of very many pixels in few bytes are recognised by their beginning."""
+
+import struct
+from base64 import b64encode
+
+import pytest
+
+from historyapp.core.image_sizes import NO_IMAGE, Size, image_size, why_not_shown
+
+SIDES = (23_000, 300)
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", *SIDES)
+FRAME = b"\xff\xc2\0\x11\x08" + struct.pack(">HH", 300, 23_000)
+EXIF = b"\xff\xe1\x00\x08Exif\0\0"
+GIF = b"GIF89a" + struct.pack("<HH", *SIDES) + b"\x80\0\0" + bytes(6)
+EXTENSION = b"!\xff\x0bXMP DataXMP\x03abc\x01\x00\x00"
+PICTURE = b"," + struct.pack("<HHHH", 1_000, 0, 22_000, 300)
+
+
+def text(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PNG,
+        b"\xff\xd8" + FRAME,
+        b"\xff\xd8" + EXIF * 100 + b"\xff\xff\xff" + FRAME,
+        GIF,
+        GIF[:6] + bytes(4) + GIF[10:] + EXTENSION + PICTURE,
+        b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + (22_999).to_bytes(3, "little") + (299).to_bytes(3, "little"),
+    ],
+)
+@pytest.mark.parametrize("rest", [b"", b"\0", b"\0\0"])
+def test_the_size_of_an_image_is_found(content: bytes, rest: bytes) -> None:
+    assert image_size(text(content + rest)) == SIDES
+    assert image_size(text(content + rest).rstrip("=")) == SIDES
+
+
+@pytest.mark.parametrize(
+    ("content", "size"),
+    [
+        (b"RIFF\0\0\0\0WEBPVP8L" + bytes(4) + b"/" + ((99 << 14) + 199).to_bytes(4, "little"), (200, 100)),
+        (b"RIFF\0\0\0\0WEBPVP8 " + bytes(10) + struct.pack("<HH", 200, 100), (200, 100)),
+        (b"\x89PNG\r\n\x1a\n", NO_IMAGE),
+        (b"\xff\xd8\xff", NO_IMAGE),
+        (b"\xff\xd8" + EXIF + b"\xff\xda", NO_IMAGE),
+        (b"RIFF", NO_IMAGE),
+    ],
+)
+def test_other_sizes_are_found_and_broken_images_have_none(content: bytes, size: Size) -> None:
+    assert image_size(text(content)) == size
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"BM" + bytes(60), b"\xff\xd8" + EXIF + b"rubbish" + FRAME, b"\xff\xd8" + EXIF * 3_000 + FRAME],
+)
+def test_an_image_whose_size_cannot_be_read_is_not_shown(content: bytes) -> None:
+    assert "cannot be read" in str(why_not_shown(text(content)))
+
+
+def test_an_image_of_very_many_pixels_is_not_shown() -> None:
+    assert why_not_shown(text(PNG[:16] + struct.pack(">II", 8_000, 8_000))) is None
+    assert why_not_shown(text(PNG[:16] + struct.pack(">II", 8_000, 8_001))) == (
+        "This image has 8,000 × 8,001 pixels. Images of more than 64,000,000 are not shown."
+    )
