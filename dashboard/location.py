@@ -77,6 +77,10 @@ class Location:
         """The address of another step."""
         return f"{self.url}?step={step}{self.kept}"
 
+    def unfiltered_address_of(self, step: int) -> str:
+        """The address of another step in the list of all steps, for links from lists that have no filter."""
+        return replace(self, filter=NO_FILTER).address_of(step)
+
     @property
     def is_shared(self) -> bool:
         """Whether the page is opened through a share link.

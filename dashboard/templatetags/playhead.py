@@ -121,6 +121,7 @@ def failure_rule_label(rule: str) -> str:
 
 
 register.simple_tag(Location.address_of, name="step_url")
+register.simple_tag(Location.unfiltered_address_of, name="unfiltered_step_url")
 register.simple_tag(Location.address_of_take, name="take_url")
 
 

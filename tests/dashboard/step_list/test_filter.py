@@ -270,3 +270,18 @@ def test_without_htmx_the_list_redirects_to_the_page_with_its_filter(alice: Clie
         302,
         f"/sessions/{session.pk}?step=2&status=error",
     )
+
+
+def test_a_step_that_the_filter_hides_is_named_above_the_list(alice: Client, session: Session) -> None:
+    page = f"/sessions/{session.pk}?status=error"
+    hidden = text(alice.get(f"{page}&step=2"))
+    assert "Step 2 does not match these filters. Show all steps" in hidden
+    assert "does not match these filters" not in text(alice.get(f"{page}&step=3"))
+
+
+def test_the_cost_of_a_step_links_to_it_in_the_list_of_all_steps(alice: Client, session: Session) -> None:
+    append(session.project, session.pk, [draft(ModelOutput(text="ok"), usage={"input_tokens": 9})])
+    page = html(alice.get(f"/sessions/{session.pk}/ledger?step=3&status=error"))
+    links = re.findall(r'href="([^"]*)" data-step=', page)
+    assert links
+    assert not any("status=error" in link for link in links)
