@@ -207,18 +207,23 @@ class ModelCall:
             yield from self._record(on_append)
             self._keeps_snapshot = True
         except (ModelCallError, Conflict, CapReached, SpendForbidden, ModelNotAllowed) as error:
-            self._reservation.fail(error)  # first: nothing can be logged in a session that was erased
+            self._end_reservation(error)  # first: nothing can be logged in a session that was erased
             if self._is_sent or isinstance(error, (ModelCallError, Conflict)):
                 self._log_failure(error)
             raise
         except (Invalid, NotFound) as error:
-            self._reservation.fail(error)  # nothing was sent, or the session was erased
+            self._end_reservation(error)  # nothing was sent, or the session was erased
             raise
         finally:
             # For a call that was cancelled or failed in another way. Without a request it cost nothing.
             self._reservation.settle(self._cost)
             self._delete_unused_snapshot()
             release_connection()  # the client may read the rest slowly
+
+    def _end_reservation(self, error: Exception) -> None:
+        """Ends the reservation of a failed call, unless its cost is known, which counts in the end."""
+        if self._cost is None:
+            self._reservation.fail(error)
 
     def _delete_unused_snapshot(self) -> None:
         """Deletes the snapshot of a call without an entry, which would explain the agent's next output."""

@@ -22,6 +22,9 @@ from tests.llm.loopback import Answer, Loopback
 KEY = {"Idempotency-Key": "call-1"}
 BROKEN = OperationalError("terminating connection due to administrator command")
 
+COST = 240
+"""Of the answer, in millionths of a dollar."""
+
 
 @pytest.fixture
 def ready(run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Agent:
@@ -125,9 +128,11 @@ def test_an_answer_waits_for_a_limited_time(ready: Agent, fail: Any, monkeypatch
     assert not Snapshot.objects.exists()
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
 def test_its_cost_is_counted_once_the_database_is_back(
-    ready: Agent, project: Project, fail: Any, monkeypatch: pytest.MonkeyPatch
+    ready: Agent, project: Project, fail: Any, monkeypatch: pytest.MonkeyPatch, *, is_refused: bool
 ) -> None:
+    """Also if it cannot be appended: the reserved maximum of 81,936 millionths of a dollar was counted."""
     delete, errors = SpendingReservation.delete, [BROKEN]
 
     def delete_later(row: SpendingReservation) -> Any:
@@ -136,7 +141,7 @@ def test_its_cost_is_counted_once_the_database_is_back(
         return delete(row)
 
     monkeypatch.setattr(SpendingReservation, "delete", delete_later)
-    fail(BROKEN)
-    _, appended = last_event(ready.post("/calls", CALL))
-    assert counted(project) == round(appended["money"] * 1_000_000)
+    fail(BROKEN, meanwhile=(lambda: ready.append(ask("and this"))) if is_refused else int)
+    name, _ = last_event(ready.post("/calls", CALL))
+    assert (name, counted(project)) == ("error" if is_refused else "appended", COST)
     assert not SpendingReservation.objects.exists()
