@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 from django.urls import reverse
 
 from dashboard.location import Location
-from dashboard.rendering.text import short_target
+from dashboard.rendering.text import short_targets
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
@@ -240,11 +240,15 @@ class OverviewPage:
     def files(self) -> list[tuple[str, str, FileFigures]]:
         """Path, the path below the folder that all files share, and figures."""
         files = self.overview.files[: self._max_rows]
-        return [(path, self._short(path), file) for path, file in files]
+        shorts = self._shorts([path for path, _ in files])
+        return [(path, short, file) for (path, file), short in zip(files, shorts, strict=True)]
 
     @property
-    def commands(self) -> list[tuple[str, CommandFigures]]:
-        return self.overview.commands[: self._max_rows]
+    def commands(self) -> list[tuple[str, str, CommandFigures]]:
+        """The command, its short form, and figures."""
+        commands = self.overview.commands[: self._max_rows]
+        shorts = short_targets(command for command, _ in commands)
+        return [(command, shorts[command], runs) for command, runs in commands]
 
     @property
     def unlisted_files(self) -> int:
@@ -274,16 +278,20 @@ class OverviewPage:
     def slowest(self) -> list[tuple[StepFigure, str]]:
         """The slowest steps, with their targets below the folder that all files share or a command enters."""
         slowest = self.figures.slowest[:MAX_SLOWEST]
-        return [(step, self._short(step.target)) for step in slowest]
+        return list(zip(slowest, self._shorts([step.target for step in slowest]), strict=True))
 
     @property
     def repeats(self) -> list[tuple[Repeat, str]]:
         """The findings of repeated work, with their targets below that folder."""
-        return [(repeat, self._short(repeat.target)) for repeat in self.figures.repeated.findings()[:SHOWN]]
+        repeats = self.figures.repeated.findings()[:SHOWN]
+        return list(zip(repeats, self._shorts([repeat.target for repeat in repeats]), strict=True))
 
-    def _short(self, target: str) -> str:
-        below = target.removeprefix(self._folder)
-        return short_target(target) if below == target else below
+    def _shorts(self, targets: Sequence[str]) -> list[str]:
+        shorts = short_targets(targets)
+        below = [target.removeprefix(self._folder) for target in targets]
+        return [
+            shorts[target] if path == target else path for target, path in zip(targets, below, strict=True)
+        ]
 
     @cached_property
     def _folder(self) -> str:

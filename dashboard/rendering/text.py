@@ -5,7 +5,8 @@ characters that reorder text ("trojan source") are shown as visible signs. Only 
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -48,6 +49,15 @@ def short_target(target: str) -> str:
     path at its beginning. A line that only enters a folder stays."""
     entered = _ENTERED_FOLDERS.match(target)
     return with_short_path(target[entered.end() :] if entered else target)
+
+
+def short_targets(targets: Iterable[str]) -> dict[str, str]:
+    """By target its short form, see :func:`short_target`. Commands that differ only in folders keep them."""
+    shorts = {target: short_target(target) for target in targets}
+    counts = Counter(shorts.values())
+    return {
+        target: short if counts[short] == 1 else with_short_path(target) for target, short in shorts.items()
+    }
 
 
 def visible(text: str) -> str:

@@ -105,18 +105,18 @@ class NamedFile:
         """Characters of the command lines that were parsed. A line of another text and a diff
         count as :data:`_LINE` or more."""
         self.paths: dict[int, str] = {}
-        """The path by which a call or result names the file, by the position of its entry."""
+        """The path by which a step's call or result names the file, by the number of the step."""
 
     def first_calls(self, entry_passages: Iterable[Passage]) -> Iterator[Passage]:
         """The first call, or the first result with a diff, of each entry that names the file.
 
         Of an entry, texts are read until :attr:`parsed` has grown by :data:`MAX_PARSED`.
         """
-        for position, passages in groupby(entry_passages, attrgetter("position")):
+        for _, passages in groupby(entry_passages, attrgetter("position")):
             limit = self.parsed + MAX_PARSED
             for passage in passages:
                 if (path := self._path_in(passage, limit)) is not None:
-                    self.paths[position] = path
+                    self.paths[passage.step] = path
                     yield passage
                     break
 

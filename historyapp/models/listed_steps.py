@@ -68,17 +68,17 @@ class ListedSteps:
             for number in numbers[start:end]:
                 row = self._rows.get(number)
                 if row and self.step_filter.matches(row):
-                    row.named_file = self._path_in_later_call(row)
+                    row.named_file = self._path_in_other_call(row)
                     yield number, row
         if reached is not None:
             yield reached, None
 
-    def _path_in_later_call(self, row: Episode) -> str:
-        """The path in the call that names the file; empty if that is the step's first call."""
+    def _path_in_other_call(self, row: Episode) -> str:
+        """The path in the call or result that names the file; empty if the step's first call names it."""
         named = self._named_file
         if named is None or len(row.tool_names) < 2 or named.is_in(row.target, row.kind):
             return ""
-        return named.paths.get(row.first_position, "")
+        return named.paths.get(row.number, "")
 
     def read_with(self, other: "ListedSteps", step: int, limit: int) -> None:
         """Reads the first rows of this search and of the opposite search from the same step in one query."""

@@ -30,7 +30,7 @@ def test_a_reported_output_below_our_count_gets_a_note(
     for page in (overview, f"/sessions/{session.pk}/ledger?step=1"):
         shown = text(alice.get(page))
         assert (note in shown) is is_noted
-        assert ("about 42k tokens or more. The true cost is higher." in shown) is is_noted
+        assert ("have at least 42k tokens. The true cost is higher." in shown) is is_noted
     step = text(alice.get(f"/sessions/{session.pk}?step=1"))
     assert (f"{reported:,} out too few: the output has about {written:,}" in step) is is_noted
 
@@ -43,7 +43,17 @@ def test_few_missing_tokens_of_a_run_and_a_reported_cost_are_right(alice: Client
     overview = reverse("overview", args=[session.pk])
     whole = draft(ModelOutput(text="fine"), usage={"input_tokens": 9, "output_tokens": 40_000})
     append(project, session.pk, [ask("go"), started])
-    assert "the source reports" in (shown := text(alice.get(overview)))
+    assert "For 1 of 1 outputs" in (shown := text(alice.get(overview)))
     assert "true cost" not in shown
     append(project, session.pk, [whole])
     assert "the source reports" not in text(alice.get(overview))
+
+
+def test_a_cost_that_is_unknown_is_not_called_too_low(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    started = ModelOutput(text="ten words " * 100)
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    append(project, session.pk, [draft(started, usage=usage, model="my-own")])
+    shown = text(alice.get(reverse("overview", args=[session.pk])))
+    assert "the source reports" in shown
+    assert "true cost" not in shown

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering import text as text_module
-from dashboard.rendering.text import short_target, terminal, visible
+from dashboard.rendering.text import short_target, short_targets, terminal, visible
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 escapes = st.sampled_from(
@@ -117,3 +117,8 @@ def test_no_part_of_a_long_escape_sequence_is_shown(monkeypatch: pytest.MonkeyPa
 )
 def test_a_target_is_shown_without_the_folder_that_the_command_enters(target: str, shown: str) -> None:
     assert short_target(target) == shown
+
+
+def test_commands_that_differ_only_in_their_folders_keep_these() -> None:
+    commands = ["cd /a && npm test", "cd /b && npm test", "cd /a && make"]
+    assert [*short_targets([*commands, *commands]).values()] == [*commands[:2], "make"]

@@ -157,9 +157,13 @@ def test_rows_name_the_call_for_which_a_file_filter_found_them(
     diff = "diff --git a/src/dto/create.ts b/src/dto/create.ts\n--- a/src/dto/create.ts\n@@ -1 +1 @@\n-y\n+z"
     append(project, session.pk, [act("bash", command="git diff"), ok(outputs=diff)])
     shown = text(alice.get(f"/sessions/{session.pk}?file=src/dto/create.ts"))
-    assert "6 …/dto/create.ts in one of 2 calls" in shown
+    assert "6 …/dto/create.ts in one of several calls" in shown
     assert "7 git diff" in shown
     assert "6 /src/auth.ts ×2" in text(alice.get(f"/sessions/{session.pk}?file=auth.ts"))
+    fix = ToolCall(id="1", name="bash", arguments={"command": "python fix.py && git diff"})
+    append(project, session.pk, [draft(ModelOutput(tool_calls=(reads[0], fix))), ok("0", "x"), ok("1", diff)])
+    shown = text(alice.get(f"/sessions/{session.pk}?file=src/dto/create.ts"))
+    assert "8 src/dto/create.ts in one of several calls" in shown
 
 
 def test_chips_count_the_steps_of_each_kind_as_of_the_position(
