@@ -53,7 +53,7 @@ _FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
 _LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
 _IMPORT = re.compile(
     r"\bfrom ([.\w]{1,200}) import (?:\(?([\w, ]{1,200}))?"
-    r"|\bimport ([.\w]{1,200})(?=[ ;,]|$)"
+    r"|(?:^|[\d:>|+\t\u2192-])[ \t]{0,80}import ([.\w]{1,200})(?: as \w{1,100})?(?= {0,4}(?:[;,#]|$))"
     r"|\b(?:from|import|require)[ (]{1,3}[\"']([^\"'\s]{1,200})[\"']"
     r"|\bmod (\w{1,200});"
 )

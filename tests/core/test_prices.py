@@ -95,7 +95,6 @@ def test_a_long_request_costs_more_where_the_list_says_so() -> None:
     assert Price(input=1, output=1).of_request(Usage(input=10**9, output=0)) == 10**9
 
 
-@pytest.mark.thorough
 def test_the_list_has_the_prices_of_the_installed_package() -> None:
     # The package's data takes 80 MB, so another process reads it.
     command = (
