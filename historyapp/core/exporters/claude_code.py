@@ -29,10 +29,10 @@ from historyapp.core.json import dump_json, text
 from historyapp.core.run_places import folder_of
 from historyapp.core.text import clean
 from historyapp.core.usage import cache_lifetime_of, usage_of
-from historyapp.core.windows import CLEARED
+from historyapp.core.windows import CAVEATS, CLEARED
 
-_WITHOUT_TASK = ("command", "meta")
-"""The channels of a person's commands to Claude Code and of its notes about them."""
+_NOTES = (*CAVEATS, "<command-name>", "<local-command-stdout></local-command-stdout>")
+"""The beginnings of commands that Claude Code runs itself, and of its notes about them without any output."""
 _VERSION = "2.1.14"
 """Written if the session's metadata have no version of Claude Code."""
 
@@ -60,7 +60,7 @@ class _ClaudeCodeExporter:
         entries = _Entries(session.entries)
         lines = _Lines(session)
         ids = CallIds(ANTHROPIC_MESSAGES.longest_id)
-        has_task = False  # ``/clear`` begins a file: then nothing is cut off
+        has_text = False  # ``/clear`` begins a file: then nothing is cut off
         for part in conversation_parts(entries):
             entry = entries.take(part.position)
             written = ANTHROPIC_MESSAGES.write(part)
@@ -68,12 +68,12 @@ class _ClaudeCodeExporter:
             input = part if isinstance(part, InputMessage) else None
             answered = None if input else entries.last_results(part.position)
             is_summary = input is not None and input.channel == COMPACTION
-            is_command = input is not None and input.channel in _WITHOUT_TASK
-            is_clear = input is not None and input.channel == "command" and CLEARED in text_of(input.content)
-            if written.items and (is_summary or (is_clear and has_task)):
+            command = text_of(input.content) if input and input.channel == "command" else ""
+            is_clear = CLEARED in command
+            if written.items and (is_summary or (is_clear and has_text)):
                 yield lines.boundary(entry, "compacted" if is_summary else "cleared")
-                has_task = False
-            has_task = has_task or not is_command
+                has_text = False
+            has_text = has_text or not (is_clear or command.startswith(_NOTES))
             for item in ANTHROPIC_MESSAGES.identified(written, call_ids):
                 if lines.is_first and item["role"] == "assistant":
                     yield lines.user(entry, [{"type": "text", "text": NO_BEGINNING}])

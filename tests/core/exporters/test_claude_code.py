@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from historyapp.core.entries import (
@@ -110,6 +111,22 @@ def test_a_clear_that_begins_the_session_cuts_off_nothing() -> None:
     written = lines(session(caveat, cleared, *CONVERSATION))
     assert [line["type"] for line in written] == ["user", "user", "user", "assistant", "user", "assistant"]
     assert [line["parentUuid"] for line in written] == [None, *(line["uuid"] for line in written[:-1])]
+
+
+@pytest.mark.parametrize(
+    ("channel", "content", "is_cut"),
+    [
+        ("command", "<command-name>/model</command-name>", False),
+        ("command", "<local-command-stdout></local-command-stdout>", False),
+        ("command", "<bash-stdout>the old plan</bash-stdout>", True),
+        ("command", "<command-message>init is analyzing…</command-message>", True),
+        ("meta", "Please analyze this codebase.", True),
+    ],
+)
+def test_text_before_a_clear_stays_before_a_boundary(channel: str, content: str, *, is_cut: bool) -> None:
+    cleared = ModelInput(channel="command", content="<command-name>/clear</command-name>")
+    written = lines(session(ModelInput(channel=channel, content=content), cleared, *CONVERSATION))
+    assert (written[1].get("subtype") == "compact_boundary") is is_cut
 
 
 def test_instructions_are_left_out_and_usage_is_kept() -> None:
