@@ -272,9 +272,11 @@ def abort_run(run_id: UUID, reason: str) -> None:
 
 
 def _may_need_digest(run: CompressionRun) -> bool:
-    """Whether a run without open items must compare the length of the summaries with the limit."""
-    failed = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED)
-    return bool(run.done) and not run.trial and not failed.exists()
+    """Whether a run without open items must compare the length of the summaries with the limit. Not if a
+    digest has failed, or was left out because another run has made one: that may end after this run's head,
+    so that each comparison would add an item, and leave it out."""
+    without_summary = run.items.filter(level__gte=3, summary=None)
+    return bool(run.done) and not run.trial and not without_summary.exists()
 
 
 def _summaries_to_digest(run_id: UUID) -> _Digested | None:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
+from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression.claims import claim, release
 from historyapp.services.compression.items import plan
@@ -108,25 +109,30 @@ def test_a_run_does_not_wait_for_steps_that_it_does_not_share(
     assert steps(claim(second.pk, uuid4(), 4)) == [3, 4]
 
 
-@pytest.mark.parametrize(("last", "is_made"), [(2, True), (3, False), (4, False)])
+@pytest.mark.parametrize(("last", "is_made"), [(2, True), (3, False), (4, False), (6, False)])
 def test_a_retry_pays_for_a_digest_only_if_no_later_one_covers_its_steps(
     project: Project, record: Record, loopback: Loopback, last: int, is_made: bool
 ) -> None:
-    """The second digest of the same steps was paid, and no context used it."""
+    """The second digest of the same steps was paid, and no context used it. If the later one ended after the
+    run's head, the run added digests without end, and left each of them out."""
     session = record(4)
     run = planned(session)
     process_run(run.pk)
     parts = list(Summary.objects.filter(last_step__lte=3).order_by("last_step"))
-    Summary.objects.update(text="It read a file, and found what it needed. " * 200)
+    Summary.objects.update(text="It read a file, and found what it needed. " * 900)
     ends = {"first_position": parts[0].first_position, "last_position": parts[2].last_position}
     ids = [str(part.pk) for part in parts]
     run.items.create(number=5, level=3, first_step=1, last_step=3, parts=ids, state="failed", **ends)
     CompressionRun.objects.filter(pk=run.pk).update(state="partly_failed", total=5, failed=1)
-    end = run.items.get(first_step=last).last_position
+    append(project, session.pk, [draft for _ in range(2) for draft in (act("read", path="b.py"), ok())])
+    session.refresh_from_db()
+    end = History(session).row(last).last_position
     Summary.objects.create(
         session=session, made_in=session, made_at=session.head, level=3, text="All is done.",
         first_position=parts[0].first_position, last_position=end, first_step=1, last_step=last,
     )  # fmt: skip
-    process_run(retry_run(CompressionRun.objects.get(pk=run.pk)).pk)
+    process_run(retry_run(CompressionRun.objects.get(pk=run.pk)).pk, lambda: run.items.count() > 6)
     item = run.items.get(number=5)
     assert (item.state, item.summary is not None) == ("done", is_made)
+    run.refresh_from_db()
+    assert run.state == "succeeded"
