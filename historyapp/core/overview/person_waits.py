@@ -55,16 +55,19 @@ def _answer_waits(entries: Sequence[Entry], asking: set[str | None]) -> dict[int
     A call that failed has asked nobody. If results of other tools have the same time, theirs is not known,
     and none of it counts as a wait.
     """
-    previous, waits = milliseconds_of(entries[0].created_at), dict[int, int]()
+    moments, of_tools = dict[int, int](), set[int]()
     for entry in entries[1:]:
-        if not isinstance(entry.body, ToolResults):
-            continue
-        moment = milliseconds_of(entry.created_at)
-        results = entry.body.results
-        if results and all(one.tool_call_id in asking and one.status != "error" for one in results):
-            waits[entry.position] = max(0, moment - previous)
+        if isinstance(entry.body, ToolResults):
+            results, moment = entry.body.results, milliseconds_of(entry.created_at)
+            moments[entry.position] = moment
+            if not results or any(one.tool_call_id not in asking or one.status == "error" for one in results):
+                of_tools.add(moment)
+    previous, waits = milliseconds_of(entries[0].created_at), dict[int, int]()
+    for position, moment in moments.items():
+        if moment > previous and moment not in of_tools:
+            waits[position] = moment - previous
         previous = max(previous, moment)
-    return {position: wait for position, wait in waits.items() if wait}
+    return waits
 
 
 def _asking_calls(output: ModelOutput) -> set[str | None]:

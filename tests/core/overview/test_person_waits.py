@@ -50,5 +50,8 @@ def test_other_tools_keep_their_time_and_the_slowest_names_the_step() -> None:
 
 
 def test_an_answer_with_the_time_of_other_results_is_no_known_wait() -> None:
-    run = calls("Bash", "AskUserQuestion").add(results("Bash", "AskUserQuestion"), after=60)
-    assert person_waits(run.runs[1]).total == 0
+    together = calls("Bash", "AskUserQuestion").add(results("Bash", "AskUserQuestion"), after=60)
+    first = calls("Bash", "AskUserQuestion").add(results("AskUserQuestion"), after=60).add(results("Bash"))
+    last = calls("Bash", "AskUserQuestion").add(results("Bash"), after=60).add(results("AskUserQuestion"))
+    for run in (together, first, last):
+        assert person_waits(run.runs[1]).total == 0
