@@ -19,11 +19,11 @@ def content(location: Location) -> dict[str, Any]:
     accounts = step_accounts(location.history, before, steps.stop - 1)
     shown = accounts[steps.start - before :]
     ledger = ledger_of(location.history)
-    figures = RunFigures()
+    figures, is_counted = RunFigures(), True
     turns: list[TurnCost] = []
     if ledger.totals.calls:  # counting costs time
         counted = count_run(location.history, SECONDS)
-        figures = counted.figures
+        figures, is_counted = counted.figures, counted.is_complete
         turns = turn_costs(location.history, counted)
     return {
         "ledger": ledger,
@@ -31,6 +31,7 @@ def content(location: Location) -> dict[str, Any]:
         "kinds": _kinds(ledger),
         "too_few": figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None,
         "counted_steps": figures.steps,
+        "is_counted": is_counted,
         "chart": draw_chart(shown, location),
         "turns": turns,
         "losses": cache_losses(accounts),

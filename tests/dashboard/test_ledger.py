@@ -92,6 +92,19 @@ def test_tokens_of_model_calls_without_usage_are_not_zero(alice: Client, session
     assert "3 stop 5 –6, 1 without usage 500 23,000 100" in tab(alice, session)
 
 
+def test_the_tab_loads_again_until_the_run_is_counted(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.tabs.ledger.SECONDS", 0.0)
+    address = reverse("ledger", args=[session.pk]) + "?step=2"
+    first = html(alice.get(address))
+    assert f'hx-get="{address}" hx-trigger="load' in first
+    assert "cover 1 of 5 steps so far." in " ".join(first.split())
+    for _ in range(4):
+        part = text(fragment(alice, address))
+    assert "so far" not in part
+
+
 def test_rows_of_turns_have_the_cells_that_narrow_screens_hide(alice: Client, session: Session) -> None:
     table = (
         html(alice.get(reverse("ledger", args=[session.pk])))
