@@ -42,6 +42,8 @@ _WINDOW = re.compile(r"^\[File: ([^\n]{1,1000}) \([0-9]{1,9} lines total\)\]", r
 """The line above the part of a file that SWE-agent shows after it opened, scrolled or edited the file."""
 _WINDOW_HEAD = 2_000
 """Characters of a result in which this line is looked for. The errors of a refused edit are before it."""
+_WINDOW_STARTS = ("[File: ", "File updated", "Replaced ", "Your proposed edit")
+"""How such a result begins; logs of SWE-agent, which other agents read, begin differently."""
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
 
 
@@ -68,7 +70,7 @@ def file_in_window(result: str) -> str:
     """The file that SWE-agent shows in a result, or an empty text. Its ``edit`` does not name the file that
     it changes."""
     head = result[:_WINDOW_HEAD]
-    match = _WINDOW.search(head) if "[File: " in head else None
+    match = _WINDOW.search(head) if head.lstrip().startswith(_WINDOW_STARTS) else None
     return match[1] if match else ""
 
 

@@ -114,16 +114,18 @@ def test_a_diff_of_git_as_the_result_names_its_files(file: str, *, expected: boo
     assert not list(NamedFile(file).first_calls([listing]))
 
 
-@pytest.mark.parametrize("before", ["", "File updated. Review it.\r\n", "Your proposed edit\n- E999\n---\n"])
+@pytest.mark.parametrize(
+    "before",
+    ["", "File updated. Review it.\r\n", "Your proposed edit\n- E999\n---\n", "Replaced 1 occurrences.\n"],
+)
 def test_a_result_that_shows_the_open_file_names_it(before: str) -> None:
     shown = f"{before}[File: /testbed/src/app.py (1997 lines total)]\r\n(1 more line above)\r\n2:x"
     (passage,) = passages(2, 1, "tool_results", {"results": [{"outputs": shown}]})
     assert list(NamedFile("src/app.py").first_calls([passage])) == [passage]
     assert not list(NamedFile("src/other.py").first_calls([passage]))
-    (mention,) = passages(
-        2, 1, "tool_results", {"results": [{"outputs": "(Open file: /testbed/src/app.py)"}]}
-    )
-    assert not list(NamedFile("src/app.py").first_calls([mention]))
+    for text in ("(Open file: /testbed/src/app.py)", f"a log of SWE-agent\n{shown}"):
+        (mention,) = passages(2, 1, "tool_results", {"results": [{"outputs": text}]})
+        assert not list(NamedFile("src/app.py").first_calls([mention]))
 
 
 @pytest.mark.parametrize(
