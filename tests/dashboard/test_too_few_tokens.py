@@ -35,6 +35,17 @@ def test_a_reported_output_below_our_count_gets_a_note(
     assert (f"{reported:,} out too few: the output has about {written:,}" in step) is is_noted
 
 
+def test_an_output_without_a_reported_count_is_not_said_to_have_one(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    output = draft(ModelOutput(text="many words " * 40), usage={"input_tokens": 100})
+    append(project, session.pk, [ask("go"), output])
+    shown = text(alice.get(f"/sessions/{session.pk}?step=1"))
+    assert "100 in · 0 out output not reported: it has about 81" in shown
+    assert "too few" not in shown
+    note = "less than half of the tokens that the text has by Playhead's count, or none."
+    assert note in text(alice.get(reverse("overview", args=[session.pk])))
+
+
 def test_few_missing_tokens_of_a_run_and_a_reported_cost_are_right(alice: Client, project: Project) -> None:
     session = create_session(project)
     started = draft(
