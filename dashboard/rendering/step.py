@@ -157,7 +157,7 @@ def load_step(
     if output.use_tool and not calls:
         calls = [output.use_tool]
     # Blocks are made in the order of the page, because the folder shortens later ones more.
-    folder = Folder()
+    folder, is_newest = Folder(), number == history.steps
     inputs = _inputs_before(history, row, before[0] if before else None, folder)
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
     text = folder.block("text", output.text, MARKDOWN) if output.text else None
@@ -178,9 +178,7 @@ def load_step(
         hidden_late=max(0, row.unpaired - len(late)),
         reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
         summaries=_summaries(folder, covering),
-        inputs_after=load_inputs(history, row.first_position, None, folder)
-        if number == history.steps
-        else [],
+        inputs_after=load_inputs(history, row.first_position, None, folder) if is_newest else [],
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
         written=entries[0].tokens,
@@ -244,9 +242,13 @@ def input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_clos
     parts = content if are_parts(content) else []
     images = [part for part in parts if is_image(part)]
     text_content = [part for part in parts if not is_image(part)] if images else content
-    blocks, words = [], content_text(text_content) if text_content else ""
-    # A message of empty marks, such as the output of a command that printed nothing, is shown as it is.
-    for number, part in enumerate(message_parts(words) or [MessagePart(words)] * bool(words.strip())):
+    words = content_text(text_content) if text_content else ""
+    shown = message_parts(words)
+    if not shown and words.strip():
+        # A message of empty marks, such as the output of a command that printed nothing, is shown as it is.
+        shown = [MessagePart(words)]
+    blocks: list[Block] = []
+    for number, part in enumerate(shown):
         language = MARKDOWN if is_markdown(part.text) and not part.tag else TERMINAL
         name = f"{key}-{number}" if number else key
         is_aside = bool(part.tag)

@@ -217,7 +217,7 @@ def truncated(text: str, length: int) -> str:
 @register.filter
 def short_title(title: str, length: int) -> str:
     """At most this many characters of a session's title, and of a fork's also its end: both begin alike."""
-    end = FORK * title.endswith(FORK)
+    end = FORK if title.endswith(FORK) else ""
     return f"{title[: length - 1 - len(end)]}…{end}" if len(title) > length else title
 
 

@@ -26,10 +26,8 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
     else:
         card.response = answer_blocks(tool_call, make, lambda text, key: _code(tool_call, make, text, key))
     lines = next((block for block in card.response if block.first_line), None)
-    if lines:
-        last_line = lines.first_line + lines.text.count(
-            "\n"
-        )  # as the tool numbered them, also if it is empty
+    if lines:  # as the tool numbered them; the last one may be empty
+        last_line = lines.first_line + lines.text.count("\n")
         card.facts.append(f"lines {lines.first_line:,}–{last_line:,}")
     return card
 

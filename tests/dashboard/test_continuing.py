@@ -238,7 +238,8 @@ def test_a_run_of_claude_code_continues_there(alice: Client, session: Session, t
     for name, program in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / name).chmod(0o755)
-    (folder := tmp_path / "my_shop").mkdir()
+    folder = tmp_path / "my_shop"
+    folder.mkdir()
     variables = {"PLAYHEAD": "http://p/api/v1", "KEY": "k", "SESSION": str(child.pk), "HOME": str(tmp_path)}
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
     command = ["sh", "-c", unescape(code[1])]

@@ -143,7 +143,7 @@ class RunFigures(RunTimes):
         if not isinstance(first.body, ModelOutput):
             self._add_entries(group, cuts)
             return
-        self.pass_cut(first, cuts)
+        self.add_cut_time(first, cuts)
         self.add_time(first, "model")
         self.steps += 1
         self.is_interrupted = False
@@ -172,7 +172,7 @@ class RunFigures(RunTimes):
         """
         for entry in entries:
             body = entry.body
-            self.pass_cut(entry, cuts)
+            self.add_cut_time(entry, cuts)
             if isinstance(body, ToolResults):
                 self.add_time(entry, "tools" if self.steps else "", waits)
                 self.waits_for_tools = False

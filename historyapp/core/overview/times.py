@@ -65,7 +65,7 @@ class RunTimes:
         if cut := cuts.get(position):
             self.cut, self.is_resumed = cut, True
 
-    def pass_cut(self, entry: Entry, cuts: Mapping[int, Cut]) -> None:
+    def add_cut_time(self, entry: Entry, cuts: Mapping[int, Cut]) -> None:
         """Adds the time before an entry that follows a fork or a rewind to that of forks or rewinds."""
         self.note_cut(entry.position, cuts)
         moment = milliseconds_of(entry.created_at)
