@@ -24,7 +24,7 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
     r"|\x1b[ -/]*[0-~]"
 )
-_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+[/\\]+)+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
+_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+([/\\]+))+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
 _ENTERED_FOLDERS = re.compile(
     r"""(?:cd (?!-)(?:"[^"]{1,200}"|'[^']{1,200}'|[^\s;&|"'`()<>\\]{1,200})"""
     r"(?: &&|;)? (?=[^\s;&|<>])(?!\d>)){1,3}"
@@ -41,7 +41,7 @@ _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0
 
 def with_short_path(text: str) -> str:
     """The text with only the end of a long path with which it begins."""
-    return _LONG_PATH.sub("…/", text)
+    return _LONG_PATH.sub(lambda folders: f"…{folders[1]}", text)
 
 
 def short_target(target: str) -> str:

@@ -89,12 +89,13 @@ def test_every_control_is_a_link(alice: Client, session: Session) -> None:
     assert f'href="/sessions/{session.pk}/jump?step=2&amp;to=next-error"' in page
 
 
-def test_the_tabs_run_and_cost_keep_the_step_to_which_the_reader_moves(
-    alice: Client, session: Session
-) -> None:
+def test_the_tabs_keep_the_step_to_which_the_reader_moves(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?step=2"))
     assert f'href="/sessions/{session.pk}/ledger?step=2" data-keeps-step' in page
     assert f'href="/sessions/{session.pk}?step=2" data-keeps-step aria-current="page">Run' in page
+    assert f'href="/sessions/{session.pk}/overview?step=2"\n    data-keeps-step>Overview' in page
+    overview = html(alice.get(f"/sessions/{session.pk}/overview?step=2"))
+    assert f'href="/sessions/{session.pk}?step=2" data-keeps-step>Run' in overview
 
 
 def test_without_a_further_error_the_link_is_disabled(alice: Client, session: Session) -> None:

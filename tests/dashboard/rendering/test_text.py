@@ -107,6 +107,7 @@ def test_no_part_of_a_long_escape_sequence_is_shown(monkeypatch: pytest.MonkeyPa
         ("cd /a; cd b && make", "make"),
         ("cd /c/starcar git status --short", "git status --short"),  # two lines, joined
         ("cd $ROOT && /usr/lib/x/bin/go test", "…/bin/go test"),
+        (r"C:\Users\me\src\docs\setup.md", r"…\docs\setup.md"),
         ("cd /testbed", "cd /testbed"),
         ("cd - && ls", "cd - && ls"),
         ("cd /a 2>/dev/null && ls", "cd /a 2>/dev/null && ls"),
