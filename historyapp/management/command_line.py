@@ -19,9 +19,11 @@ from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
+from historyapp.running_servers import running_address
 from historyapp.services.bootstrap import default_project
 from historyapp.services.faults import fault_of
 from historyapp.services.releases import refuse_newer_database
+from historyapp.services.transactions import is_long_request
 from historyapp.wire.problems import DiskFull, StorageFailed
 
 ACTOR = "command line"
@@ -117,6 +119,9 @@ class PlayheadCommand(BaseCommand):
     requires_system_checks = []  # Django's checks take longer than most commands; `playhead check` runs them
     in_project = True
     """Whether the command has ``--project``."""
+    writes_often = False
+    """Whether the command gives a running server its turn after each transaction, as the server's own long
+    requests do."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser, project=self.in_project)
@@ -126,10 +131,15 @@ class PlayheadCommand(BaseCommand):
         return super().create_parser(prog_name, subcommand.replace("_", "-"), **kwargs)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        with plain_errors():
-            if not options.get("dry_run"):  # the only command here that needs no database
-                refuse_newer_database()
-            return super().execute(*args, **options)
+        has_server = self.writes_often and running_address(settings.PLAYHEAD_HOME) is not None
+        token = is_long_request.set(has_server)
+        try:
+            with plain_errors():
+                if not options.get("dry_run"):  # the only command here that needs no database
+                    refuse_newer_database()
+                return super().execute(*args, **options)
+        finally:
+            is_long_request.reset(token)
 
     def console(self) -> Console:
         """A rich console that writes where the command writes and does not interpret markup."""

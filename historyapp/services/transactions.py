@@ -34,9 +34,10 @@ queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 writers."""
 
 is_long_request: ContextVar[bool] = ContextVar("is_long_request", default=False)
-"""Whether the request is a model call, an export or an import. Those of one process write one at a time, so
-that an append waits for at most one of them in each process. On SQLite they also pause after each
-transaction: an import may have thousands, and a lock does not let the thread that waits longest in first."""
+"""Whether this is a model call, an export or an import, or a command beside a running server. Those of one
+process write one at a time, so that an append waits for at most one of them in each process. On SQLite they
+also pause after each transaction: an import may have thousands, and a lock does not let the thread that waits
+longest in first. Writers of other processes only poll for it."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""

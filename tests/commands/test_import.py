@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.running_servers import announced
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
+from historyapp.services.imports import writer
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
+from historyapp.services.transactions import is_long_request
 from tests.commands.conftest import Run
 from tests.services.drafts import act, ok
 
@@ -86,6 +89,29 @@ def test_the_command_prints_the_address_of_the_session(
         again = run("import", transcript).out
     assert f"\nOpen http://127.0.0.1:9000/sessions/{Session.objects.get().pk}/overview\n" in again
     assert "Open" not in run("import", "--dry-run", transcript).out
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_an_import_gives_a_running_server_its_turn(
+    run: Run,
+    transcript: Path,
+    settings: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_running: bool,
+) -> None:
+    """It writes in a process of its own, and writers of others only poll for SQLite's lock."""
+    settings.PLAYHEAD_HOME = tmp_path
+    found = list[bool]()
+
+    def check() -> None:
+        found.append(is_long_request.get())
+
+    monkeypatch.setattr(writer, "check_disk_space", check)
+    with announced(tmp_path, "http://localhost:8000") if is_running else nullcontext():
+        run("import", str(transcript))
+    assert (found, is_long_request.get()) == ([is_running], False)
 
 
 def test_importing_again_adds_nothing_and_succeeds(run: Run, transcript: Path) -> None:

@@ -30,6 +30,8 @@ class Command(PlayheadCommand):
         "file again adds nothing; if it has grown, only the new entries are added."
     )
 
+    writes_often = True
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "paths",

@@ -28,6 +28,7 @@ class Command(PlayheadCommand):
         "In an intact database nothing differs."
     )
     in_project = False
+    writes_often = True
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
