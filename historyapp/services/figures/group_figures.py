@@ -26,10 +26,12 @@ class GroupFigures:
         """Steps that ended in an error, or look like a failure."""
         return min(self.figures.steps, self.figures.errors + self.figures.likely_failures)
 
-    def add(self, model: str, *, has_cost: bool, figures: DayFigures) -> None:
-        """Adds figures of one model."""
+    def add(self, model: str, *, has_cost: bool, figures: DayFigures, micros: int | None = None) -> None:
+        """Adds figures of one model, or of several models whose cost is ``micros``."""
         self.figures = self.figures.plus(figures)
-        if has_cost or not figures.model_calls:
+        if micros is not None:
+            self.micros += micros
+        elif has_cost or not figures.model_calls:
             self.micros += figures.cost
         elif price := price_list().of(model):
             self.micros += price.cost(figures.usage)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Count, F, Q, QuerySet, Value, When
+from django.db.models import BooleanField, Case, Count, F, Q, QuerySet, Value, When
 
 from historyapp.core.day_figures import NO_DAY, DayFigures
 from historyapp.core.errors import Invalid
@@ -15,8 +15,9 @@ from historyapp.models import FiguresProgress, ProjectDay
 from historyapp.models.changes import newest_cursor
 from historyapp.models.sql import fetch_all
 from historyapp.models.sums import LargeSum
-from historyapp.services.figures.first_names import first_names, most_called
+from historyapp.services.figures.first_names import first_names
 from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
+from historyapp.services.figures.known_costs import KnownCosts
 
 Grouping = Literal["day", "agent", "model", "tool"]
 MAX_DAYS = 3660
@@ -24,12 +25,12 @@ MAX_DAYS = 3660
 MAX_GROUPS = 200
 """At most this many agents, models or tools are listed."""
 MAX_ROWS = 20_000
-"""At most this many sums are read, one for each group and model. Above, the models that were called most keep
-sums of their own."""
+"""At most this many sums are read, one for each group and model. Above, models whose cost is known share a
+sum."""
 MAX_KEYS = 4_000
 """With more agents, models and tools together, the first names of each are chosen before figures are read."""
-MIN_MODELS = 8
-"""At least this many models keep them, as many as in a session (:data:`historyapp.core.usage.MAX_MODELS`)."""
+MAX_UNPRICED = 8
+"""At most this many of the others then keep sums of their own, those that were called most."""
 TOO_SLOW = "The figures took longer than {limit}. Ask for fewer days, or for one agent, model or tool."
 
 
@@ -91,14 +92,14 @@ def grouped(project: UUID, query: FiguresQuery, by: Grouping, order: GroupOrder 
     """
     rows = query.rows(project).order_by()
     if by == "day":
-        groups = _added_up(rows, by, query.days)
+        groups = _added_up(rows, by)
         return NamedGroups(order.apply(groups) if order else dict(sorted(groups.items())), len(groups))
     order = order or MOST_STEPS
     names = len(rows.values_list(by).distinct()[: MAX_GROUPS + 1])
     if names > MAX_GROUPS:
         names = rows.aggregate(names=Count(by, distinct=True))["names"]
         rows = rows.filter(**{f"{by}__in": first_names(rows, by, order, MAX_GROUPS)})
-    return NamedGroups(order.apply(_added_up(rows, by, MAX_GROUPS)), names)
+    return NamedGroups(order.apply(_added_up(rows, by)), names)
 
 
 def grouped_by_names(
@@ -160,22 +161,31 @@ def is_current(project: UUID) -> bool:
     return progress is not None and (progress.transaction_id, progress.change_id) >= newest
 
 
-def _added_up(rows: "QuerySet[ProjectDay]", by: str, most: int = 2) -> dict[Any, GroupFigures]:
-    """The figures by a column.
-
-    Args:
-        most: the maximum number of groups.
-    """
+def _added_up(rows: "QuerySet[ProjectDay]", by: str) -> dict[Any, GroupFigures]:
+    """The figures by a column."""
     sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
     keys = rows.order_by().values_list(F(by), "model", "has_cost")
     sums_by_model = list(keys.annotate(**sums)[: MAX_ROWS + 1])
     if len(sums_by_model) > MAX_ROWS:
-        models = most_called(rows, max(MIN_MODELS, MAX_ROWS // (2 * most)))
-        kept = Case(When(model__in=models, then=F("model")), default=Value(""))
-        keys = rows.order_by().values_list(F(by), kept, "has_cost")
-        sums_by_model = list(keys.annotate(**sums))
+        return _added_up_by_cost(rows, by)
     groups: dict[Any, GroupFigures] = {}
     for name, model, has_cost, *values in sums_by_model:
         figures = DayFigures(*map(int, values))
         groups.setdefault(name, GroupFigures()).add(model, has_cost=has_cost, figures=figures)
+    return groups
+
+
+def _added_up_by_cost(rows: "QuerySet[ProjectDay]", by: str) -> dict[Any, GroupFigures]:
+    """The figures by a column, of many models. SQL adds up their costs."""
+    costs = KnownCosts.of(rows)
+    is_known = Case(When(costs.is_known, then=True), default=False, output_field=BooleanField())
+    unpriced = Q(model__in=costs.unpriced[:MAX_UNPRICED])
+    model = Case(When(costs.is_known, then=Value("")), When(unpriced, then=F("model")), default=Value(""))
+    sums = {f"sum_{name}": LargeSum(name) for name in DayFigures._fields}
+    groups: dict[Any, GroupFigures] = {}
+    keys = rows.order_by().values_list(F(by), model, is_known)
+    for name, unpriced_model, has_micros, micros, *values in keys.annotate(sum_micros=costs.micros, **sums):
+        figures, known_micros = DayFigures(*map(int, values)), round(micros) if has_micros else None
+        group = groups.setdefault(name, GroupFigures())
+        group.add(unpriced_model, has_cost=False, figures=figures, micros=known_micros)
     return groups

@@ -1,6 +1,6 @@
 """The figures of a project with many agents, models or tools, of which only the first are listed."""
 
-from datetime import date
+from datetime import date, timedelta
 from random import Random
 from typing import Any
 
@@ -80,17 +80,40 @@ def test_the_tables_of_few_and_of_many_names_are_the_same(
     assert few["tool"] == grouped(project.pk, QUERY, "tool", MOST_STEPS)
 
 
-@pytest.mark.parametrize("by", ["day", "agent", "tool"])
-def test_with_many_models_the_totals_count_all_and_name_the_most_called_ones(
-    rows: list[ProjectDay], monkeypatch: pytest.MonkeyPatch, project: Project, by: Grouping
-) -> None:
-    def steps() -> tuple[Any, ...]:
-        listed = grouped(project.pk, QUERY, by).listed
-        figures = {name: group.figures for name, group in listed.items()}
-        return total_in(project.pk, QUERY).figures, figures
+@pytest.fixture
+def days(project: Project) -> list[ProjectDay]:
+    """Three days with six models, of which four have a known price or a reported cost."""
+    random, rows = Random(6), list[ProjectDay]()
+    models = ("gpt-5", "gpt-5-2025-08-07", "claude-opus-4-5", "our-model", "their-model", "our-model 2")
+    for number in range(3 * len(models)):
+        day, model = DAY + timedelta(number % 3), models[number // 3]
+        figures = {name: random.randrange(1_000, 9_000) for name in DayFigures._fields}
+        names = {"agent": f"agent {number % 2}", "model": model, "tool": f"tool {number % 4}"}
+        has_cost = model == "our-model 2"
+        row = ProjectDay(project=project, day=day, has_cost=has_cost, is_live=True, **names, **figures)
+        row.cost *= has_cost
+        rows.append(row)
+    return ProjectDay.objects.bulk_create(rows)
 
-    exact = steps()
+
+@pytest.mark.parametrize("by", ["day", "agent", "tool"])
+def test_with_many_models_all_figures_and_costs_are_the_same_and_the_most_called_ones_named(
+    days: list[ProjectDay], monkeypatch: pytest.MonkeyPatch, project: Project, by: Grouping
+) -> None:
+    """With more sums than could be read, the days lost half of their cost."""
+    query = FiguresQuery(DAY, DAY + timedelta(2))
+
+    def read() -> tuple[list[Any], list[int], set[str]]:
+        listed = grouped(project.pk, query, by).listed
+        groups = [*listed.values(), total_in(project.pk, query)]
+        figures = [*listed, *((group.figures, group.unpriced_tokens) for group in groups)]
+        return figures, [group.micros for group in groups], groups[-1].unpriced
+
+    figures, micros, unpriced = read()
+    assert unpriced == {"our-model", "their-model"}
     monkeypatch.setattr(project_figures, "MAX_ROWS", 4)
-    monkeypatch.setattr(project_figures, "MIN_MODELS", 1)
-    assert steps() == exact
-    assert total_in(project.pk, QUERY).unpriced == {""}
+    monkeypatch.setattr(project_figures, "MAX_UNPRICED", 1)
+    figures_of_many, micros_of_many, unpriced_of_many = read()
+    assert figures_of_many == figures
+    assert micros_of_many == [pytest.approx(cost, abs=len(days)) for cost in micros]
+    assert unpriced_of_many in ({"our-model", ""}, {"their-model", ""})
