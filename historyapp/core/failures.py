@@ -36,6 +36,9 @@ _TOOL_LENGTH = 700
 """Characters at the beginning of a tool's result in which its first two lines are searched."""
 _CODE_LENGTH = 300
 """Characters at the end in which the exit code may be."""
+_REFUSED_EDIT = "Your proposed edit has introduced"
+_SYNTAX_ERROR = re.compile(r"^- ([A-Z][0-9]{3} [^\n]{1,300})", re.MULTILINE)
+"""The reason for which SWE-agent refuses an edit, some lines below the one that says so."""
 _MAX_LINE = 300
 _RUNNER_NOTICES = (
     "(Open file: ", "(Current directory: ", "(Interactive session: ", "bash-$", "</output>", "<output>",
@@ -120,7 +123,10 @@ def likely_failure(result: ToolResult, check: Check, text: str | None = None) ->
     text = _text_of_tool(result, text)
     if check.rules == "tool":  # a tool reports its failure in the first lines
         refusal = refused(list(islice(_lines_of(text.lstrip()[:_TOOL_LENGTH]), 2)), ())
-        return LikelyFailure(refused.__name__, preview(refusal.strip())) if refusal else None
+        if not refusal:
+            return None
+        reason = _SYNTAX_ERROR.search(text[:_TOOL_LENGTH]) if refusal.startswith(_REFUSED_EDIT) else None
+        return LikelyFailure(refused.__name__, preview((reason[1] if reason else refusal).strip()))
     has_exit_code_0 = bool(check.exit_code_of) and any(
         mark in text[:_HEAD_LENGTH] + text[-_CODE_LENGTH:] for mark in _EXIT_CODE_0
     )

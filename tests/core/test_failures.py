@@ -230,6 +230,22 @@ def test_the_line_of_a_report_in_json_comes_from_the_program() -> None:
     assert error_line(ToolResult(status="error", reason='{"exit_code":1')) == '{"exit_code":1'
 
 
+def test_the_line_of_an_edit_that_swe_agent_refused_is_the_reason() -> None:
+    text = "Your proposed edit has introduced new syntax error(s). Please read this.\r\n\r\nERRORS:\r\n"
+    call = {"command": "edit 1:1\nx\nend_of_edit"}
+    for name, arguments in (("shell", call), ("edit", {"replacement_text": "x"})):
+        check = check_of(name, arguments)
+        for outputs, line in (
+            (
+                f"{text}- E999 IndentationError: unexpected indent\r\n- F821 x",
+                "E999 IndentationError: unexpected indent",
+            ),
+            (text, "Your proposed edit has introduced new syntax error(s). Please read this."),
+        ):
+            found = likely_failure(ToolResult(status="success", outputs=outputs), check)
+            assert found == LikelyFailure("refused", line)
+
+
 def test_a_long_report_in_json_is_not_read_for_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Appends look for the line under the write lock."""
     monkeypatch.setattr(
