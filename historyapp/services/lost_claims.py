@@ -13,8 +13,12 @@ from django.conf import settings
 from django.db import connection
 
 from historyapp.services.faults import UNREACHABLE
+from historyapp.services.transactions import waiting_briefly
 
 log = logging.getLogger(__name__)
+
+MAX_WAIT = 1.0
+"""The claims that end together wait at most this many seconds for other writers."""
 
 Release = Callable[[], object]
 
@@ -30,9 +34,7 @@ def end_claim(release: Release) -> None:
         release: ends one worker's own claim, and nothing if it has expired and another worker has the work.
     """
     try:
-        if not connection.in_atomic_block:
-            connection.close_if_unusable_or_obsolete()  # the work may have ended because it broke
-        release()
+        _end(release)
     except UNREACHABLE as error:
         log.warning("A claim ends later, because the database cannot be used: %s", error)
         with _lock:
@@ -40,7 +42,8 @@ def end_claim(release: Release) -> None:
 
 
 def end_waiting_claims() -> None:
-    """Ends the claims that could not be ended before. The worker's clock calls it every second.
+    """Ends the claims that could not be ended before. The worker's clock calls it every second, so that all
+    claims together wait only briefly for other writers.
 
     Raises:
         OperationalError, InterfaceError, ServerUnavailable: when the database still cannot be used.
@@ -48,10 +51,15 @@ def end_waiting_claims() -> None:
     with _lock:
         waiting = list(_waiting.items())
     failure: Exception | None = None
+    until = time.monotonic() + MAX_WAIT
     for release, expires_at in waiting:
+        now = time.monotonic()
+        if failure is not None and now >= until:
+            break
         try:
-            if time.monotonic() < expires_at:
-                release()
+            if now < expires_at:
+                with waiting_briefly(max(until - now, 0)):
+                    _end(release)
         except UNREACHABLE as error:
             failure = error
         else:
@@ -59,3 +67,9 @@ def end_waiting_claims() -> None:
                 _waiting.pop(release, None)
     if failure is not None:
         raise failure
+
+
+def _end(release: Release) -> None:
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()  # the work may have ended because it broke
+    release()

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from math import inf
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from historyapp import work_threads
 from historyapp.models import EvaluatedSession, Project, Session, Webhook
-from historyapp.services import lost_claims
+from historyapp.services import lost_claims, transactions
 from historyapp.services.compression import run
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import start_run
@@ -129,6 +129,39 @@ def test_the_clock_tries_all_claims_again_until_they_end_or_expire(
     monkeypatch.setattr(time, "monotonic", lambda: inf)
     end_waiting_claims()
     assert (ended, waiting) == ([2], {})
+
+
+def test_the_clock_waits_only_briefly_for_other_writers(
+    waiting: dict[Any, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another program had locked the database, four claims stopped it for 80 seconds."""
+    clock = Mock(monotonic=Mock(return_value=0.0))
+    monkeypatch.setattr(lost_claims, "time", clock)
+
+    def wait() -> None:
+        seconds = transactions._max_wait.get()
+        clock.monotonic.return_value += 20 if seconds is None else seconds
+        raise BROKEN
+
+    waiting |= {partial(wait): inf for _ in range(4)}
+    with pytest.raises(OperationalError):
+        end_waiting_claims()
+    assert clock.monotonic() == lost_claims.MAX_WAIT
+    assert len(waiting) == 4
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_claims_end_over_a_connection_that_works(
+    waiting: dict[Any, float], monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    calls = Mock(in_atomic_block=False)
+    monkeypatch.setattr(lost_claims, "connection", calls)
+    if is_first:
+        end_claim(calls.release)
+    else:
+        waiting[calls.release] = inf
+        end_waiting_claims()
+    assert calls.mock_calls == [call.close_if_unusable_or_obsolete(), call.release()]
 
 
 class OneWork(FairScheduler):
