@@ -47,6 +47,8 @@ def test_long_output_and_raw_entries_load_menus_open_and_close_and_a_pane_keeps_
     expect(page.locator("#step h2").first).to_have_text("Step 4")
     fork = page.locator(".actions form", has_text="Fork")
     expect(fork.locator("input[name=step]")).to_have_value("4")
+    cost = page.locator("nav.tabs").get_by_role("link", name="Cost")
+    expect(cost).to_have_attribute("href", re.compile(r"\?step=4$"))
     expect_a_pane_to_keep_its_width(page)
 
 

@@ -89,7 +89,7 @@ def test_every_control_is_a_link(alice: Client, session: Session) -> None:
     assert f'href="/sessions/{session.pk}/jump?step=2&amp;to=next-error"' in page
 
 
-def test_the_tabs_keep_the_step_to_which_the_reader_moves(alice: Client, session: Session) -> None:
+def test_the_tabs_lead_to_the_shown_step(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?step=2"))
     assert f'href="/sessions/{session.pk}/ledger?step=2" data-keeps-step' in page
     assert f'href="/sessions/{session.pk}?step=2" data-keeps-step aria-current="page">Run' in page
