@@ -74,9 +74,11 @@ class ListedSteps:
             yield reached, None
 
     def _path_in_other_call(self, row: Episode) -> str:
-        """The path in the call or result that names the file; empty if the step's first call names it."""
+        """The path in the call or result that names the file; empty if the row of the step's first call shows
+        the file, or its command line."""
         named = self._named_file
-        if named is None or len(row.tool_names) < 2 or named.is_in(row.target, row.kind):
+        is_single = len(row.tool_names) < 2 and row.kind != "edit"  # an edit may be of the open file
+        if named is None or is_single or named.is_in(row.target, row.kind):
             return ""
         return named.paths.get(row.number, "")
 

@@ -166,6 +166,20 @@ def test_rows_name_the_call_for_which_a_file_filter_found_them(
     assert "8 src/dto/create.ts in one of several calls" in shown
 
 
+def test_rows_name_the_open_file_that_an_edit_changed(
+    alice: Client, project: Project, session: Session
+) -> None:
+    shown_file = "File updated. Review it.\n[File: /testbed/src/fields.py (9 lines total)]\n1:x"
+    append(project, session.pk, [act("edit", replacement_text="x = 1"), ok(outputs=shown_file)])
+    append(
+        project, session.pk, [act("submit"), ok(outputs="\ndiff --git a/src/fields.py b/src/fields.py\n+x")]
+    )
+    shown = text(alice.get(f"/sessions/{session.pk}?file=src/fields.py"))
+    assert "6 …/src/fields.py" in shown
+    assert "7 submit" in shown
+    assert "in one of several calls" not in shown
+
+
 def test_chips_count_the_steps_of_each_kind_as_of_the_position(
     alice: Client, project: Project, session: Session
 ) -> None:
