@@ -36,6 +36,7 @@ _WHOLE_NAMES = frozenset(("question", "questions", "ask", "clarify", "human"))
 """Names that are only recognised without anything but a server's name before them."""
 _ENDS_OF_PLANS = frozenset(("exit_plan_mode", "exitplanmode", "plan_exit"))
 """Tools of Claude Code, Gemini CLI and OpenCode that ask a person to approve a plan."""
+_SAYS_PERSON = re.compile(f"{_PERSON}|interactive_?feedback")
 _SERVER_ENDS = re.compile(r"__|[./:]")
 _MAX_NAME = 200
 """Characters of the longest name that is read; a longer one counts as the name of such a tool. Providers take
@@ -69,12 +70,18 @@ def asking_names(tool_names: Iterable[str]) -> set[str]:
 def waits_for_person(tool_name: str) -> bool:
     """Whether a person's answer ends a call of a tool with this name: to a question, or about a plan.
 
-    Here, a name that is too long does not count.
+    Here, a name that is too long does not count, and a server's tool only if the name says that it asks a
+    person: ``mcp__deepwiki__ask_question`` asks a model.
 
     >>> waits_for_person("ExitPlanMode"), waits_for_person("request_user_input"), waits_for_person("bash")
     (True, True, False)
     """
-    return len(tool_name) <= _MAX_NAME and (asks_person(tool_name) or _words(tool_name) in _ENDS_OF_PLANS)
+    if len(tool_name) > _MAX_NAME:
+        return False
+    *servers, name = _SERVER_ENDS.split(tool_name)
+    if _words(name) in _ENDS_OF_PLANS:
+        return True
+    return asks_person(tool_name) and (not any(servers) or _SAYS_PERSON.search(_words(tool_name)) is not None)
 
 
 def _words(name: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.core import person_tools
-from historyapp.core.person_tools import MAX_NAMES, asking_names, asks_person
+from historyapp.core.person_tools import MAX_NAMES, asking_names, asks_person, waits_for_person
 
 ASKING = """
     AskUserQuestion ask_user_question vscode_askQuestions request_user_input question ask_followup_question
@@ -25,11 +25,23 @@ OTHERS = """
 @pytest.mark.parametrize("name", ASKING.split())
 def test_a_tool_that_asks_a_person_is_recognised_by_the_words_of_its_name(name: str) -> None:
     assert asks_person(name)
+    assert waits_for_person(name)
 
 
 @pytest.mark.parametrize("name", OTHERS.split())
 def test_other_tools_about_users_do_not_ask_a_person(name: str) -> None:
     assert not asks_person(name)
+    assert not waits_for_person(name)
+
+
+def test_a_servers_tool_waits_for_a_person_only_if_its_name_says_so() -> None:
+    """Calls of 90 seconds that ask a model counted as waits for a person, and not as slow."""
+    names = ("mcp__deepwiki__ask_question", "mcp__notebooklm__ask_question", "mcp__aws__ask", "docs.question")
+    assert not any(map(waits_for_person, names))
+    assert asking_names(names) == set(names), "when in doubt, a share link hides the result"
+    assert all(
+        map(waits_for_person, ("mcp__human__ask", "mcp__x__ask_user_question", "mcp__x__ExitPlanMode"))
+    )
 
 
 def test_a_name_that_is_too_long_to_be_read_counts_as_one_that_asks() -> None:
