@@ -378,3 +378,13 @@ def test_shares_of_time_and_tokens_link_to_steps(alice: Client, project: Project
     assert f'href="/sessions/{session.pk}?step=2">waiting for a person</a>' in page
     assert 'href="#slowest">tools</a>' in page
     assert 'id="slowest"' in page
+
+
+def test_a_tool_that_only_waited_for_a_person_has_no_time(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    moments = [datetime(2026, 7, 21, 9, minute, tzinfo=UTC) for minute in (0, 5)]
+    drafts = [act("AskUserQuestion"), ok()]
+    append(project, session.pk, [EntryDraft(one.body, at) for one, at in zip(drafts, moments, strict=True)])
+    page = text(alice.get(f"/sessions/{session.pk}/overview"))
+    assert "waiting for a person 5 min 0 s" in page
+    assert re.search(r"AskUserQuestion 1 – – ", page)
