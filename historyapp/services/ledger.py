@@ -120,7 +120,7 @@ def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:
         )
         reported = ModelTotals().plus(usage, 0, step_metadata)
         price = prices.of(model) if usage.input or usage.output else None
-        cost = price.cost(usage) if price else None
+        cost = price.of_request(usage) if price else None
         figures = (reported.estimated, reported.counted, cost, cost_of(step_metadata))
         accounts.append(StepAccount(row, model, usage, *figures))
     return accounts

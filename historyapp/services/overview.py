@@ -197,7 +197,7 @@ def most_expensive_steps(figures: RunFigures, model: str) -> list[ExpensiveStep]
         if figure.cost:
             expensive.append(ExpensiveStep(figure, figure.cost))
         elif price := prices.of(figure.model or model):
-            expensive.append(ExpensiveStep(figure, price.cost(figure.usage)))
+            expensive.append(ExpensiveStep(figure, price.of_request(figure.usage)))
     return sorted(expensive, key=lambda step: -step.micros)[:MAX_EXPENSIVE]
 
 

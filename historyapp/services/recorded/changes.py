@@ -234,7 +234,8 @@ def _changes(
     previous_output: LogRow,
 ) -> RequestChanges:
     total, reported = request.total, request.reported
-    price = price_list().of(request.model)
+    listed = price_list().of(request.model)
+    price = listed.for_request(total) if listed else None
     before, now = map(cache_lifetime_of, (previous_output.metadata, request.output.metadata))
     share = min(1.0, shared / total if total else 0.0)
     effect = cache_effect(total, share, price, for_hour=(now or before) == HOUR)

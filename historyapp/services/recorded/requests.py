@@ -213,7 +213,7 @@ def billed_cost(output: LogRow, model: str) -> int | None:
         return cost
     usage = usage_of(output.metadata)
     price = price_list().of(model) if usage.input else None
-    return price.cost(usage) if price else None
+    return price.of_request(usage) if price else None
 
 
 def model_of(history: History, output: LogRow) -> str:
