@@ -8,9 +8,12 @@ import psycopg
 import pytest
 from django.db import InterfaceError, InternalError, OperationalError
 
+from historyapp.core.errors import Conflict
+from historyapp.llm.completions import CompletionBuilder
 from historyapp.models import Entry, IdempotencyKey, Project, Snapshot, SpendingReservation
 from historyapp.services import model_calls
 from historyapp.services.append import append
+from historyapp.services.connections import release_connection
 from historyapp.services.model_calls import ModelCall
 from historyapp.wire.problems import DatabaseLocked
 from tests.api.agent import Agent, ask
@@ -110,6 +113,30 @@ def test_its_key_stays_running_and_the_client_stays_while_it_waits(
     for equal in meanwhile:
         assert_problem(equal, 409, "still running")
     assert (len(meanwhile), len(loopback.requests)) == (3, 1)
+
+
+def test_an_answer_that_waits_has_no_connection_and_is_in_memory_once(
+    ready: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events, builders = list[str](), list[dict[str, Any]]()
+
+    def release_later() -> None:
+        events.append("released")
+        release_connection()
+
+    def attempt(call: ModelCall, *_: Any) -> None:
+        builders.append(dict(vars(call._builder)))
+        events.append("attempt")
+        if events.count("attempt") == 3:
+            raise Conflict("Another client has appended meanwhile.")
+        raise BROKEN
+
+    monkeypatch.setattr("historyapp.services.model_calls.release_connection", release_later)
+    monkeypatch.setattr(ModelCall, "_append", attempt)
+    ready.post("/calls", CALL)
+    attempts = events[events.index("attempt") :]
+    assert builders == [vars(CompletionBuilder())] * 3
+    assert attempts[:5] == ["attempt", "released", "attempt", "released", "attempt"]
 
 
 def test_another_clients_append_still_refuses_an_answer_that_was_not_stored(ready: Agent, fail: Any) -> None:
