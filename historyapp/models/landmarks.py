@@ -103,7 +103,7 @@ def turn(history: History, start: int, forwards: bool) -> Landmark:
     return _after_mark(
         history,
         ("model_input",),
-        lambda kind, body: bool(kind) and begins_turn(body.get("channel", PERSON), body.get("content")),
+        lambda _kind, body: begins_turn(body.get("channel", PERSON), body.get("content")),
         start,
         forwards,
     )

@@ -13,8 +13,8 @@ from historyapp.core.tokens import TokenCounter, count_tokens
 NOT_REPEATED = "Write a summary by hand, or leave the steps as they are."
 """The end of errors that the same steps would cause again. Automatic runs do not repeat them."""
 PAID = (
-    "Because it was paid, automatic compressions do not repeat it: retry it yourself, or choose another "
-    f"model. {NOT_REPEATED}"
+    "It was paid, or may be, so automatic compressions do not repeat it: retry it yourself, or choose "
+    f"another model. {NOT_REPEATED}"
 )
 """The end of errors of steps whose model calls were paid, or may be."""
 

@@ -58,7 +58,7 @@ class _FailedItem(NamedTuple):
     last_position: int
     error: str
 
-    def concerns(self, item: CompressionItem) -> bool:
+    def predicts_failure_of(self, item: CompressionItem) -> bool:
         """Whether it covers a step of the item, or if both are digests, at least half of its steps."""
         first, last = max(self.first_step, item.first_step), min(self.last_step, item.last_step)
         if item.parts:
@@ -144,7 +144,7 @@ def _errors_not_repeated(run: CompressionRun, items: Sequence[CompressionItem]) 
         if (span := spans.get(row.last_position)) is not None
         and span.session == str(family.owner(row.session, row.last_position))
     ]
-    concerned = ((item, next((row for row in live if row.concerns(item)), None)) for item in items)
+    concerned = ((item, next((row for row in live if row.predicts_failure_of(item)), None)) for item in items)
     return {
         # A longer digest is tried when it has twice the steps of the one that was tried last.
         item.pk: f"{row.error} It was not tried again." if item.parts else row.error

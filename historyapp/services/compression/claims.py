@@ -38,7 +38,7 @@ class _ClaimedItem(NamedTuple):
     first_position: int
     last_position: int
 
-    def concerns(self, item: CompressionItem) -> bool:
+    def overlaps(self, item: CompressionItem) -> bool:
         """Whether both are of steps, or both are digests, and they have steps in common."""
         is_alike = (self.level >= 3) == (item.level >= 3)
         return (
@@ -73,7 +73,7 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
         for item in list(run.items.claimable(now)[: limit + (MAX_SKIPPED if others else 0)]):
             if len(items) == limit:
                 break
-            if any(other.concerns(item) for other in others):
+            if any(other.overlaps(item) for other in others):
                 continue
             tokens += item.tokens_before
             if tokens > MAX_CLAIMED_TOKENS and items:
