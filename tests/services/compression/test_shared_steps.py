@@ -1,5 +1,6 @@
 """Runs of sessions that share steps, a session and its forks, pay for each step once."""
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
@@ -11,6 +12,7 @@ from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.compression import run as run_module
 from historyapp.services.compression.claims import claim, release
 from historyapp.services.compression.items import plan
 from historyapp.services.compression.request import RunRequest
@@ -19,6 +21,7 @@ from historyapp.services.compression.start import cancel_run, retry_run, start_r
 from historyapp.services.compression.store import store_results
 from historyapp.services.compression.summarise import ItemResult
 from historyapp.services.rewinds import fork
+from historyapp.services.summary_writers.writers import InlineWriter
 from tests.llm.loopback import Loopback
 from tests.plans import statements
 from tests.services.compression.conftest import Record
@@ -107,6 +110,21 @@ def test_a_run_does_not_wait_for_steps_that_it_does_not_share(
         assert claim(run.pk, uuid4(), 4)
     assert len(claim(first.pk, uuid4(), 4)) == 4
     assert steps(claim(second.pk, uuid4(), 4)) == [3, 4]
+
+
+def test_a_run_that_waits_for_items_of_others_looks_for_them_once_a_second(
+    project: Project, record: Record, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its other pauses are in proportion to the time that a write takes: 20 claims a second."""
+    session = record(4)
+    first, second = planned(session), planned(fork(project, session.pk))
+    assert len(claim(first.pk, uuid4(), 4)) == 4
+    monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 30)
+    worker = run_module._RunWorker(second.pk, lambda: False, InlineWriter(), lambda: False)
+    worker._head, worker._busy = second.head, False  # it has stored a result, and no agent appends
+    before = time.monotonic()
+    worker._write()
+    assert worker._next_write >= before + 30
 
 
 @pytest.mark.parametrize(("last", "is_made"), [(2, True), (3, False), (4, False), (6, False)])
