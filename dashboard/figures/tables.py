@@ -69,7 +69,7 @@ def names_table(kind: str, groups: NamedGroups, order: GroupOrder) -> FiguresTab
         )
         for name, group in groups.listed.items()
     ]
-    return FiguresTable(kind, [_head(name, order) for name in _columns(kind)], rows, groups.names)
+    return FiguresTable(kind, [_head(name, order) for name in _columns(kind)], rows, groups.item_count)
 
 
 def _columns(kind: str) -> list[str]:

@@ -100,7 +100,7 @@ def read_figures(request: ApiRequest, span: Query[SpanQuery]) -> HttpResponse:
             before=FiguresOut(**_figure_fields(before)),
             undated=FiguresOut(**_figure_fields(without_day)),
             items=items,
-            names=groups.names,
+            item_count=groups.item_count,
             is_current=is_current(project),
         )
     )

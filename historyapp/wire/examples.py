@@ -357,7 +357,7 @@ _NO_FIGURES: dict[str, Any] = {name: [] if name == "unpriced_models" else 0 for 
 FIGURES = {
     "first": "2026-11-18", "last": "2026-11-24", "by": "day", "total": _FIGURES, "before": _NO_FIGURES,
     "undated": _NO_FIGURES, "items": [{**_FIGURES, "name": "2026-11-24"}],
-    "names": 1, "is_current": True,
+    "item_count": 1, "is_current": True,
 }  # fmt: skip
 WEBHOOK: dict[str, Any] = {
     "id": "0197c7f4-1c00-7a11-8b30-5d1e2f3a4b51", "url": "https://hooks.example.com/playhead",

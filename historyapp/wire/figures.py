@@ -53,7 +53,7 @@ class ProjectFiguresOut(ResponseModel):
     items: list[FiguresGroupOut] = Field(
         description="Days by date, others with the most steps first, or as `sort` says. At most 200 names."
     )
-    names: int = Field(
+    item_count: int = Field(
         description="The number of days, agents, models or tools. `items` has at most the first 200 agents, "
         "models or tools; the totals count all."
     )

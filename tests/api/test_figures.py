@@ -85,7 +85,7 @@ def test_the_number_of_names_includes_those_that_are_not_listed(
     monkeypatch.setattr("historyapp.services.figures.project_figures.MAX_GROUPS", 1)
     response = recorded.get("/figures?from=2026-03-01&to=2026-03-31&by=tool&sort=-errors")
     assert [item["name"] for item in response["items"]] == ["ls"]
-    assert (response["names"], response["total"]["steps"]) == (2, 2)
+    assert (response["item_count"], response["total"]["steps"]) == (2, 2)
 
 
 def test_figures_that_take_too_long_are_refused(recorded: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ class NamedGroups(NamedTuple):
 
     listed: dict[Any, GroupFigures]
     """All days, or the first :data:`MAX_GROUPS` names."""
-    names: int
+    item_count: int
     """The number of days or names, also of those that are not listed."""
 
 
