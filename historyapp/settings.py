@@ -54,7 +54,8 @@ PLAYHEAD_CLIENT_UNREAD = env.size("PLAYHEAD_CLIENT_UNREAD", default=256 * 1024 *
 PLAYHEAD_ALL_UNREAD = env.size("PLAYHEAD_ALL_UNREAD", default=1 << 30)
 PLAYHEAD_PRICES = env.file("PLAYHEAD_PRICES")
 try:
-    load_prices(PLAYHEAD_PRICES)
+    if PLAYHEAD_PRICES:  # checked now, so that an error ends the start
+        load_prices(PLAYHEAD_PRICES)
 except ValueError as error:
     raise ImproperlyConfigured(f"PLAYHEAD_PRICES: {error}") from error
 

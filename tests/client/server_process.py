@@ -67,7 +67,14 @@ class ServerProcess:
         raise AssertionError(f"The server did not start: {printed}")
 
     def kill(self) -> None:
-        for process in self._loaded.children(recursive=True):
+        # They are suspended first, so that none starts another one, which would go on for some seconds.
+        suspended = set[psutil.Process]()
+        while started := set(self._loaded.children(recursive=True)) - suspended:
+            for process in started:
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            suspended |= started
+        for process in suspended:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self._process.communicate(timeout=20)

@@ -90,7 +90,7 @@ def test_usage_has_the_field_names_of_gemini_and_is_understood() -> None:
     entry_metadata = metadata(read(GEMINI_CLI, DOCUMENT))
     assert (entry_metadata[2]["usage_convention"], entry_metadata[2]["model"]) == ("gemini", "gemini-2.5-pro")
     assert usage_of(entry_metadata[2])._asdict() == {
-        "input": 92, "output": 8, "cache_read": 60, "cache_write": 0, "reasoning": 3,
+        "input": 92, "output": 8, "cache_read": 60, "cache_write": 0, "reasoning": 3, "cache_write_hour": 0,
     }  # fmt: skip
     assert "usage" not in entry_metadata[4]
 
