@@ -145,7 +145,7 @@ def load_step(
         NotFound: when there is no such live step.
     """
     number = history.resolve(number)
-    *before, row = history.rows(number - 1, number)
+    *before, row = history.rows(number - 1, number) or [history.row(number)]  # a damaged database may lack it
     after, before_next = row.first_position - 1, row.last_position + 1
     entries = list(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)

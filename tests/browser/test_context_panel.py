@@ -49,7 +49,7 @@ def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, s
 
 @pytest.mark.thorough
 def test_on_narrower_screens_the_panel_is_below_the_step(page: Page, session: Session) -> None:
-    page.set_viewport_size({"width": 1100, "height": 800})
+    page.set_viewport_size({"width": 1100, "height": 1000})  # in lower ones it is a tab
     page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
     expect_views_fit(page, 1100)

@@ -128,12 +128,15 @@ def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Proje
     step_is(page, 2)
     failure = page.locator("#failure", has_text="the needle")
     wait_for_marks(page, 1)
-    page.wait_for_function("[...CSS.highlights.get('find')][0].getBoundingClientRect().bottom <= innerHeight")
+    page.wait_for_function(
+        "() => [...CSS.highlights.get('find')][0].getBoundingClientRect().bottom <= innerHeight"
+    )
     page.keyboard.press("n")
     step_is(page, 3)
     terminal = "document.querySelector('#step .screen').getBoundingClientRect().bottom"
     page.wait_for_function(
-        f"[...CSS.highlights.get('find')].some((each) => each.getBoundingClientRect().bottom <= {terminal})"
+        "() => [...CSS.highlights.get('find')]"
+        f".some((each) => each.getBoundingClientRect().bottom <= {terminal})"
     )
     page.keyboard.press("ArrowRight")
     step_is(page, 4)
@@ -148,10 +151,10 @@ def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Proje
         f"document.querySelector('{one}').getBoundingClientRect()" for one in ("#failure", ".timeline")
     )
     below = f"{top}.top - {bottom}.bottom"
-    page.wait_for_function(f"scrollY > 0 && {below} >= 0 && {below} < 40")
+    page.wait_for_function(f"() => scrollY > 0 && {below} >= 0 && {below} < 40")
     page.set_viewport_size({"width": 740, "height": 360})  # the timeline is not at the top
     page.goto(page_of(session, "?step=2#failure"))
-    page.wait_for_function(f"scrollY > 0 && {bottom}.bottom < 0 && {top}.top >= 0 && {top}.top < 120")
+    page.wait_for_function(f"() => scrollY > 0 && {bottom}.bottom < 0 && {top}.top >= 0 && {top}.top < 120")
 
 
 @pytest.mark.thorough

@@ -91,7 +91,7 @@ def helps(page: Page) -> None:
 def close_help(page: Page) -> None:
     """The dialog keeps the focus, and so the keys, for some milliseconds after it is hidden."""
     page.keyboard.press("Escape")
-    page.wait_for_function("!document.activeElement.closest('dialog')")
+    page.wait_for_function("() => !document.activeElement.closest('dialog')")
 
 
 DOES: dict[str, Callable[[Page], None]] = {

@@ -44,7 +44,7 @@ def figures_of_list(client: Client, session: Session) -> tuple[int, str, str]:
     filtered = {"agent": session.agent}  # without a filter a sub-agent is folded under its parent
     rows = html(client.get(reverse("sessions"), filtered)).partition("<tbody")[2]
     row = rows.partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
-    time = _words(r'data-label="errors?">[^<]*</td>\s*<td class="number(?: none)?">([^<]*)</td>', row)
+    time = _words(r'data-label="errors?">.*?</td>\s*<td class="number(?: none)?">([^<]*)</td>', row)
     return _number(r'title="([\d,]+)\. ', row), _words(r">\s*(\$[\d.,]+)</td>", row), time
 
 
