@@ -3,8 +3,6 @@
 VENV := .venv/bin
 PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 PYTEST := $(VENV)/python -m pytest -q --durations 25
-# A server that compiles its modules keeps the memory that this takes, 8 MB.
-COMPILE := $(VENV)/python -m compileall -q historyapp dashboard
 ALL := -m "" --hypothesis-profile all
 # What can differ on PostgreSQL: these issue 96 % of all statements. See docs/development.md.
 # The test of plans is first: later ones leave statistics by which PostgreSQL reads a small table as a whole.
@@ -85,12 +83,10 @@ prices: .venv/dev.stamp  ## write the prices that the installed genai-prices has
 	@echo "Installing Playhead's dependencies into .venv"
 	@requirements/install requirements/base.txt
 	@$(PIP) --no-build-isolation --editable .
-	@$(COMPILE)
 	@touch $@
 
 .venv/dev.stamp: requirements/dev.txt pyproject.toml | .venv/bin/python
 	@echo "Installing the development tools into .venv"
 	@requirements/install requirements/dev.txt
 	@$(PIP) --no-build-isolation --editable .
-	@$(COMPILE)
 	@touch .venv/base.stamp $@

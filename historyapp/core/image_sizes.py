@@ -2,6 +2,9 @@
 
 A browser takes four bytes of memory for each pixel, and an image of one colour has few bytes for very many
 pixels. An image is not shown if its size is not where browsers would read it.
+
+The package ``imagesize`` would not do: of a GIF it reads only the screen, as signed numbers, but browsers
+enlarge the screen to the first picture.
 """
 
 from base64 import b64decode

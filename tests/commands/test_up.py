@@ -132,7 +132,8 @@ def orphaned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, i
 @pytest.fixture(scope="module")
 def up_under_nohup(orphaned: tuple[Path, int]) -> Iterator[Up]:
     home, port = orphaned
-    with hangup(signal.SIG_IGN):
+    with pytest.MonkeyPatch.context() as patch, hangup(signal.SIG_IGN):
+        patch.setenv("PLAYHEAD_IDLE_SECONDS", "2")
         up = Up(home, "--no-demo", "--port", str(port))
     yield from _until_killed(up)
 
@@ -182,9 +183,9 @@ def test_an_idle_server_loads_only_what_it_needs(up_under_nohup: Up) -> None:
     assert not [path for path in loaded[parent.pid] if "pydantic_core" in path]
     assert not [path for path in loaded[web.pid] if "/spacy/" in path or "/numpy/" in path]
     memory = memory_when_idle(
-        lambda: sum(process.memory_info().rss for process in (parent, web)), 145_000_000
+        lambda: sum(process.memory_info().rss for process in (parent, web)), 130_000_000
     )
-    assert memory < 145_000_000
+    assert memory < 130_000_000
 
 
 def test_under_nohup_the_server_outlives_its_terminal_and_ctrl_c_for_the_group_stops_it_cleanly(

@@ -257,19 +257,24 @@ def test_sub_agents_of_a_deleted_session_are_detached_in_short_transactions(
     assert not Session.objects.filter(spawned_position__isnull=False).exists()
 
 
+def change_before_hiding(monkeypatch: pytest.MonkeyPatch, project: Project, changes: dict[str, Any]) -> None:
+    """Somebody else's change comes between the choice of a session and its deletion."""
+    hide = retention._hide
+
+    def hide_too_late(session: Session, *arguments: Any) -> Session | None:
+        change_session(project, session.pk, changes)
+        return hide(session, *arguments)
+
+    monkeypatch.setattr(retention, "_hide", hide_too_late)
+
+
 def test_a_session_that_is_unarchived_before_it_is_hidden_keeps_its_sub_agents(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = session_of(project)
     create_session(project, starter=StartingToolCall(parent))
     archive(parent)
-    hide = retention._hide
-
-    def hide_too_late(session: Session, *arguments: Any) -> Session | None:
-        change_session(project, session.pk, {"status": "finished"})
-        return hide(session, *arguments)
-
-    monkeypatch.setattr(retention, "_hide", hide_too_late)
+    change_before_hiding(monkeypatch, project, {"status": "finished"})
     assert purge_all(project, 9).sessions == 0
     assert Session.objects.filter(spawned_by=parent).count() == 1
 
@@ -301,12 +306,6 @@ def test_a_session_that_is_changed_before_it_is_hidden_is_deleted_if_it_still_ma
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive(session := session_of(project))
-    hide = retention._hide
-
-    def change_first(session: Session, *arguments: Any) -> Session | None:
-        change_session(project, session.pk, {"title": "changed"})
-        return hide(session, *arguments)
-
-    monkeypatch.setattr(retention, "_hide", change_first)
+    change_before_hiding(monkeypatch, project, {"title": "changed"})
     assert purge_all(project, 9).sessions == 1
     assert not Session.objects.filter(pk=session.pk).exists()
