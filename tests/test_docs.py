@@ -226,6 +226,12 @@ def test_every_link_within_the_project_is_valid(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_row_of_a_table_stands_below_its_header(page: Path) -> None:
+    for table in re.findall(r"(?:^\|.*\n)+", page.read_text(), flags=re.MULTILINE):
+        assert re.fullmatch(r"[-:| ]+", table.splitlines()[1]), table[:100]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_page_contains_a_path_or_key_of_the_author(page: Path) -> None:
     assert not re.search(r"/(work|root|tmp|home)/\w|ph_[\w-]{20}", page.read_text())
 
