@@ -128,7 +128,7 @@ def _accepted(request: PersonRequest, session: Session, run_request: RunRequest,
         or (shown.strategy, shown.model) != (now.strategy, now.model)
         or shown.first_step > min(shown.last_step, now.last_step)
         or (first > 0 and first != shown.first_step)
-        or 0 < last < shown.last_step
+        or (last > 0 and not now.last_step <= shown.last_step <= last)  # a rewind may have cut steps off
     ):
         raise Conflict(CHANGED)
     return shown

@@ -153,7 +153,10 @@ def test_steps_counted_from_the_end_are_those_that_were_shown(
     assert {(run.from_step, run.to_step) for run in CompressionRun.objects.all()} == {(3, 5)}
 
 
-@pytest.mark.parametrize("changed", [{"from_step": "2"}, {"to_step": "2"}, {"model": "gpt-5-pro"}])
+@pytest.mark.parametrize(
+    "changed",
+    [{"from_step": "2"}, {"to_step": "2"}, {"to_step": "4"}, {"to_step": "5"}, {"model": "gpt-5-pro"}],
+)
 def test_a_form_that_was_changed_after_its_estimate_starts_nothing(
     alice: Client, address: str, changed: dict[str, str]
 ) -> None:
