@@ -84,12 +84,18 @@ class RecordedCall:
         """The text as lines with their numbers, if it has them. An edit may look for many places in it."""
         return numbered_code(self.text)
 
-    @cached_property
+    @property
     def has_failed(self) -> bool:
-        """Whether it reported an error, or its result looks like a failure."""
-        if self.result is None or self.result.status == "error":
-            return self.result is not None
-        return likely_failure(self.result, check_of(self.name, self.arguments)) is not None
+        """Whether it reported an error."""
+        return self.result is not None and self.result.status == "error"
+
+    @cached_property
+    def looks_failed(self) -> bool:
+        """Whether it reported an error, or its result looks like a failure. A file may look like one, too."""
+        if self.result is None or self.has_failed:
+            return self.has_failed
+        check = check_of(self.name, self.arguments, self.subject.kind)
+        return likely_failure(self.result, check) is not None
 
 
 @dataclass(slots=True)

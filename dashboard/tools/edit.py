@@ -162,7 +162,7 @@ def _new_text(tool_call: RecordedCall) -> str:
 def _answer(tool_call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
     if patch := parse_patch(text):
         return patch_blocks(patch, make.response, key or "0")
-    is_long = len(text) > _SHORT and not tool_call.has_failed
+    is_long = len(text) > _SHORT and not tool_call.looks_failed
     return [make.response(key, text, label="Tool result" if is_long else "", is_aside=is_long)]
 
 

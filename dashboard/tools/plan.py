@@ -59,7 +59,7 @@ def _line(task: Mapping[str, Any]) -> str:
 
 
 def _answer(tool_call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
-    is_long = len(text) > _SHORT and not tool_call.has_failed
+    is_long = len(text) > _SHORT and not tool_call.looks_failed
     return [make.response(key, text, TERMINAL, "Tool result" if is_long else "", is_aside=is_long)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dashboard.rendering.blocks import DIFF, Block, Folder
+from dashboard.rendering.blocks import DIFF, MATCHES, Block, Folder
 from dashboard.rendering.text import visible
 from dashboard.tools import TOOL_VIEWS, draw_call, view_of
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
@@ -181,6 +181,14 @@ def test_a_long_result_is_folded_unless_it_looks_like_a_failure() -> None:
         result = ToolResult(tool_call_id="1", status="success", outputs=outputs)
         card = draw_call(RecordedCall("edit", call, result), CallBlocks(Folder(), 0))
         assert [block.label for block in card.response] == ["Tool result" if is_folded else ""]
+
+
+def test_matches_that_look_like_a_failure_are_shown_as_any_others() -> None:
+    """A search for errors finds lines that begin like one."""
+    for outputs in ("Failed to open the file\n", "Error: no such file\nError: again\n", "a.py:3:x\n"):
+        result = ToolResult(tool_call_id="1", status="success", outputs=outputs)
+        card = draw_call(RecordedCall("Grep", {"pattern": "x"}, result), CallBlocks(Folder(), 0))
+        assert [block.language for block in card.response] == [MATCHES]
 
 
 @pytest.mark.parametrize("call", [("submit", {}), ("bash", {"command": "submit"})], ids=lambda call: call[0])
