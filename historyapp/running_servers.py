@@ -41,8 +41,8 @@ def running_address(folder: Path) -> str | None:
         try:
             if _is_locked(path):
                 addresses.append((path.stat().st_mtime_ns, str(json.loads(path.read_text())["address"])))
-        except FileNotFoundError:
-            continue  # its server has just ended
+        except (FileNotFoundError, PermissionError):
+            continue  # its server has just ended, or is another user's
     return max(addresses)[1] if addresses else None
 
 

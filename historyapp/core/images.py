@@ -1,14 +1,9 @@
 """The tokens of an image, computed from its size in pixels by the formulae that providers publish."""
 
-import base64
-import binascii
-import struct
-from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
-_HEADER = 256 * 1024
-"""Characters of base64 that are read to find a size: in a JPEG, metadata of any length precede it."""
+from historyapp.core import image_sizes
 
 
 class Size(NamedTuple):
@@ -24,51 +19,13 @@ UNKNOWN_SIZE = Size(2048, 2048)
 
 def image_size(data: str) -> Size:
     """The size of a base64 PNG, GIF, WebP or JPEG image; ``UNKNOWN_SIZE`` if it cannot be read."""
-    head = data[:_HEADER]
-    try:
-        raw = base64.b64decode(head[: len(head) // 4 * 4])
-        size = next((read(raw) for magic, read in _READERS if raw.startswith(magic)), None)
-    except (binascii.Error, ValueError, struct.error, IndexError):
-        return UNKNOWN_SIZE
-    return size if size and size.width and size.height else UNKNOWN_SIZE
+    size = image_sizes.image_size(data)
+    return Size(*size) if size and all(size) else UNKNOWN_SIZE
 
 
 def data_size(source: str) -> Size:
     """The size of an image given as base64 or as a data URL; ``UNKNOWN_SIZE`` for any other URL."""
     return image_size(source.partition(";base64,")[2] if source.startswith("data:") else source)
-
-
-def _webp(raw: bytes) -> Size | None:
-    match raw[12:16]:
-        case b"VP8 ":
-            width, height = struct.unpack("<HH", raw[26:30])
-            return Size(width & 0x3FFF, height & 0x3FFF)
-        case b"VP8L":
-            bits = int.from_bytes(raw[21:25], "little")
-            return Size((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-        case b"VP8X":
-            return Size(int.from_bytes(raw[24:27], "little") + 1, int.from_bytes(raw[27:30], "little") + 1)
-    return None
-
-
-def _jpeg(raw: bytes) -> Size | None:
-    """The size in the first start-of-frame segment."""
-    offset = 2
-    while offset + 9 <= len(raw) and raw[offset] == 0xFF:
-        marker = raw[offset + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", raw[offset + 5 : offset + 9])
-            return Size(width, height)
-        offset += 2 + int.from_bytes(raw[offset + 2 : offset + 4], "big")
-    return None
-
-
-_READERS: tuple[tuple[bytes, Callable[[bytes], Size | None]], ...] = (
-    (b"\x89PNG\r\n\x1a\n", lambda raw: Size(*struct.unpack(">II", raw[16:24]))),
-    (b"GIF8", lambda raw: Size(*struct.unpack("<HH", raw[6:10]))),
-    (b"RIFF", _webp),
-    (b"\xff\xd8", _jpeg),
-)
 
 
 def anthropic_image_tokens(size: Size) -> int:

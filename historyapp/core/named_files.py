@@ -118,7 +118,7 @@ class NamedFile:
             limit = self.parsed + MAX_PARSED
             for passage in passages:
                 if (path := self._path_in(passage, limit)) is not None:
-                    self.paths[passage.step] = path
+                    self.paths.setdefault(passage.step, path)
                     yield passage
                     break
 

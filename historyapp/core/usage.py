@@ -120,7 +120,7 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     # litellm reports OpenAI's totals and Anthropic's cache counts, which are in those totals already.
     if convention == "anthropic" or (convention is None and "cache_read_input_tokens" in usage):
         read, write = _first(usage, "cache_read_input_tokens"), _first(usage, "cache_creation_input_tokens")
-        for_hour = min(write, _first(_details(usage, "cache_creation"), _FOR_HOUR)) if write else 0
+        for_hour = min(write, _first(_details(usage, "cache_creation"), _FOR_HOUR))
         return Usage(sent + read + write, output, read, write, reasoning, for_hour)
     cached = _details(usage, "input_tokens_details", "prompt_tokens_details")
     read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens", "cache_read_tokens")

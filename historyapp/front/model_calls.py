@@ -3,6 +3,7 @@ web process: it only passes the responses on."""
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -78,7 +79,7 @@ class ModelCallProcess:
         with self._lock:
             self._pipes.add(pipe)
         if self._is_stopping:
-            self.cancel()
+            _shut(pipe)()
         try:
             yield
         finally:
@@ -93,10 +94,12 @@ class ModelCallProcess:
                 _shut(pipe)()
 
     def end(self) -> None:
-        """Waits until the cancelled model calls have ended, and their process with them."""
+        """Waits until the cancelled model calls have ended, and their processes with them."""
         if (child := self._process.child) is not None:
             self._process.retire(child)
-            child.has_ended(CANCEL_SECONDS)
+        until = time.monotonic() + CANCEL_SECONDS
+        for ending in filter(None, (child, self._retired)):
+            ending.has_ended(max(0.0, until - time.monotonic()))
 
     def _retire(self, child: "Child") -> None:
         with self._lock:

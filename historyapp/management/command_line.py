@@ -131,15 +131,15 @@ class PlayheadCommand(BaseCommand):
         return super().create_parser(prog_name, subcommand.replace("_", "-"), **kwargs)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        has_server = self.writes_often and running_address(settings.PLAYHEAD_HOME) is not None
-        token = is_long_request.set(has_server)
-        try:
-            with plain_errors():
-                if not options.get("dry_run"):  # the only command here that needs no database
-                    refuse_newer_database()
+        with plain_errors():
+            if not options.get("dry_run"):  # the only command here that needs no database
+                refuse_newer_database()
+            has_server = self.writes_often and running_address(settings.PLAYHEAD_HOME) is not None
+            token = is_long_request.set(has_server)
+            try:
                 return super().execute(*args, **options)
-        finally:
-            is_long_request.reset(token)
+            finally:
+                is_long_request.reset(token)
 
     def console(self) -> Console:
         """A rich console that writes where the command writes and does not interpret markup."""

@@ -148,3 +148,11 @@ def test_the_diffs_of_an_entry_are_read_up_to_a_limit(monkeypatch: pytest.Monkey
     diffs = [Passage(1, 1, "result", text)] * 1_000
     assert list(file.first_calls(diffs)) == []
     assert file.parsed == 100
+
+
+def test_a_row_names_the_path_of_the_call_rather_than_that_of_its_result() -> None:
+    result = {"results": [{"status": "success", "outputs": "diff --git a/lib/app.py b/lib/app.py\n"}]}
+    found = NamedFile("app.py")
+    texts = [call("read", {"path": "src/app.py"}), *passages(2, 1, "tool_results", result)]
+    assert [passage.position for passage in found.first_calls(texts)] == [1, 2]
+    assert found.paths == {1: "src/app.py"}

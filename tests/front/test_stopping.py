@@ -47,3 +47,11 @@ def test_the_server_stops_after_its_cancelled_model_calls_have_ended() -> None:
     thread.start()
     thread.join(10)
     assert happened == ["lifespan.startup.complete", "ended", "lifespan.shutdown.complete"]
+
+
+def test_a_stop_also_waits_for_calls_of_a_process_that_has_grown() -> None:
+    model_calls, grown, current = ModelCallProcess(60), Mock(), Mock()
+    model_calls._retired, model_calls._process.child = grown, current
+    model_calls.end()
+    assert grown.has_ended.called
+    assert current.has_ended.called

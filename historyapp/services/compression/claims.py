@@ -96,13 +96,12 @@ def _claimed_elsewhere(run: CompressionRun, now: datetime) -> list[_ClaimedItem]
         return []
     if not on_sqlite():
         run_sql("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [_LOCK_CLASS, str(run.project_id)])
-    # With a condition on the runs in the same statement, SQLite would read all runs of the project.
+    # With a condition on the runs, SQLite would read all runs of the project.
     claimed = CompressionItem.objects.in_progress(now).filter(claim__isnull=False).exclude(run=run)
-    runs = CompressionRun.objects.filter(pk__in=set(claimed.values_list("run_id", flat=True)))
-    others = runs.filter(project=run.project_id, strategy=run.strategy, trial=False)
-    claimed = claimed.filter(run__in=list(others.values_list("pk", flat=True)))
-    rows = claimed.values_list("run__session", "level", "first_position", "last_position")
-    items = list(map(_ClaimedItem._make, rows))
+    of_run = ("run__project", "run__strategy", "run__trial")
+    rows = claimed.values_list(*of_run, "run__session", "level", "first_position", "last_position")
+    same = (run.project_id, run.strategy, False)
+    items = [_ClaimedItem(*row[3:]) for row in rows if row[:3] == same]
     if not items:
         return []
     family, session = SharedEntries(run.session_id), run.session_id

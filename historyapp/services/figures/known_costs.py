@@ -15,6 +15,9 @@ from historyapp.services.prices import price_list
 MAX_PRICED = 1_000
 """The prices of this many models are looked up, those that were called most."""
 
+_IS_REPORTED = Q(has_cost=True) | Q(model_calls=0)
+"""Whether a row has a reported cost, or no model calls."""
+
 
 class KnownCosts(NamedTuple):
     """The models with the most calls whose cost was not reported."""
@@ -35,19 +38,14 @@ class KnownCosts(NamedTuple):
         return cls(priced, unpriced)
 
     @property
-    def is_reported(self) -> Q:
-        """Whether a row has a reported cost, or no model calls."""
-        return Q(has_cost=True) | Q(model_calls=0)
-
-    @property
     def is_known(self) -> Q:
         """Whether the cost of a row is known."""
-        return self.is_reported | Q(model__in=[name for names in self.priced.values() for name in names])
+        return _IS_REPORTED | Q(model__in=[name for names in self.priced.values() for name in names])
 
     @property
     def micros(self) -> LargeSum:
         """The sum of the known costs, in millionths of a dollar."""
-        costs = [When(self.is_reported, then=F("cost"))]
+        costs = [When(_IS_REPORTED, then=F("cost"))]
         costs += [When(model__in=names, then=_cost(price)) for price, names in self.priced.items()]
         return LargeSum(Case(*costs, default=0.0, output_field=FloatField()))
 
