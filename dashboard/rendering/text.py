@@ -30,6 +30,8 @@ _ENTERED_FOLDERS = re.compile(
     r"(?: &&|;)? (?=[^\s;&|<>])(?!\d>)){1,3}"
 )
 """The folders that a command line enters first, with its lines joined by spaces."""
+_CD_ERROR = re.compile(r"\bcd:(?:[0-9]{1,9}:)? ")
+"""What shells write before the reason why they did not enter a folder. zsh writes the number of the line."""
 PART = 1 << 18
 """Characters that are made visible in one step."""
 _MAX_STYLE = 64
@@ -49,6 +51,11 @@ def short_target(target: str) -> str:
     path at its beginning. A line that only enters a folder stays."""
     entered = _ENTERED_FOLDERS.match(target)
     return with_short_path(target[entered.end() :] if entered else target)
+
+
+def target_of_step(target: str, error_line: str) -> str:
+    """A step's short target; with the folder that its command enters if that failed."""
+    return with_short_path(target) if _CD_ERROR.search(error_line) else short_target(target)
 
 
 def short_targets(targets: Iterable[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.step import StepView
-from dashboard.rendering.text import short_target, visible, with_short_path
+from dashboard.rendering.text import short_target, target_of_step, visible, with_short_path
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
 from historyapp.core.file_tools import use_of_file
@@ -195,8 +195,8 @@ register.filter(short_target)
 
 @register.filter
 def row_target(row: Episode) -> str:
-    """A step's short target; with the folder that its command enters if that failed."""
-    return with_short_path(row.target) if "cd: " in row.error_line else short_target(row.target)
+    """A step's target in its row. Its heading has more space, and the whole command of any failed step."""
+    return target_of_step(row.target, row.error_line)
 
 
 @register.filter("visible")

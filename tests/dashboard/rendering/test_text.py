@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering import text as text_module
-from dashboard.rendering.text import short_target, short_targets, terminal, visible
+from dashboard.rendering.text import short_target, short_targets, target_of_step, terminal, visible
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 escapes = st.sampled_from(
@@ -123,3 +123,17 @@ def test_a_target_is_shown_without_the_folder_that_the_command_enters(target: st
 def test_commands_that_differ_only_in_their_folders_keep_these() -> None:
     commands = ["cd /a && npm test", "cd /b && npm test", "cd /a && make"]
     assert [*short_targets([*commands, *commands]).values()] == [*commands[:2], "make"]
+
+
+@pytest.mark.parametrize(
+    ("error_line", "shown"),
+    [
+        ("bash: line 1: cd: /a: No such file or directory", "cd /a && make"),
+        ("sh: 1: cd: can't cd to /a", "cd /a && make"),
+        ("(eval):cd:1: no such file or directory: /a", "cd /a && make"),  # zsh
+        ("make: *** [Makefile:1: abcd: bad] Error 1", "make"),
+        ("", "make"),
+    ],
+)
+def test_the_target_of_a_step_keeps_only_a_folder_that_was_not_entered(error_line: str, shown: str) -> None:
+    assert target_of_step("cd /a && make", error_line) == shown
