@@ -24,7 +24,7 @@ from dashboard.views.recorded import show_recorded
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
-from historyapp.core.settings import load_settings
+from historyapp.core.settings import load_settings, window_of
 from historyapp.core.text import clean
 from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MAX_TOKENS
@@ -95,13 +95,13 @@ class ContextForm:
         output = output_of_step(location.history, location.step)
         model_of_step = model_of(location.history, output)
         model = self.model or model_of_step
+        if self.is_chosen or self.default_budget is None:
+            return replace(self, model=model)
         billed = 0
         if model == model_of_step:
             largest = largest_input(location.history)
             billed = largest_request(location.history, model, max(largest, usage_of(output.metadata).input))
-        default = load_settings(location.session.settings).budget(model, billed)
-        budget = min(UNLIMITED if default is None else default, MAX_TOKENS)
-        return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)
+        return replace(self, model=model, budget=min(max(window_of(model), billed), MAX_TOKENS))
 
     def build(self, position: int | None) -> BuiltContext:
         """The context as of a position.

@@ -1,7 +1,9 @@
 """Saving a What if in the context panel, and making it the session's settings."""
 
 from typing import Any
+from unittest.mock import Mock
 
+import pytest
 from django.test import Client
 
 from historyapp.core.settings import load_settings
@@ -70,6 +72,21 @@ def test_settings_that_a_what_if_leaves_empty_keep_their_value(alice: Client, se
     change(alice, session)
     session.refresh_from_db()
     assert load_settings(session.settings) == before.model_copy(update={"max_tokens": 0})
+
+
+def test_past_requests_are_read_only_if_the_window_is_the_budget(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They show how large the window is at least, which takes up to 2,500 entries."""
+    read = Mock(return_value=0)
+    monkeypatch.setattr("dashboard.views.context.largest_input", read)
+    monkeypatch.setattr("dashboard.views.context.largest_request", lambda *_: 1_234_567)
+    budgets = {"window": "1,234,567", 900: "900", None: "200,000"}
+    for budget, shown in budgets.items():
+        Session.objects.update(settings={"max_tokens": budget})
+        assert f"/ {shown} tokens" in text(panel(alice, session))
+    assert "/ 800 tokens" in text(panel(alice, session, "step=3&mode=what_if&max_tokens=800"))
+    read.assert_called_once()
 
 
 def test_a_what_if_is_deleted(alice: Client, session: Session) -> None:
