@@ -11,6 +11,9 @@ from historyapp.core.line_diff import WorkLeft, lines_in_common, marked_lines
 from historyapp.core.text import MAX_READ
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
+_BEGINNINGS = ("diff --git ", "--- ", _BEGIN)
+_BLANK = 40
+"""A patch begins within this many characters. Before it are blank lines at most."""
 _HEADS = {"*** Update File: ": "", "*** Add File: ": "new file", "*** Delete File: ": "deleted"}
 _GIT_HEADS = (
     "index ",
@@ -45,6 +48,11 @@ class Patch:
 
     files: list[FilePatch] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+
+
+def begins_with_patch(text: str) -> bool:
+    """Whether the output of a tool or command begins with a patch. SWE-agent writes a blank line first."""
+    return text[:_BLANK].lstrip().startswith(_BEGINNINGS)
 
 
 def parse_patch(text: str) -> Patch | None:

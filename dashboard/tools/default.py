@@ -3,15 +3,13 @@
 from typing import Any
 
 from dashboard.rendering.blocks import Block
-from dashboard.rendering.patches import parse_patch
+from dashboard.rendering.patches import begins_with_patch, parse_patch
 from dashboard.rendering.values import argument_values
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks
 from dashboard.tools.edit import patch_blocks
 from dashboard.tools.web import prose
 from historyapp.core.json import parse_embedded
 from historyapp.core.text import MAX_READ
-
-_PATCHES = ("diff --git ", "--- ", "*** Begin Patch")
 
 
 def fits(tool_call: RecordedCall) -> bool:
@@ -26,7 +24,7 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
-    patch = parse_patch(text) if text.lstrip().startswith(_PATCHES) else None
+    patch = parse_patch(text) if begins_with_patch(text) else None
     if patch:
         return patch_blocks(patch, make.response, key or "0")
     value = embedded_json(text)
@@ -35,7 +33,7 @@ def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
 
 def embedded_json(text: str) -> Any:
     """The JSON object or list in a text; None if the text is anything else."""
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > MAX_READ:
+    if len(text) > MAX_READ or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         value = parse_embedded(text)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from dashboard.rendering.blocks import SCREEN, Block
-from dashboard.rendering.patches import parse_patch
+from dashboard.rendering.patches import begins_with_patch, parse_patch
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
 from historyapp.core.call_subjects import COMMANDS, FOLDERS, SCRIPTS
@@ -53,7 +53,7 @@ def draw(tool_call: RecordedCall, make: CallBlocks) -> Card:
         codes.append(output.exit_code)
         if output.seconds is not None:
             card.facts.append(duration_text(timedelta(seconds=output.seconds)))
-        patch = parse_patch(output.text) if output.text.lstrip().startswith(("diff --git ", "--- ")) else None
+        patch = parse_patch(output.text) if begins_with_patch(output.text) else None
         if patch:
             return patch_blocks(patch, make.response, key)
         return [make.response(key, output.text.strip("\n"), SCREEN)] if output.text.strip() else []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.rendering.patches import edit_diff, parse_patch
+from dashboard.rendering.patches import begins_with_patch, edit_diff, parse_patch
 from historyapp.core.text import MAX_READ
 from tests.dashboard.tools.samples import DIFF, PATCH
 
@@ -100,3 +100,11 @@ def test_the_lines_of_a_long_edit_are_not_compared() -> None:
     edit = edit_diff("same\n" * (MAX_READ // 5), "same\n\nnew\n")
     assert edit == "-same\n" * (MAX_READ // 5) + "+same\n+\n+new"
     assert edit_diff("", "+" * (MAX_READ + 1))[:2] == "++"
+
+
+def test_a_patch_is_looked_for_only_at_the_beginning_of_a_text() -> None:
+    """Megabytes of output were copied for it."""
+    for beginning in (DIFF, "--- a/a.py\n+++ b/a.py\n", PATCH):
+        assert begins_with_patch(f"\n  {beginning}")
+        assert not begins_with_patch(f"x\n{beginning}")
+        assert not begins_with_patch(1_000 * "\n" + beginning)

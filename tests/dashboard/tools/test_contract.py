@@ -17,6 +17,7 @@ from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
 from historyapp.core.entries import ToolResult
 from tests.dashboard.tools.samples import SAMPLES
 
+APPLIED = "*** Begin Patch\n*** Update File: a.py"
 each = pytest.mark.parametrize("view", TOOL_VIEWS.values(), ids=TOOL_VIEWS)
 HOSTILE = "</pre></table><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;x\x07\u202e\ud800"
 NAMES = "a|b|blockquote|br|code|del|details|div|em|h[456]|hr|i|ins|li|ol|p|pre|s|span|strong|summary"
@@ -192,8 +193,9 @@ def test_matches_that_look_like_a_failure_are_shown_as_any_others() -> None:
 
 
 @pytest.mark.parametrize("call", [("submit", {}), ("bash", {"command": "submit"})], ids=lambda call: call[0])
-def test_a_diff_after_a_blank_line_is_shown_as_one(call: tuple[str, Any]) -> None:
-    diff = "\ndiff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
+@pytest.mark.parametrize("head", ["diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py", APPLIED])
+def test_a_diff_after_a_blank_line_is_shown_as_one(call: tuple[str, Any], head: str) -> None:
+    diff = f"\n{head}\n@@ -1 +1 @@\n-a\n+b\n"
     result = ToolResult(tool_call_id="1", status="success", outputs=diff)
     card = draw_call(RecordedCall(*call, result), CallBlocks(Folder(), 0))
     assert [block.language for block in card.response] == [DIFF]
