@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -18,7 +17,7 @@ from dashboard.timeline.form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.text import clean
 from historyapp.enqueue import ensure_name_index
-from historyapp.models import Entry, Session, ShareLink, StepNote
+from historyapp.models import Session, ShareLink, StepNote
 from historyapp.models.history import History
 from historyapp.models.landmarks import has_later_failure
 from historyapp.models.relatives import Relatives, relatives_of
@@ -94,17 +93,6 @@ class Location:
     def shows_inputs(self) -> bool:
         """Whether the page shows what people wrote."""
         return self.history.visible.inputs
-
-    @property
-    def newest_at(self) -> datetime:
-        """The time of the newest live entry, or of the session's creation. A rewind takes later ones away."""
-        session, is_whole = self.session, self.as_of is None or self.as_of == self.session.head
-        if is_whole and (
-            session.head >= session.tail_start or session.tail_start == session.fork_position + 1
-        ):
-            return session.last_entry_at
-        newest = Entry.objects.defer("body", "metadata").newest(self.history.lineage)
-        return session.created_at if newest is None else newest.created_at
 
     @property
     def current_address(self) -> str:

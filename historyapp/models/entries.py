@@ -1,6 +1,7 @@
 """The log's table, and reading the entries of a lineage."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import models
@@ -61,6 +62,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def newest(self, lineage: Lineage, after: int = 0, kinds: Iterable[str] = ()) -> "Entry | None":
         """The newest live entry after a position, or None."""
         return next(self.live(lineage, after=after, kinds=kinds, newest_first=True, limit=1), None)
+
+    def newest_at(self, lineage: Lineage) -> datetime | None:
+        """The time of the newest live entry, or None."""
+        newest = self.defer("body", "metadata").newest(lineage)
+        return newest.created_at if newest else None
 
     def update(self, **kwargs: Any) -> int:
         raise Conflict("Entries never change. Append a new entry, or rewind.")

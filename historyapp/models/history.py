@@ -80,11 +80,18 @@ class History:
         if head is None or head == session.head:
             return session.last_entry_at
         own = session.entries.filter(position__lte=head).exclude(kind="rewind").order_by("-position")
-        newest = own.only("created_at").first() if head > session.fork_position else None
-        if newest is None:
-            shared = session.shared_lineage.cut(min(head, session.fork_position))
-            newest = Entry.objects.defer("body", "metadata").newest(shared)
-        return session.created_at if newest is None else newest.created_at
+        newest = own.values_list("created_at", flat=True).first() if head > session.fork_position else None
+        shared = min(head, session.fork_position)
+        return newest or Entry.objects.newest_at(session.shared_lineage.cut(shared)) or session.created_at
+
+    @property
+    def newest_live_at(self) -> datetime:
+        """As :attr:`last_entry_at`, but without the entries that a rewind took away."""
+        session, is_now = self.session, self.as_of is None or self.as_of == self.session.head
+        was_rewound = session.tail_start != session.fork_position + 1
+        if is_now and not (was_rewound and session.head < session.tail_start):
+            return session.last_entry_at
+        return Entry.objects.newest_at(self.lineage) or session.created_at
 
     @property
     def steps(self) -> int:
