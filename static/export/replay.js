@@ -26,12 +26,12 @@ let timer = 0;
 let made = 0; // elements since the shown step was chosen
 
 /** Appends children, of which a step can have more than a function can have arguments. Where the step has too many
- * elements, it leaves out the others before they are made, and says so. */
+ * elements, it leaves out the others before they are made. Only the panel says so: calls are inside of it. */
 function add(element, children, most = MAX_MADE) {
   for (const child of children) {
     element.append(child);
     if (made <= most) continue;
-    element.append(make("p", "left-out", "The step has too many parts for this page. The export as Playhead JSONL contains all of them."));
+    if (element === panel) element.append(make("p", "left-out", "The step has too many parts for this page. The export as Playhead JSONL contains all of them."));
     return;
   }
 }

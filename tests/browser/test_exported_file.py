@@ -183,6 +183,15 @@ def test_very_many_inputs_do_not_hide_the_step_after_them(open_file: Open) -> No
     expect(page.locator("#step > :last-child")).to_contain_text("Done.")
 
 
+def test_a_step_of_too_many_parts_says_so_once(open_file: Open) -> None:
+    """The arguments and the results of a call are added to its card, which is a part of the step."""
+    fields = {f"n{number}": f"{number}" for number in range(200)}
+    calls = tuple(ToolCall(id=f"{number}", name="set", arguments=fields) for number in range(18))
+    page = open_file(ModelOutput(tool_calls=calls), *[result(call.id, "done") for call in calls])
+    assert page.get_by_text("The step has too many parts for this page.").count() == 1
+    expect(page.locator("#step > :last-child")).to_have_class("left-out")
+
+
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [thorough(1440, "light"), (360, "dark"), thorough(1440, "dark"), thorough(360, "light")],
