@@ -96,9 +96,11 @@ def test_the_tab_loads_again_until_the_run_is_counted(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dashboard.tabs.ledger.SECONDS", 0.0)
-    address = reverse("ledger", args=[session.pk]) + "?step=2"
+    address = reverse("ledger", args=[session.pk]) + "?step=2&status=error&find=ok"
     first = html(alice.get(address))
-    assert f'hx-get="{address}" hx-trigger="load' in first
+    kept = address.replace("&", "&amp;")
+    assert f'hx-get="{kept}" hx-trigger="load' in first
+    assert f'href="{kept}">Continue counting' in first
     assert "cover 1 of 5 steps so far." in " ".join(first.split())
     for _ in range(4):
         part = text(fragment(alice, address))
@@ -154,7 +156,9 @@ def test_of_a_later_chart_all_steps_are_compared_and_the_turn_keeps_its_name(
     )
     first = text(fragment(alice, reverse("ledger", args=[session.pk]) + "?step=1"))
     assert [f"step {step} {lost[step]:,} 20,000" in first for step in lost] == [False] + 8 * [True] + [False]
-    shown = text(fragment(alice, reverse("ledger", args=[session.pk]) + "?step=102"))
+    later = fragment(alice, reverse("ledger", args=[session.pk]) + "?step=102&find=ok")
+    shown, earlier = text(later), re.search(r'href="([^"]*)"[^>]*>Earlier steps', html(later))
+    assert earlier and earlier[1].endswith("&amp;find=ok"), "the search is kept"
     assert "step 101 0 20,000 1 min" in shown, "compared with a step that is not shown"
     assert "step 2 1,000" not in shown
     for page in (first, shown):
