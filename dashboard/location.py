@@ -82,6 +82,11 @@ class Location:
         return replace(self, filter=NO_FILTER).address_of(step)
 
     @property
+    def overview_address(self) -> str:
+        """The overview, whose links to the run lead back to the same step."""
+        return f"{reverse('overview', args=[self.session.pk])}?step={self.step or -1}{self.as_of_parameter}"
+
+    @property
     def is_shared(self) -> bool:
         """Whether the page is opened through a share link.
 

@@ -171,7 +171,7 @@ def _pages(location: Location | None, *, is_staff: bool) -> Iterator[PaletteItem
     if location is not None:
         session = location.session.pk
         here = f"?{location.query}"
-        yield PaletteItem("Overview", reverse("overview", args=[session]) + location.as_of_query, "note")
+        yield PaletteItem("Overview", location.overview_address, "note")
         yield PaletteItem("Run", location.address, "play", words="steps timeline session")
         yield PaletteItem(
             "Cost", reverse("ledger", args=[session]) + here, "compare", words="money tokens usage"

@@ -323,9 +323,10 @@ def test_the_page_loads_again_until_the_run_is_counted(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_figures, "SECONDS", 0.0)
-    page = alice.get(address(session))
+    page = alice.get(f"{address(session)}?step=2")
     assert "The figures cover 1 of 5 steps so far." in text(page)
     assert 'hx-trigger="load delay:50ms"' in html(page)
+    assert f'href="{address(session)}?step=2">Continue counting' in html(page)
     for _ in range(4):
         part = fragment(alice, address(session))
     assert "so far" not in text(part)

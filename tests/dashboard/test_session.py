@@ -93,7 +93,8 @@ def test_the_tabs_lead_to_the_shown_step(alice: Client, session: Session) -> Non
     page = html(alice.get(f"/sessions/{session.pk}?step=2"))
     assert f'href="/sessions/{session.pk}/ledger?step=2" data-keeps-step' in page
     assert f'href="/sessions/{session.pk}?step=2" data-keeps-step aria-current="page">Run' in page
-    assert f'href="/sessions/{session.pk}/overview?step=2"\n    data-keeps-step>Overview' in page
+    assert f'href="/sessions/{session.pk}/overview?step=2" data-keeps-step>Overview' in page
+    assert f'href="/sessions/{session.pk}/overview?step=2#files" data-keeps-step>Files' in page
     overview = html(alice.get(f"/sessions/{session.pk}/overview?step=2"))
     assert f'href="/sessions/{session.pk}?step=2" data-keeps-step>Run' in overview
 
