@@ -158,7 +158,8 @@ def test_of_a_later_chart_all_steps_are_compared_and_the_turn_keeps_its_name(
     assert [f"step {step} {lost[step]:,} 20,000" in first for step in lost] == [False] + 8 * [True] + [False]
     later = fragment(alice, reverse("ledger", args=[session.pk]) + "?step=102&find=ok")
     shown, earlier = text(later), re.search(r'href="([^"]*)"[^>]*>Earlier steps', html(later))
-    assert earlier and earlier[1].endswith("&amp;find=ok"), "the search is kept"
+    assert earlier is not None
+    assert earlier[1].endswith("&amp;find=ok"), "the search is kept"
     assert "step 101 0 20,000 1 min" in shown, "compared with a step that is not shown"
     assert "step 2 1,000" not in shown
     for page in (first, shown):
