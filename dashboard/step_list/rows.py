@@ -163,8 +163,8 @@ class FilteredRows:
     """Whether both sides were searched."""
     moved_turn: int = 0
     """The turn whose head moved from the row after this window into it; 0 if none did."""
-    hidden_step: int = 0
-    """The step of the page, if it does not match; otherwise 0. Also 0 while that is not known."""
+    has_step: bool = False
+    """Whether the step around which the window lies is one of its rows."""
     earlier_step: int = 1
     """The step that the link to earlier matches opens without JavaScript."""
     later_step: int = 1
@@ -193,15 +193,13 @@ def matches_around(location: Location, step: int) -> FilteredRows:
         searches[0].listed.read_with(searches[1].listed, step, AROUND)
     before, after = map(_matches, searches)
     rows = _as_listed(location, [*before.rows[::-1], *after.rows])
-    is_searched = after.boundary is None or after.boundary >= step
-    is_match = bool(after.rows) and after.rows[0].number == step
     return FilteredRows(
         location,
         rows,
         earlier=before.boundary,
         later=after.boundary,
         is_whole=True,
-        hidden_step=step if is_searched and not is_match else 0,
+        has_step=bool(after.rows) and after.rows[0].number == step,
         earlier_step=max(1, (before.boundary or 1) - 1),
         later_step=min(location.steps, (after.boundary or 0) + 1),
     )

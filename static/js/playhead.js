@@ -161,11 +161,13 @@ if (panel) {
     reveal(row);
   }
 
-  /** Marks the step's row. New rows carry no mark, or that of the step that was in view when they were requested. */
+  /** Marks the step's row, or says that a filtered list has none. New rows carry no mark, or that of the step that was
+   * in view when they were requested. */
   function markOnly(at) {
     for (const row of root.querySelectorAll("#rows [aria-current]")) row.removeAttribute("aria-current");
     const row = root.querySelector(`#rows [data-step="${at}"]`);
     row?.setAttribute("aria-current", "step");
+    part("unlisted")?.toggleAttribute("hidden", Boolean(row));
     return row;
   }
 
@@ -283,7 +285,7 @@ if (panel) {
   });
   root.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.matches(".tab-body")) showInLedger(number("at"));
-    if (event.target.matches("#rows")) markOnly(number("at"));
+    if (event.target.matches("#rows, #rows > li")) markOnly(number("at"));
     if (event.target === panel && number("at") !== scrolled) {
       scrolled = number("at");
       panel.scrollTop = 0; // at once: find.js scrolls to a match later

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from dashboard.step_list import rows
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session
@@ -58,3 +59,20 @@ def test_moving_keeps_the_filter_in_the_address_and_a_live_list_adds_matching_st
     page.locator(".facts a", has_text="likely failed").click()
     expect(page.locator("#rows [data-step]")).to_have_count(1)
     expect(page.locator("#step h2").first).to_have_text("Step 7")
+
+
+def test_a_line_says_whether_the_list_has_the_step_after_each_move(
+    page: Page, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "AROUND", 1)
+    page.goto(page_of(record_session(project, 12), "?step=5&status=error"))
+    line = page.get_by_text("This step is not among these matches.")
+    expect(line).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(line).to_be_hidden()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(line).to_be_visible()
+    page.get_by_role("link", name="Later matches").click()
+    expect(page.locator("#rows [data-step='9'][aria-current]")).to_be_visible()
+    expect(line).to_be_hidden()
