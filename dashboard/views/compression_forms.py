@@ -112,26 +112,27 @@ def compare(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 
 def _accepted(request: PersonRequest, session: Session, run_request: RunRequest, prefix: str) -> AcceptedRun:
-    """The run that the form has shown, or the run of ``run_request`` if it calls no provider's model.
+    """The run that the form has shown. If it has shown none, or one for another strategy, model or other
+    steps, the run of ``run_request``.
 
     Raises:
         Invalid: as :func:`estimate`.
-        Conflict: when the form has shown no estimate, or one for another strategy, model or other steps.
+        Conflict: when that run was not shown and calls a provider's model.
     """
     now = estimate(session, run_request)
-    if not now.calls:
-        return AcceptedRun(now.strategy, now.model, now.last_step, now.cost, now.first_step)
     shown = read_accepted(request.POST.get(f"{prefix}accepted", ""))
     first, last = run_request.from_step or 0, run_request.to_step or 0
     if (
-        shown is None
-        or (shown.strategy, shown.model) != (now.strategy, now.model)
-        or shown.first_step > min(shown.last_step, now.last_step)
-        or (first > 0 and first != shown.first_step)
-        or (last > 0 and not now.last_step <= shown.last_step <= last)  # a rewind may have cut steps off
+        shown is not None
+        and (shown.strategy, shown.model) == (now.strategy, now.model)
+        and shown.first_step <= min(shown.last_step, now.last_step)
+        and (first <= 0 or first == shown.first_step)
+        and (last <= 0 or now.last_step <= shown.last_step <= last)  # a rewind may have cut steps off
     ):
+        return shown
+    if now.calls:
         raise Conflict(CHANGED)
-    return shown
+    return AcceptedRun(now.strategy, now.model, now.last_step, now.cost, now.first_step)
 
 
 def _form_page(

@@ -6,7 +6,7 @@ later steps needed: the share that its summaries contain.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, zip_longest
+from itertools import accumulate, chain
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -38,6 +38,10 @@ MAX_RUNNING = 100
 """The maximum number of trial runs of one project that run or wait at the same time."""
 MAX_COMPARED = 500
 """The maximum number of steps of a comparison."""
+DIFFERENT_STEPS = (
+    "The strategies would summarise different steps, because the session has changed. Nothing was started. "
+    "Check the steps, then request the comparison again."
+)
 LATER_STEPS = 50
 """The number of steps after the compared ones that are searched for names."""
 MAX_SEARCHED_TOKENS = 200_000
@@ -211,8 +215,8 @@ def start_comparison(
     Raises:
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`, and for more than ``MAX_COMPARED`` steps.
-        Conflict: when the session is archived, too many trial runs of the project are running, or a run would
-            cost more than was accepted.
+        Conflict: when the session is archived, too many trial runs of the project are running, the runs would
+            summarise different steps, or a run would cost more than was accepted.
         ModelNotAllowed: when the project does not allow a side's model.
         SpendForbidden: when a side calls a provider's model and the spender may not spend.
         DiskLow: when the disk is nearly full.
@@ -227,13 +231,17 @@ def start_comparison(
                 f"{active} compressions for comparisons are running or waiting in this project; at most "
                 f"{MAX_RUNNING} are possible. Wait until some have ended, or cancel some."
             )
+        sides = [
+            resolve_accepted(session, request, run) if run else resolve_request(session, request)
+            for request, run in zip(requests, accepted or [None] * len(requests), strict=True)
+        ]
+        if len({side.steps for side in sides}) > 1:
+            raise Conflict(DIFFERENT_STEPS)
+        if sides and (steps := len(sides[0].steps)) > MAX_COMPARED:
+            raise Invalid(f"A comparison takes at most {MAX_COMPARED} steps; this one has {steps}.")
         comparison = uuid7()
         runs = []
-        for request, run in zip_longest(requests, accepted):
-            resolved = resolve_accepted(session, request, run) if run else resolve_request(session, request)
-            steps = len(resolved.steps)
-            if steps > MAX_COMPARED:
-                raise Invalid(f"A comparison takes at most {MAX_COMPARED} steps; this one has {steps}.")
+        for resolved in sides:
             check_spender(spender, project, resolved)
             trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
             runs.append(create_run(session, resolved, actor, **trial))

@@ -141,11 +141,18 @@ def test_a_click_starts_nothing_that_costs_more(
     assert alice.post(address, {**form, **sent(refused)}).status_code == 302
 
 
-@pytest.mark.parametrize("name", ["compress", "compare"])
+@pytest.mark.parametrize(
+    ("name", "sides"),
+    [
+        ("compress", {"strategy": "episode_summary"}),
+        ("compress", {"strategy": "structured"}),
+        ("compare", {"a-strategy": "episode_summary", "b-strategy": "episode_summary"}),
+        ("compare", {"a-strategy": "structured", "b-strategy": "episode_summary"}),
+    ],
+)
 def test_steps_counted_from_the_end_are_those_that_were_shown(
-    alice: Client, session: Session, name: str
+    alice: Client, session: Session, name: str, sides: dict[str, str]
 ) -> None:
-    sides = {f"{prefix}strategy": "episode_summary" for prefix in ("", "a-", "b-")}
     address, form = reverse(name, args=[session.pk]), {**sides, "from_step": "-3"}
     form |= sent(alice.get(address, form))
     append(session.project, session.pk, [entry for _ in range(3) for entry in (act("ls"), ok())])
@@ -164,6 +171,18 @@ def test_a_form_that_was_changed_after_its_estimate_starts_nothing(
     refused = alice.post(address, {**PAID, **sent(alice.get(address, PAID)), **changed})
     assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
     assert "Check the new estimate" in text(refused)
+
+
+def test_a_comparison_of_different_steps_is_not_started(alice: Client, session: Session) -> None:
+    """Only the form of one side has an estimate, which is older than the newest steps."""
+    address = reverse("compare", args=[session.pk])
+    form = {"a-strategy": "structured", "b-strategy": "episode_summary", "from_step": "-3"}
+    form["b-accepted"] = sent(alice.get(address, form))["b-accepted"]
+    append(session.project, session.pk, [act("ls"), ok()])
+    refused = alice.post(address, form)
+    assert (refused.status_code, CompressionRun.objects.count()) == (409, 0)
+    assert "would summarise different steps" in text(refused)
+    assert alice.post(address, {**form, **sent(refused)}).status_code == 302
 
 
 def test_a_run_whose_steps_a_rewind_has_cut_off_is_not_started(alice: Client, session: Session) -> None:
