@@ -41,9 +41,11 @@ def make_front(threads: int) -> Front:
         all_unread=settings.PLAYHEAD_ALL_UNREAD,
     )
     idle_seconds = settings.PLAYHEAD_IDLE_SECONDS
-    model_calls = ModelCallProcess(idle_seconds)
-    processes: dict[str, Processes] = {LARGE_REQUESTS: RequestProcesses(idle_seconds), CALLS: model_calls}
-    return Front(wsgi.application, limits, threads, processes, model_calls=model_calls)
+    processes: dict[str, Processes] = {
+        LARGE_REQUESTS: RequestProcesses(idle_seconds),
+        CALLS: ModelCallProcess(idle_seconds),
+    }
+    return Front(wsgi.application, limits, threads, processes)
 
 
 application = make_front(THREADS)

@@ -34,7 +34,6 @@ from historyapp.front.limits import (
     known_at,
     strangers_at,
 )
-from historyapp.front.model_calls import ModelCallProcess
 from historyapp.front.native import NATIVE, Send, error_response
 from historyapp.front.outbox import MAX_SEND, Head, Outbox
 from historyapp.front.pool_names import CALLS, KNOWN_DEVICES, LONG, PASSWORDS, pool_name
@@ -76,8 +75,7 @@ class Front:
     Args:
         threads: the number of threads of the pool for reads, and of the pool for writes. Each of the two
             pools has as many spare threads.
-        processes: the processes that carry out the requests of some pools.
-        model_calls: the one of model calls, which may last longer than a stop.
+        processes: the processes that carry out the requests of some pools, by the pool's name.
     """
 
     def __init__(
@@ -86,10 +84,8 @@ class Front:
         limits: Limits,
         threads: int,
         processes: Mapping[str, Processes] = MappingProxyType({}),
-        *,
-        model_calls: ModelCallProcess | None = None,
     ) -> None:
-        self._model_calls = model_calls
+        self._processes = processes.values()
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
@@ -141,8 +137,9 @@ class Front:
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
         while True:
             message = await receive()
-            if message["type"] == "lifespan.shutdown" and self._model_calls is not None:
-                await asyncio.to_thread(self._model_calls.end)
+            if message["type"] == "lifespan.shutdown":
+                for process in self._processes:
+                    await asyncio.to_thread(process.end)
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
@@ -151,8 +148,8 @@ class Front:
         self._deadlines.stop()
         self._strangers.stop()
         self._streams.stop()
-        if self._model_calls is not None:
-            asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._model_calls.cancel)
+        for process in self._processes:
+            asyncio.get_running_loop().call_later(REQUEST_SECONDS, process.cancel)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
         started = time.perf_counter()

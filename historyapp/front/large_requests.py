@@ -129,6 +129,12 @@ class RequestProcesses:
                 else:
                     yield kind, content
 
+    def cancel(self) -> None:
+        """Does nothing: the processes end with the server, and their requests have reserved nothing."""
+
+    def end(self) -> None:
+        """Does nothing: no request was cancelled."""
+
     @contextmanager
     def process(self) -> Iterator[RequestProcess]:
         """Yields an idle process. It is killed if the block raises, because it may still work then."""

@@ -38,6 +38,12 @@ class Processes(Protocol):
             ClientGone: when the client no longer reads the response.
         """
 
+    def cancel(self) -> None:
+        """Cancels the requests that still run when the server has waited for them during its stop."""
+
+    def end(self) -> None:
+        """Waits until the cancelled requests have ended."""
+
 
 class RequestRunner:
     """Calls a WSGI application and sends its responses.

@@ -339,7 +339,7 @@ def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
     settings.PLAYHEAD_LARGE_REQUEST = 1000
     owners = list[bytes]()
 
-    class Recorder:
+    class Recorder(RequestProcesses):
         def carry_out(self, environ: dict[str, Any], outbox: Outbox, waited: float) -> Generator[Message]:
             owners.extend(front._pools[LARGE_REQUESTS]._busy_by_owner)
             yield "owner", b"person 1"
@@ -356,6 +356,6 @@ def test_what_moves_counts_for_the_project_that_is_read(settings: Any) -> None:
         count_read(1001)
         return [b""]
 
-    front = Front(application, small_limits(), 1, {LARGE_REQUESTS: Recorder()})
+    front = Front(application, small_limits(), 1, {LARGE_REQUESTS: Recorder(60)})
     asyncio.run(get(front))
     assert owners == [b"project", b"project", b"end"]

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from historyapp.front.application import Front
+from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.outbox import ClientGone, Outbox
 from historyapp.front.pool_names import CALLS
 from historyapp.front.pools import Client
@@ -14,7 +15,7 @@ from tests.front.limits import small_limits
 from tests.front.one_request import scope_of
 
 
-class WaitingProcess:
+class WaitingProcess(RequestProcesses):
     """A process whose provider is silent."""
 
     has_left = False
@@ -28,7 +29,7 @@ class WaitingProcess:
 
 
 def test_a_client_that_leaves_before_the_response_begins_ends_its_call() -> None:
-    process, sent = WaitingProcess(), list[dict[str, Any]]()
+    process, sent = WaitingProcess(60), list[dict[str, Any]]()
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.disconnect"}

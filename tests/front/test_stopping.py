@@ -7,13 +7,14 @@ from unittest.mock import Mock
 
 from historyapp.front.application import Front
 from historyapp.front.model_calls import ModelCallProcess
+from historyapp.front.pool_names import CALLS
 from historyapp.processes import REQUEST_SECONDS
 from tests.front.limits import small_limits
 from tests.front.virtual_time import VirtualTimeLoop
 
 
 def front_with(model_calls: Mock) -> Front:
-    return Front(lambda environ, start: [], small_limits(), 1, model_calls=model_calls)
+    return Front(lambda environ, start: [], small_limits(), 1, {CALLS: model_calls})
 
 
 def test_model_calls_are_cancelled_when_the_time_of_running_requests_is_over() -> None:
