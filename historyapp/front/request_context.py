@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from historyapp.models.large_reads import RequestRead, request_read
 from historyapp.models.long_rows import MAX_READ, bytes_left
 from historyapp.services.keys import on_credential
-from historyapp.services.transactions import is_long_request, queued_seconds
+from historyapp.services.transactions import gives_way, queued_seconds
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def request_context(
         max_read: the bytes that it may read; None: no limit.
     """
     queued_seconds.set(waited)
-    is_long_request.set(is_long)
+    gives_way.set(is_long)
     bytes_left.set(max_read)
     request_read.set(read)
     on_credential.set(notify)

@@ -23,7 +23,7 @@ from historyapp.running_servers import running_address
 from historyapp.services.bootstrap import default_project
 from historyapp.services.faults import fault_of
 from historyapp.services.releases import refuse_newer_database
-from historyapp.services.transactions import is_long_request
+from historyapp.services.transactions import gives_way
 from historyapp.wire.problems import DiskFull, StorageFailed
 
 ACTOR = "command line"
@@ -135,11 +135,11 @@ class PlayheadCommand(BaseCommand):
             if not options.get("dry_run"):  # the only command here that needs no database
                 refuse_newer_database()
             has_server = self.writes_often and running_address(settings.PLAYHEAD_HOME) is not None
-            token = is_long_request.set(has_server)
+            token = gives_way.set(has_server)
             try:
                 return super().execute(*args, **options)
             finally:
-                is_long_request.reset(token)
+                gives_way.reset(token)
 
     def console(self) -> Console:
         """A rich console that writes where the command writes and does not interpret markup."""

@@ -33,23 +33,24 @@ queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 """The seconds that this request has waited for a thread. They reduce the time that it waits for other
 writers."""
 
-is_long_request: ContextVar[bool] = ContextVar("is_long_request", default=False)
-"""Whether this is a model call, an export or an import, or a command beside a running server. Those of one
-process write one at a time, so that an append waits for at most one of them in each process. On SQLite they
-also pause after each transaction: an import may have thousands, and a lock does not let the thread that waits
-longest in first. Writers of other processes only poll for it."""
+gives_way: ContextVar[bool] = ContextVar("gives_way", default=False)
+"""On SQLite, whether writes give way to those of other threads and processes: in a model call, an export or
+an import, and in a command beside a running server. The ones of a process that give way write one at a time,
+so that an append waits for at most one of them in each process. They also pause after each transaction: an
+import may have thousands, and a lock does not let the thread that waits longest in first. Writers of other
+processes only poll for it."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
 
 _MAX_PAUSE = 0.5
-"""Seconds between two parts of :func:`write_in_parts` or two transactions of long requests, at most."""
+"""Seconds between two parts of :func:`write_in_parts` or two transactions that give way, at most."""
 
 _T = TypeVar("_T")
 
 _sqlite_writer = threading.RLock()
-_long_writer = threading.RLock()
-"""Acquired before ``_sqlite_writer`` by long requests."""
+_yielding_writer = threading.RLock()
+"""Acquired before ``_sqlite_writer`` by writes that give way."""
 
 
 @contextmanager
@@ -184,9 +185,9 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
     default_timeout = float(database.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     until = time.monotonic() + timeout
-    is_long, is_outermost = is_long_request.get(), not database.in_atomic_block
-    if is_long:
-        _acquire(_long_writer, until)
+    is_yielding, is_outermost = gives_way.get(), not database.in_atomic_block
+    if is_yielding:
+        _acquire(_yielding_writer, until)
     try:
         _acquire(_sqlite_writer, until)
         started = time.monotonic()
@@ -195,11 +196,11 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
                 yield
         finally:
             _sqlite_writer.release()
-        if is_long and is_outermost:  # pauses for as long as it held the lock, so that others can write
+        if is_yielding and is_outermost:  # pauses for as long as it held the lock, so that others can write
             time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
     finally:
-        if is_long:
-            _long_writer.release()
+        if is_yielding:
+            _yielding_writer.release()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from historyapp.services.imports import writer
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
-from historyapp.services.transactions import is_long_request
+from historyapp.services.transactions import gives_way
 from tests.commands.conftest import Run
 from tests.services.drafts import act, ok
 
@@ -106,12 +106,12 @@ def test_an_import_gives_a_running_server_its_turn(
     found = list[bool]()
 
     def check() -> None:
-        found.append(is_long_request.get())
+        found.append(gives_way.get())
 
     monkeypatch.setattr(writer, "check_disk_space", check)
     with announced(tmp_path, "http://localhost:8000") if is_running else nullcontext():
         run("import", str(transcript))
-    assert (found, is_long_request.get()) == ([is_running], False)
+    assert (found, gives_way.get()) == ([is_running], False)
 
 
 def test_importing_again_adds_nothing_and_succeeds(run: Run, transcript: Path) -> None:

@@ -16,7 +16,7 @@ from historyapp.services import transactions
 from historyapp.services.keys import create_key, record_use
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.services.sessions import create_session
-from historyapp.services.transactions import is_long_request, queued_seconds, writing, writing_together
+from historyapp.services.transactions import gives_way, queued_seconds, writing, writing_together
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -170,7 +170,7 @@ def test_of_long_requests_only_one_at_a_time_waits_with_the_short_ones(
     written = list[int]()
 
     def write(number: int) -> None:
-        is_long_request.set(is_long)
+        gives_way.set(is_long)
         with writing():
             written.append(number)
         connection.close()
@@ -206,7 +206,7 @@ def test_a_long_request_pauses_after_each_transaction_so_that_others_can_write(
         other.start()
         other.join(5)
 
-    token = is_long_request.set(True)
+    token = gives_way.set(True)
     try:
         with monkeypatch.context() as patched:
             for seconds in (0.2, 0.0):
@@ -215,7 +215,7 @@ def test_a_long_request_pauses_after_each_transaction_so_that_others_can_write(
                     written.append("long")
                     patched.setattr("historyapp.services.transactions.time.sleep", sleep)
     finally:
-        is_long_request.reset(token)
+        gives_way.reset(token)
     assert names == ["long pause", "short pause"]
     assert written == ["long", "short", "long", "short"]
 
@@ -236,14 +236,14 @@ def test_the_pause_of_a_long_request_does_not_include_its_wait_for_the_lock(
     first = threading.Thread(target=write_first)
     first.start()
     has_begun.wait(5)
-    token = is_long_request.set(True)
+    token = gives_way.set(True)
     try:
         with monkeypatch.context() as patched:
             patched.setattr("historyapp.services.transactions.time.sleep", pauses.append)
             with writing():
                 pass
     finally:
-        is_long_request.reset(token)
+        gives_way.reset(token)
         first.join(5)
     assert len(pauses) == 1
     assert pauses[0] < 0.2
