@@ -59,8 +59,13 @@ class DayFigures(NamedTuple):
     def usage(self) -> Usage:
         """The tokens that the model calls reported."""
         sent = self.uncached + self.cache_read + self.cache_write
-        kinds = {"cache_write": self.cache_write, "cache_write_hour": self.cache_write_hour}
-        return Usage(sent, self.output, self.cache_read, **kinds)
+        return Usage(
+            sent,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            cache_write_hour=self.cache_write_hour,
+        )
 
     def __bool__(self) -> bool:
         return any(self)

@@ -86,8 +86,14 @@ class ModelTotals(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        kinds = (self.cache_read, self.cache_write, self.reasoning, self.cache_write_hour)
-        return Usage(self.input, self.output, *kinds)
+        return Usage(
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.reasoning,
+            self.cache_write_hour,
+        )
 
 
 def names_fit(models: Collection[str]) -> bool:
