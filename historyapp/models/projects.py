@@ -1,5 +1,6 @@
 """Projects, which own sessions and API keys, and their members."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -38,6 +39,13 @@ class Project(models.Model):
         other locks.
         """
         return Project.objects.select_for_update(no_key=True).get(pk=self.pk)
+
+    def count_in(self, active: models.QuerySet[Any]) -> int:
+        """How many of the active rows of all projects are this project's.
+
+        Without a condition on the project, for which SQLite would read all rows of the project.
+        """
+        return list(active.values_list("project_id", flat=True)).count(self.pk)
 
 
 class Membership(models.Model):

@@ -171,9 +171,7 @@ def start_bulk_action(
     )
     with writing():
         hold_sessions(project.pk, sessions)  # a stored response has their titles
-        # Without a condition on the project, for which SQLite would read all actions of the project.
-        running = BulkAction.objects.active().values_list("project_id", flat=True)
-        if list(running).count(project.pk) >= MAX_RUNNING:
+        if project.count_in(BulkAction.objects.active()) >= MAX_RUNNING:
             raise Conflict(
                 f"{MAX_RUNNING} bulk actions of this project are running or waiting. Wait until one has "
                 f"ended, or cancel one. One action can change up to {MAX_SESSIONS} sessions."

@@ -55,9 +55,7 @@ def start_evaluation(project: Project, request: EvaluationRequest, *, actor: str
     with writing():
         hold_sessions(project.pk, sessions)  # a stored response has their titles
         project.locked()
-        # Without a condition on the project, for which SQLite would read all evaluations of the project.
-        running = Evaluation.objects.active().values_list("project_id", flat=True)
-        if list(running).count(project.pk) >= MAX_RUNNING:
+        if project.count_in(Evaluation.objects.active()) >= MAX_RUNNING:
             raise Conflict(
                 f"{MAX_RUNNING} evaluations of this project are running. Wait for one to finish, or cancel "
                 "one."
