@@ -21,10 +21,10 @@ from historyapp.front.process_messages import (
     END,
     LENT,
     MAX_PART,
-    MAX_PROCESSOR_SECONDS,
     RETURNED,
     WRITTEN,
     Message,
+    max_processor_seconds,
     sendable,
 )
 from historyapp.wire.problems import ServerFailed, ServerUnavailable
@@ -78,7 +78,7 @@ class RequestProcess:
                 try:
                     kind, content = child.pipe.recv()
                 except (EOFError, OSError):
-                    error = _end_error(child, is_too_large(), self._is_taken)
+                    error = _end_error(child, environ, is_too_large(), self._is_taken)
                     raise _ended(error, has_written=has_written) from None
                 has_written = has_written or kind == WRITTEN
                 yield kind, content
@@ -203,13 +203,13 @@ def _send(environ: dict[str, Any], waited: float, child: "Child") -> "Child":
     return child
 
 
-def _end_error(child: "Child", is_too_large: bool, is_taken: bool) -> PlayheadError:
+def _end_error(child: "Child", environ: dict[str, Any], is_too_large: bool, is_taken: bool) -> PlayheadError:
     if is_taken:
         return ServerUnavailable(TAKEN, retry_after=10)
     if is_too_large:
         return Invalid(_too_much(f"{MAX_MEMORY >> 20:,} MB of memory"))
     if child.took_too_long():
-        return Invalid(_too_much(f"{MAX_PROCESSOR_SECONDS:g} seconds of processor time"))
+        return Invalid(_too_much(f"{max_processor_seconds(environ):g} seconds of processor time"))
     return ServerFailed(ENDED)
 
 

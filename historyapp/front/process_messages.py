@@ -21,8 +21,19 @@ UNSENT = ("wsgi.input", "wsgi.errors")
 """The values of a WSGI environment that are not sent."""
 MAX_PART = 1 << 20
 """The maximum bytes of one part of a body."""
-MAX_PROCESSOR_SECONDS = 60.0
-"""The processor time of one large request. A context of 6,000 steps with long lines takes 30 s."""
+MAX_PROCESSOR_SECONDS, MAX_READ_SECONDS = 60.0, 30.0
+"""The processor time of one large request, and of one with GET or HEAD. A context of 6,000 steps with long
+lines takes 30 s."""
+
+
+def is_read(request: dict[str, Any]) -> bool:
+    """Whether a request, given as its WSGI environment, changes nothing."""
+    return request["REQUEST_METHOD"] in ("GET", "HEAD")
+
+
+def max_processor_seconds(request: dict[str, Any]) -> float:
+    """The processor time that a large request may take."""
+    return MAX_READ_SECONDS if is_read(request) else MAX_PROCESSOR_SECONDS
 
 
 def sendable(environ: dict[str, Any]) -> dict[str, Any]:

@@ -23,10 +23,10 @@ from historyapp.front.process_messages import (
     HEAD,
     LENT,
     MAX_PART,
-    MAX_PROCESSOR_SECONDS,
     OWNER,
     RETURNED,
     WRITTEN,
+    max_processor_seconds,
 )
 
 SendMessage = Callable[[str, object], None]
@@ -86,7 +86,7 @@ class RequestServer:
                 body.write(self._pipe.recv_bytes())
             body.seek(0)
             with begin(waited):
-                limit_processor_time(MAX_PROCESSOR_SECONDS)
+                limit_processor_time(max_processor_seconds(environ))
                 carry_out(self._application, {**environ, "wsgi.input": body}, self.send)
                 limit_processor_time(0)
 

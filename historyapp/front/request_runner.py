@@ -1,5 +1,6 @@
 """Carries out requests in threads; large ones, and model calls, in other processes."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -11,11 +12,12 @@ from historyapp.core.errors import PlayheadError
 from historyapp.front.environ import Wsgi
 from historyapp.front.large_requests import count_here
 from historyapp.front.limits import KnownClients
+from historyapp.front.long_reads import LongReads, ReadOfClient
 from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, MAX_SEND, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
 from historyapp.front.pools import Client, Pool
-from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message
+from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message, is_read
 from historyapp.front.request_context import request_context
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ
@@ -65,11 +67,17 @@ class RequestRunner:
         self._pools = pools
         self._processes = processes
         self._known_clients = known_clients
+        self._long_reads = LongReads()
         self.sends_from_threads = False
         """Whether the server's ``send()`` can be called in any thread."""
 
     def submit(self, pool: str, environ: dict[str, Any], outbox: Outbox, send: Send) -> None:
         """Lets a thread of a pool carry out a request. Called in the event loop."""
+        if is_read(environ) and self._may_move(pool, environ):
+            if owner := self._long_reads.owner_of_moved(_read_of(environ)):
+                pool, outbox.client = LARGE_REQUESTS, Client(environ[CREDENTIAL], owner)
+            else:
+                self._long_reads.start_checks(asyncio.get_running_loop())
         if pool in self._processes:
             run = partial(self._run_in_process, environ, outbox, pool)
         else:
@@ -143,7 +151,7 @@ class RequestRunner:
         max_read = None if is_transfer else MAX_READ
         with request_context(read, notify, waited, is_long=pool in LONG, max_read=max_read):
             try:
-                response = self._application(environ, start_response)
+                response = self._called(environ, start_response, read)
                 read.may_move = False
                 if getattr(response, "streaming", False):
                     read.end()
@@ -175,6 +183,24 @@ class RequestRunner:
                     getattr(response, "close", lambda: None)()
         return started[0] if started else None, body
 
+    def _called(self, environ: dict[str, Any], start_response: Any, read: RequestRead) -> Iterable[bytes]:
+        """Calls the application.
+
+        Raises:
+            LargeRead: when the request starts again in another process.
+        """
+        watched = self._long_reads.begin(read) if read.may_move and is_read(environ) else None
+        if watched is None:
+            return self._application(environ, start_response)
+        try:
+            try:
+                return self._application(environ, start_response)
+            finally:
+                self._long_reads.end(watched)
+        except LargeRead:  # perhaps raised by the watch, and then anywhere
+            self._long_reads.end_interrupted(watched, _read_of(environ))
+            raise
+
     def _may_move(self, pool: str, environ: dict[str, Any]) -> bool:
         return pool in SHORT and LARGE_REQUESTS in self._processes and can_move(environ)
 
@@ -188,6 +214,10 @@ class RequestRunner:
         end = time.monotonic() + MAX_PAUSE
         while any(self._pools[name].is_busy for name in SHORT) and time.monotonic() < end:
             time.sleep(PAUSE)
+
+
+def _read_of(request: Mapping[str, Any]) -> ReadOfClient:
+    return request[CREDENTIAL], request["PATH_INFO"]
 
 
 def _encoded(status: int, headers: list[tuple[str, str]]) -> Head:

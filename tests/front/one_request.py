@@ -18,6 +18,11 @@ def scope_of(method: str, path: str, *headers: tuple[bytes, bytes], **changes: A
 
 async def get(front: Front, path: str = "/", *headers: tuple[bytes, bytes]) -> int:
     """Requests a path, and returns the status of the response."""
+    return await request(front, "GET", path, *headers)
+
+
+async def request(front: Front, method: str, path: str, *headers: tuple[bytes, bytes]) -> int:
+    """As :func:`get`, with any method."""
     statuses: list[int] = []
 
     async def send(message: dict[str, Any]) -> None:
@@ -27,6 +32,6 @@ async def get(front: Front, path: str = "/", *headers: tuple[bytes, bytes]) -> i
         await asyncio.Event().wait()
         return {}
 
-    await front(scope_of("GET", path, *headers), receive, send)
+    await front(scope_of(method, path, *headers), receive, send)
     (status,) = statuses
     return status

@@ -56,7 +56,12 @@ def process() -> Iterator[RequestProcess]:
 
 
 def carried_out(process: RequestProcess, path: str = "/", body: bytes = b"") -> dict[str, Any]:
-    environ = {"PATH_INFO": path, "wsgi.input": BytesIO(body), "wsgi.errors": None}
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": path,
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": None,
+    }
     messages = list(process.carry_out(environ, 0.0))
     pieces = b"".join(content for kind, content in messages if kind == "body")
     return {**dict(messages), "kinds": [kind for kind, _ in messages], "body": pieces}
@@ -202,7 +207,7 @@ class LendingOutbox:
 
 
 def waits(processes: RequestProcesses, outbox: Any, seconds: bytes) -> list[str]:
-    environ = {"PATH_INFO": "/wait", "wsgi.input": BytesIO(seconds), "wsgi.errors": None}
+    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/wait", "wsgi.input": BytesIO(seconds)}
     return [kind for kind, _ in processes.carry_out(environ, outbox, 0.0)]
 
 
