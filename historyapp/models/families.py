@@ -57,6 +57,15 @@ class SharedEntries:
     def sessions(self) -> list[UUID]:
         return list(self._forked_from)
 
+    def fork_points(self) -> dict[UUID, tuple[UUID, int]]:
+        """The last entry that each fork shares with its parent: the session that recorded it, and its
+        position. Without forks that share nothing."""
+        return {
+            fork: (self.owner(parent, shared), shared)
+            for fork, (parent, shared) in self._forked_from.items()
+            if parent is not None and shared
+        }
+
     def owner(self, session: UUID, position: int) -> UUID:
         """The session that has recorded the entry which a session of the family has at a position."""
         while True:

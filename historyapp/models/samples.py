@@ -149,6 +149,13 @@ def _grouped(parts: Sequence[Span] | Sequence[SpanBlock], level: int, count: int
     return [_Part(parts[start : start + size], level) for start in range(0, len(parts), size)]
 
 
+def tokens_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """The tokens of the live history at entries (session, position) that exist."""
+    found = dict[tuple[str, int], StepTotals | None]()
+    _read(set(places), found)
+    return {place: totals.tokens for place, totals in found.items() if totals is not None}
+
+
 def _read(keys: set[tuple[str, int]], totals_at: dict[tuple[str, int], StepTotals | None]) -> None:
     """Adds the totals at entries. None if a session has no such entry: a block may start in
     another session.

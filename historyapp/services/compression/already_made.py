@@ -16,6 +16,7 @@ from historyapp.models.episodes import Episode
 from historyapp.models.families import SharedEntries
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
+from historyapp.services.compression.automatic_limit import errors_over_limit
 from historyapp.services.compression.request import ChosenModel
 from historyapp.services.transactions import writing
 
@@ -74,7 +75,7 @@ def leave_out_needless(
     A run is planned once. Other runs of its session, or of forks, may have worked on its steps meanwhile.
     """
     made = _made_items(run, items)
-    errors = _errors_not_repeated(run, [item for item in items if item.pk not in made])
+    errors = _errors_of_automatic_run(run, [item for item in items if item.pk not in made])
     if made or errors:
         with writing():
             locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -115,17 +116,27 @@ def _is_digested(session: Session, item: CompressionItem) -> bool:
     return bool(digests.live_ranges(session, lineage, ends, until=lineage.last, max_later=0))
 
 
-def _errors_not_repeated(run: CompressionRun, items: Sequence[CompressionItem]) -> dict[int, str]:
-    """The errors of an automatic run's items whose steps have failed with the same model so that automatic
-    runs do not repeat them, by primary keys.
-
-    Such an item takes long or costs money, and a session may get a new automatic run each second.
-    """
+def _errors_of_automatic_run(run: CompressionRun, items: Sequence[CompressionItem]) -> dict[int, str]:
+    """The errors of an automatic run's items that it does not make, by primary keys."""
     if not items or run.actor != AUTOMATIC:
         return {}
     if not CompressionRun.objects.filter(pk=run.pk, actor=AUTOMATIC).exists():
         return {}  # somebody has retried it
     family = SharedEntries(run.session_id)
+    errors = _errors_not_repeated(run, items, family)
+    if ChosenModel(run.model).calls_provider:
+        errors |= errors_over_limit(run, [item for item in items if item.pk not in errors], family)
+    return errors
+
+
+def _errors_not_repeated(
+    run: CompressionRun, items: Sequence[CompressionItem], family: SharedEntries
+) -> dict[int, str]:
+    """The errors of items whose steps have failed with the same model so that automatic runs do not repeat
+    them.
+
+    Such an item takes long or costs money, and a session may get a new automatic run each second.
+    """
     others = CompressionRun.objects.filter(session__in=family.sessions, model=run.model).exclude(pk=run.pk)
     others = others.exclude(state=CompressionRun.State.SUCCEEDED).order_by("-pk")
     newest = list(others.values_list("pk", flat=True)[:MAX_RUNS])

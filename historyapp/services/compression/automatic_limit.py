@@ -1,0 +1,76 @@
+"""Limits what automatic runs pay for, in proportion to what was recorded.
+
+A summary stands for its steps while the last of them is live. A key without ``spend`` may rewind and fork, so
+with a few bytes it could make automatic runs pay for the same steps again and again.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+
+from django.db.models import BigIntegerField, F, Sum
+from django.db.models.functions import Greatest
+
+from historyapp.models import CompressionItem, CompressionRun
+from historyapp.models.compressions import AUTOMATIC
+from historyapp.models.families import SharedEntries
+from historyapp.models.recorded_tokens import recorded_tokens
+
+MAX_RATIO = 10
+"""Automatic runs of a session and its forks pay for at most this many times the tokens of the entries that
+were recorded there and of the summaries that these runs have made of steps. Steps are read once or twice,
+summaries four to eight times for digests."""
+TOKENS_OF_CALL = 1_500
+"""The tokens of each model call that do not count: the instruction and the session's first input."""
+MAX_RUNS = 10_000
+"""The number of automatic runs, the newest ones, whose tokens count."""
+
+
+def errors_over_limit(
+    run: CompressionRun, items: Sequence[CompressionItem], family: SharedEntries
+) -> dict[int, str]:
+    """The errors of an automatic run's items that are too many tokens to pay for, by primary keys.
+
+    Args:
+        items: claimed, in the order of their steps. The claims of other workers count too, so that of two
+            workers that claim at once, at least one sees the other.
+    """
+    paid, written = _tokens_of_runs(family)
+    paid += _claimed_by_others(items, family)
+    wanted = paid + sum(item.tokens_before for item in items)
+    recorded = recorded_tokens(family, enough=ceil(wanted / MAX_RATIO) - written)
+    room, errors = MAX_RATIO * (recorded + written) - paid, dict[int, str]()
+    for item in items:
+        if item.tokens_before <= room:
+            room -= item.tokens_before
+        else:
+            errors[item.pk] = (
+                f"Automatic compressions of this session and its forks have paid for {paid:,} tokens. They "
+                f"pay for at most {MAX_RATIO} times the {recorded + written:,} tokens that were recorded and "
+                "summarised there: rewinds and forks can make them pay for the same steps again. They "
+                "continue when more is recorded. Retry this compression to pay for these steps now."
+            )
+    return errors
+
+
+def _tokens_of_runs(family: SharedEntries) -> tuple[int, int]:
+    """The tokens that automatic runs have paid for, without those of their instructions, and the tokens of
+    the summaries of steps that they have made."""
+    runs = CompressionRun.objects.filter(session__in=family.sessions, actor=AUTOMATIC)
+    of_texts = F("tokens_in") - TOKENS_OF_CALL * F("calls")
+    # A provider may report less than it was sent.
+    counted = Greatest(of_texts, F("tokens_before"), output_field=BigIntegerField())
+    sums = runs.order_by("-pk")[:MAX_RUNS].aggregate(paid=Sum(counted), written=Sum("tokens_after"))
+    return sums["paid"] or 0, sums["written"] or 0
+
+
+def _claimed_by_others(items: Sequence[CompressionItem], family: SharedEntries) -> int:
+    """The tokens that other workers are paying for."""
+    sessions, own = set(family.sessions), {item.pk for item in items}
+    # With a condition on the runs, SQLite would read all runs of the sessions.
+    claimed = CompressionItem.objects.filter(claim__isnull=False, state=CompressionItem.State.CLAIMED)
+    rows = claimed.values_list("pk", "run__actor", "run__session", "tokens_before")
+    return sum(
+        tokens
+        for pk, actor, session, tokens in rows
+        if actor == AUTOMATIC and session in sessions and pk not in own
+    )

@@ -1,0 +1,111 @@
+"""Automatic runs pay for a few times the tokens that were recorded, however often steps are rewound."""
+
+from uuid import uuid4
+
+import pytest
+
+from historyapp.models import CompressionItem, CompressionRun, Project, Session
+from historyapp.models.families import SharedEntries
+from historyapp.models.recorded_tokens import recorded_tokens
+from historyapp.services.append import append
+from historyapp.services.compression import automatic_limit
+from historyapp.services.compression import run as run_module
+from historyapp.services.compression.already_made import leave_out_needless
+from historyapp.services.compression.claims import claim
+from historyapp.services.compression.items import plan
+from historyapp.services.compression.run import process_run
+from historyapp.services.compression.start import compress_if_due, retry_run
+from historyapp.services.projects import change_project
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import change_session, create_session
+from tests.llm.loopback import Answer, Loopback
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(project: Project, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """A session of three steps. A model summarises four together."""
+    monkeypatch.setattr(run_module, "MAX_WRITE_PAUSE", 0)
+    monkeypatch.setattr(automatic_limit, "TOKENS_OF_CALL", 0)
+    loopback.default = lambda _: Answer(text='{"summary": "It read a file."}')
+    change_project(project, {"paid_automatic_compression": True})
+    session = create_session(project)
+    settings = {
+        "full_message_count": 0, "compression_batch_size": 4, "compression_strategy": "ai_summary",
+    }  # fmt: skip
+    session = change_session(project, session.pk, {"settings": settings})
+    record(session, 3, "fine " * 100)
+    return session
+
+
+def record(session: Session, steps: int = 1, outputs: str = "") -> None:
+    drafts = [draft for _ in range(steps) for draft in (act("read", path="a.py"), ok(outputs=outputs))]
+    append(session.project, session.pk, drafts)
+
+
+def recorded(session: Session) -> int:
+    return recorded_tokens(SharedEntries(session.pk), enough=1 << 40)
+
+
+def due(session: Session) -> CompressionRun:
+    run = compress_if_due(session.pk)
+    assert run is not None
+    plan(run.pk)
+    return run
+
+
+def carry_out(session: Session) -> CompressionRun:
+    run = due(session)
+    process_run(run.pk)
+    run.refresh_from_db()
+    return run
+
+
+def repeat(session: Session, way: str) -> Session:
+    """Makes a run for the first three steps due again, for a few bytes."""
+    if way == "fork":
+        session = fork(session.project, session.pk, at_step=3)
+    else:
+        rewind(session.project, session.pk, Target(to_step=3))
+        everything = rewind(session.project, session.pk, Target(to_step=0))
+        undo_rewind(session.project, session.pk, everything.position)
+    record(session)
+    return session
+
+
+@pytest.mark.parametrize("way", ["rewind", "fork"])
+def test_steps_whose_summary_is_cut_off_are_not_paid_again_and_again(
+    session: Session, loopback: Loopback, way: str
+) -> None:
+    """320 KB were paid again for each 290 bytes, without an end."""
+    first = carry_out(repeat(session, way))
+    assert (first.from_step, first.to_step, first.done) == (1, 4, 1)
+    assert carry_out(repeat(session, way)).done == 1, "a rewind or a fork is usually honest"
+    first.tokens_in = automatic_limit.MAX_RATIO * (recorded(session) + 100)
+    first.save()
+    repeated = repeat(session, way)
+    last = carry_out(repeated)
+    assert (last.from_step, last.to_step, last.state, len(loopback.requests)) == (1, 4, "failed", 2)
+    assert "They continue when more is recorded." in last.note
+
+    retry_run(last, actor="a person")
+    process_run(last.pk)
+    assert len(loopback.requests) == 3, "a person, or a key with `spend`, may pay"
+
+    record(repeated, 4, "fine " * 200)
+    assert (carry_out(repeated).state, len(loopback.requests)) == ("succeeded", 4)
+
+
+def test_claims_of_workers_that_are_paying_count(session: Session, project: Project) -> None:
+    forks = [fork(project, session.pk) for _ in range(2)]
+    for one in forks:
+        record(one)
+    first, second = map(due, forks)
+    items = claim(first.pk, uuid4(), 1)
+    CompressionItem.objects.filter(pk=items[0].pk).update(tokens_before=10 * recorded(session) - 1)
+    owner = uuid4()
+    claimed = claim(second.pk, owner, 1)
+    assert (len(claimed), leave_out_needless(second, owner, claimed)) == (1, [])
+    assert second.items.get().state == "failed"
