@@ -43,7 +43,8 @@ MAX_REMEMBERED = 1000
 """The number of such paths. The oldest is forgotten for another one."""
 
 _FOLDERS = {
-    Path(historyapp.__file__).parent.parent: ("dashboard/", "historyapp/"),
+    Path(historyapp.__file__).parent: ("api/", "core/", "models/", "services/", "wire/"),
+    Path(historyapp.__file__).parent.parent: ("dashboard/",),
     Path(django.__file__).parent: ("db/", "template/", "utils/"),
     Path(pygments.__file__).parent.parent: ("markdown_it/", "mdurl/", "ninja/", "pygments/", "rich/"),
     Path(threading.__file__).parent: ("difflib.py", "html/", "json/"),
@@ -56,6 +57,7 @@ KEPT_WHOLE = (
     "/threading.py",
     "/django/db/transaction.py",
     "/historyapp/front/",
+    "/historyapp/redis_values.py",
     "/historyapp/services/transactions.py",
 )
 """Parts of the names of files whose functions must not be interrupted, nor what they call: transactions,

@@ -6,17 +6,23 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from random import random
+from types import ModuleType
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from dashboard.rendering import blocks
+from dashboard.views import steps
+from historyapp import redis_values
+from historyapp.core import entries
 from historyapp.front import long_reads
 from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcesses
 from historyapp.front.outbox import Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.front.process_messages import Message, max_processor_seconds
+from historyapp.models import sql
 from historyapp.models.fields import on_sqlite
 from historyapp.models.large_reads import read_for
 from historyapp.services.keys import notify_of_credential
@@ -134,6 +140,22 @@ def test_what_must_be_done_as_a_whole_is_not_interrupted(monkeypatch: pytest.Mon
 def test_a_thread_is_not_interrupted_outside_of_code_that_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_reads, "COMPUTING", ("/nowhere",))
     assert statuses(Server(lambda: compute(0.2)), "/") == [200]
+
+
+@pytest.mark.parametrize(
+    ("module", "computes"),
+    [
+        (blocks, True),
+        (entries, True),
+        (sql, True),
+        (steps, True),
+        (redis_values, False),
+    ],
+)
+def test_reads_can_be_interrupted_where_pages_and_entries_are_made(
+    module: ModuleType, computes: bool
+) -> None:
+    assert str(module.__file__).startswith(long_reads.COMPUTING) == computes
 
 
 @pytest.mark.django_db(transaction=True)
