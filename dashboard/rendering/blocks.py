@@ -6,6 +6,7 @@ from typing import Any, TypedDict, Unpack
 from django.utils.safestring import SafeString
 
 from dashboard.rendering.code import highlighted
+from dashboard.rendering.line_breaks import MAX_TURNING, turns, with_breaks
 from dashboard.rendering.lines import diff_lines, matches, numbered_lines, side_by_side, task_list
 from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
@@ -17,7 +18,7 @@ HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 LONG = 10_000
 """A text with at least this many hidden characters has a link to a page of its own."""
 PAGE_CHARACTERS = 60_000
-"""Characters added each time a reader opens more."""
+"""Characters added each time a reader opens more, if the browser can lay them out at once."""
 STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
 MIN_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
@@ -62,6 +63,9 @@ class Block:
 
     @property
     def html(self) -> SafeString:
+        return with_breaks(self._drawn())
+
+    def _drawn(self) -> SafeString:
         shown = self.text[self.start : self.end]
         span = self.start, self.end
         match self.language:
@@ -137,7 +141,8 @@ class Block:
         if language == TREE:
             start, language = (0 if start == self.end else start), "json"
         start = max(0, min(start, len(self.text)))
-        end = _part_end(self.text, start, PAGE_CHARACTERS)
+        characters = MAX_TURNING if turns(self.text[start : start + PAGE_CHARACTERS]) else PAGE_CHARACTERS
+        end = _part_end(self.text, start, characters)
         return replace(self, start=start, end=end, language=language, is_aside=False)
 
 

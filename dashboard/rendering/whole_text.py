@@ -10,6 +10,7 @@ from functools import cached_property
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from dashboard.rendering.line_breaks import with_breaks
 from dashboard.rendering.text import visible
 from historyapp.core.searchable import lowered
 
@@ -140,7 +141,7 @@ class WholeText:
             f'<span data-n="{number + index:>{width}}"><code>{line}\n</code></span>'
             for index, line in enumerate(lines)
         )
-        return mark_safe("".join(rows))  # noqa: S308 the lines are escaped
+        return with_breaks(mark_safe("".join(rows)))  # noqa: S308 the lines are escaped
 
     def _marked(self, shown: str) -> str:
         needle = lowered(self.search_text)

@@ -41,9 +41,15 @@ function make(name, className, ...children) {
   const element = document.createElement(name);
   made += 1;
   if (className) element.className = className;
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  const given = children.filter((child) => child !== null && child !== undefined && child !== "");
+  element.append(...given.flatMap((child) => (typeof child === "string" ? laidOut(child) : [child])));
   return element;
 }
+
+const preformatted = (className, ...children) => {
+  const pre = make("pre", className, ...children);
+  return estimated(pre, pre.textContent);
+};
 
 function drawing(name, attributes) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -85,7 +91,7 @@ function shown(part, className) {
     image.alt = "Image in the session";
     return image;
   }
-  const pre = make("pre", className, ...textNodes(part));
+  const pre = preformatted(className, ...textNodes(part));
   pre.dir = "auto";
   return pre;
 }
@@ -99,7 +105,7 @@ function change(before, after) {
   while (last < old.length - first && last < now.length - first && old.at(-1 - last) === now.at(-1 - last)) last += 1;
   const lines = (sign, texts) => texts.map((line) => `${sign} ${line}\n`).join("");
   const [went, came] = [lines("-", old.slice(first, old.length - last)), lines("+", now.slice(first, now.length - last))];
-  return make("pre", "", lines(" ", old.slice(Math.max(0, first - 3), first)), went && make("del", "", went),
+  return preformatted("", lines(" ", old.slice(Math.max(0, first - 3), first)), went && make("del", "", went),
     came && make("ins", "", came), lines(" ", old.slice(old.length - last, old.length - last + 3)));
 }
 
@@ -142,7 +148,7 @@ function callCard(call) {
   const target = call.command ? "" : call.target;
   const card = make("section", `call kind-${call.kind}`);
   card.append(make("h3", "", icon(`kind-${call.kind}`), make("bdi", "", call.name), make("bdi", "target", target)));
-  if (call.command) card.append(make("pre", "terminal", make("span", "prompt", "$ "), ...textNodes(call.command)));
+  if (call.command) card.append(preformatted("terminal", make("span", "prompt", "$ "), ...textNodes(call.command)));
   add(card, fieldsOf(call));
   if (!call.results.length) card.append(make("p", "outcome", "No result was recorded for this call."));
   for (const result of call.results) add(card, resultOf(result, call.kind === "shell" ? "terminal" : ""));

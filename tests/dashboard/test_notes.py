@@ -48,6 +48,11 @@ def test_a_note_is_escaped(alice: Client, session: Session) -> None:
     assert "&lt;script&gt;alert" in page
 
 
+def test_a_browser_lays_out_a_long_note_in_pieces(alice: Client, session: Session) -> None:
+    put_note(session.project, session.pk, 1, "a" + 1000 * "\u0301")
+    assert html(alice.get(f"/sessions/{session.pk}?step=1")).count("\u0301<wbr>\u0301") == 3
+
+
 def test_a_note_that_is_too_long_says_so(alice: Client, session: Session) -> None:
     response = save(alice, session, 1, text="x" * 10_001)
     assert response.status_code >= 400

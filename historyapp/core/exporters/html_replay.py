@@ -135,7 +135,7 @@ def _hash(text: str) -> str:
 
 def _texts(session: ExportSession) -> Iterator[str]:
     style = f"\n{_asset('css/tokens.css')}{_asset('export/replay.css')}"
-    script = f"\n{_asset('export/replay.js')}"
+    script = f"\n{_asset('export/layout.js')}{_asset('export/replay.js')}"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"

@@ -1,0 +1,69 @@
+"""Limits what a browser must lay out at once. Chromium takes quadratic time for three kinds of text.
+
+- Combining marks on one letter: 40,000 of them stopped a page for up to ten seconds.
+- Thai, Lao, Khmer and Burmese without spaces, in which it looks up the words: 60,000 characters took 4 s.
+- A paragraph that often changes its direction: 60,000 characters took 3 s.
+
+The first two are words, which :func:`with_breaks` divides. The third is any text for which :func:`turns` is
+true: at most :data:`MAX_TURNING` characters of it are in one element. ``static/export/layout.js`` does the
+same.
+"""
+
+import re
+from unicodedata import category
+
+from django.utils.safestring import SafeString, mark_safe
+
+MAX_WORD = 250
+"""Characters without a space that a browser shapes, and divides into words, at once."""
+MAX_TURNING = 10_000
+"""Characters of a text with characters from right to left that a browser puts in order at once."""
+_MAX_MARKS = 30
+"""Marks that stay with their letter beyond :data:`MAX_WORD`, as many as in Unicode's stream-safe format."""
+_ZWJ = "\u200d"
+SHAPED = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u109f\u135d-\u135f\u1712-\u1cff\u1dc0-\u1dff\u20d0-\u20ff\u2cef-\u2cf1"
+    "\u2d7f\u2de0-\u2dff\u302a-\u302f\u3099\u309a\ua66f-\ua69f\ua6f0\ua6f1\ua802-\uabed\ufb1e\ufe00-\ufe2f"
+    "\U000101fd-\U00011fff\U00016000-\U0001bfff\U0001cf00-\U0001d244\U0001da00-\U0001efff\U000e0100-\U000e01ef]"
+)
+"""Combining marks, and the scripts whose words a browser looks up; other letters from their blocks too."""
+_TURNED = re.compile(
+    "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_WORD = re.compile(r"(?:[^ \t\n<]++|<[^<>]*+>)++")
+_UNIT = re.compile(r"<[^<>]*+>|&[#\w]{1,8};|[^<]")
+
+
+def turns(text: str) -> bool:
+    """Whether a browser may have to put parts of the text in another order."""
+    return not text.isascii() and _TURNED.search(text) is not None
+
+
+def with_breaks(html: SafeString) -> SafeString:
+    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping.
+
+    The text, and so what readers copy and find, stays the same.
+    """
+    if html.isascii() or not SHAPED.search(html):
+        return html
+    return mark_safe(_WORD.sub(_divided, html))  # noqa: S308 only <wbr> is added, outside of tags
+
+
+def _divided(word: re.Match[str]) -> str:
+    if len(word[0]) <= MAX_WORD:
+        return word[0]
+    pieces, piece, length = list[str](), list[str](), 0
+    for unit in _UNIT.findall(word[0]):
+        is_character = unit[0] != "<"
+        if length >= MAX_WORD and is_character and not (length < MAX_WORD + _MAX_MARKS and _joins(unit)):
+            text = "".join(piece)
+            pieces.append(f"{text}<wbr>" if SHAPED.search(text) else text)
+            piece, length = [], 0
+        piece.append(unit)
+        length += is_character
+    return "".join([*pieces, *piece])
+
+
+def _joins(unit: str) -> bool:
+    """Whether a character belongs to the one before it."""
+    return unit == _ZWJ or (len(unit) == 1 and category(unit)[0] == "M")

@@ -1,0 +1,79 @@
+"""Texts that a browser would lay out in quadratic time."""
+
+import re
+from html import unescape
+from itertools import chain
+from unicodedata import category
+
+import pytest
+from django.utils.html import escape
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.rendering.blocks import PAGE_CHARACTERS, Block
+from dashboard.rendering.line_breaks import MAX_TURNING, MAX_WORD, SHAPED, turns, with_breaks
+from dashboard.rendering.text import terminal
+from dashboard.rendering.whole_text import WholeText
+
+MARKS = "a" + 60 * MAX_WORD * "\u0301"
+THAI = 20 * MAX_WORD * "\u0e01\u0e33\u0e19"
+LONGEST = MAX_WORD + 30
+shaped = st.text(st.sampled_from("a<&\u0301\u0e01\u200d \n"), max_size=12).map(lambda text: text * 60)
+
+
+def written(shown: str) -> str:
+    """The text of HTML, as readers copy it."""
+    return unescape(re.sub(r"<[^<>]*>", "", shown))
+
+
+def longest_shaped(shown: str) -> int:
+    """Characters of the longest text that a browser shapes at once."""
+    pieces = re.split(r"\0|[ \t\n]", written(shown.replace("<wbr>", "\0")))
+    return max((len(piece) for piece in pieces if re.search("[\u0301\u0e01]", piece)), default=0)
+
+
+@pytest.mark.parametrize("language", ["terminal", "python", "markdown", "matches"])
+@pytest.mark.parametrize("text", [MARKS, THAI], ids=["marks", "words without spaces"])
+def test_no_block_has_a_word_that_takes_long_to_lay_out(text: str, language: str) -> None:
+    shown = Block("k", text, language, end=len(text)).html
+    assert longest_shaped(shown) <= LONGEST
+    assert written(shown).strip() == text
+
+
+def test_no_page_of_a_whole_text_has_such_a_word() -> None:
+    assert longest_shaped(WholeText(MARKS, "x").html) <= LONGEST
+
+
+@given(shaped)
+def test_breaks_leave_the_text_as_it_is(text: str) -> None:
+    drawn = terminal(f"\x1b[31m{text}\x1b[0m{text}")
+    shown = with_breaks(drawn)
+    assert shown.replace("<wbr>", "") == drawn
+    assert longest_shaped(shown) <= LONGEST
+
+
+@pytest.mark.parametrize("text", [
+    "x" * 5_000, "é" + "QUJD" * 500, "漢字" * 2_000, "слово " * 500, "हिन्दी में " * 200, "שלום עולם " * 200,
+    "👍🏽 " * 500,
+])  # fmt: skip
+def test_ordinary_texts_have_no_breaks(text: str) -> None:
+    assert with_breaks(escape(text)) == text
+
+
+def test_a_break_separates_no_mark_from_its_letter() -> None:
+    shown = with_breaks(escape("\u0e01\u0e34" * MAX_WORD + "\u0e34"))
+    assert "<wbr>" in shown
+    assert "<wbr>\u0e34" not in shown
+
+
+def test_every_combining_mark_needs_shaping() -> None:
+    planes = chain(range(0x20000), range(0xE0000, 0xE1000))
+    marks = [chr(code) for code in planes if category(chr(code))[0] == "M"]
+    assert [mark for mark in marks if not SHAPED.match(mark)] == []
+
+
+def test_a_text_from_right_to_left_is_shown_in_shorter_parts() -> None:
+    text = "a\u05d0" * PAGE_CHARACTERS
+    assert turns(text)
+    assert Block("k", text).page(0).end == MAX_TURNING
+    assert Block("k", "ab" * PAGE_CHARACTERS).page(0).end == PAGE_CHARACTERS
