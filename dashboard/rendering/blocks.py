@@ -6,7 +6,7 @@ from typing import Any, TypedDict, Unpack
 from django.utils.safestring import SafeString
 
 from dashboard.rendering.code import highlighted
-from dashboard.rendering.line_breaks import MAX_TURNING, turns, with_breaks
+from dashboard.rendering.line_breaks import page_end, part_end, with_breaks
 from dashboard.rendering.lines import diff_lines, matches, numbered_lines, side_by_side, task_list
 from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
@@ -18,7 +18,7 @@ HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 LONG = 10_000
 """A text with at least this many hidden characters has a link to a page of its own."""
 PAGE_CHARACTERS = 60_000
-"""Characters added each time a reader opens more, if the browser can lay them out at once."""
+"""Characters added each time a reader opens more, if a browser lays them out at once."""
 STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
 MIN_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
@@ -141,8 +141,7 @@ class Block:
         if language == TREE:
             start, language = (0 if start == self.end else start), "json"
         start = max(0, min(start, len(self.text)))
-        characters = MAX_TURNING if turns(self.text[start : start + PAGE_CHARACTERS]) else PAGE_CHARACTERS
-        end = _part_end(self.text, start, characters)
+        end = page_end(self.text, start, PAGE_CHARACTERS)
         return replace(self, start=start, end=end, language=language, is_aside=False)
 
 
@@ -182,9 +181,9 @@ class Folder:
             is_closed: whether it is inside an element that is closed at first.
         """
         limit = ASIDE_CHARACTERS if options.get("is_aside") or is_closed else HEAD_CHARACTERS
-        end = _part_end(text, 0, min(limit, self._left), HEAD_LINES)
+        end = part_end(text, 0, min(limit, self._left), HEAD_LINES)
         if end < MIN_CHARACTERS and len(text) > end:
-            end = max(end, _part_end(text, 0, min(MIN_CHARACTERS, end + self._reserve), HEAD_LINES))
+            end = max(end, part_end(text, 0, min(MIN_CHARACTERS, end + self._reserve), HEAD_LINES))
         if len(text) - end < 200 and self._left >= len(text):  # too short to fold
             end = len(text)
         if language == IMAGE:
@@ -194,20 +193,3 @@ class Folder:
             self._left = max(0, self._left - end)
         self.blocks[key] = Block(key, text, language, label, 0, end, **options)
         return self.blocks[key]
-
-
-def _part_end(text: str, start: int, characters: int, lines: int | None = None) -> int:
-    """Where a part ends: after the given characters or lines, at a line's end if one is near."""
-    limit = min(len(text), start + max(0, characters))
-    position = start
-    for _ in range(lines or 0):
-        position = text.find("\n", position, limit) + 1
-        if not position:
-            break
-    else:
-        if lines:
-            return position
-    if limit == len(text):
-        return limit
-    newline = text.rfind("\n", start + (limit - start) // 2, limit)
-    return newline + 1 if newline >= 0 else limit

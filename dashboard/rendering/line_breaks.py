@@ -6,7 +6,7 @@
 
 The first two are words, which :func:`with_breaks` divides. The third is any text for which :func:`turns` is
 true: at most :data:`MAX_TURNING` characters of it are in one element. ``static/export/layout.js`` does the
-same.
+same. Lines take linear time, but much of it: :func:`page_end` limits both.
 """
 
 import re
@@ -18,6 +18,8 @@ MAX_WORD = 250
 """Characters without a space that a browser shapes, and divides into words, at once."""
 MAX_TURNING = 10_000
 """Characters of a text with characters from right to left that a browser puts in order at once."""
+MAX_LINES = 2_000
+"""Lines that are shown at once. Each can be two elements and two pseudo-elements: 60,000 took ten seconds."""
 _MAX_MARKS = 30
 """Marks that stay with their letter beyond :data:`MAX_WORD`, as many as in Unicode's stream-safe format."""
 _ZWJ = "\u200d"
@@ -37,6 +39,33 @@ _UNIT = re.compile(r"<[^<>]*+>|&[#\w]{1,8};|[^<]")
 def turns(text: str) -> bool:
     """Whether a browser may have to put parts of the text in another order."""
     return not text.isascii() and _TURNED.search(text) is not None
+
+
+def part_end(text: str, start: int, characters: int, lines: int | None = None) -> int:
+    """Where a part ends: after the given characters or lines, at a line's end if one is near."""
+    limit = min(len(text), start + max(0, characters))
+    position = start
+    for _ in range(lines or 0):
+        position = text.find("\n", position, limit) + 1
+        if not position:
+            break
+    else:
+        if lines:
+            return position
+    if limit == len(text):
+        return limit
+    newline = text.rfind("\n", start + (limit - start) // 2, limit)
+    return newline + 1 if newline >= 0 else limit
+
+
+def page_end(text: str, start: int, characters: int) -> int:
+    """Where a part of a text ends that has at most so many characters and that a browser lays out at once."""
+    return part_end(text, start, page_characters(text[start : start + characters]), MAX_LINES)
+
+
+def page_characters(text: str) -> int:
+    """How many of these characters are shown at once."""
+    return min(len(text), MAX_TURNING) if turns(text) else len(text)
 
 
 def with_breaks(html: SafeString) -> SafeString:

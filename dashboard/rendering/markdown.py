@@ -1,5 +1,6 @@
 """Markdown of final answers. No raw HTML, no images, and only http and https links."""
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,24 +11,58 @@ from dashboard.rendering.text import visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h4", "h5", "h6", "hr", "li", "ol", "p",
     "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
+MIN_CELLS, CHARACTERS_PER_CELL = 1_000, 2
+"""A text has at most so many cells in its tables, or as many as somebody can write in so many characters:
+markdown-it adds the missing cells of each row. 24 tables of 500 columns, 61 KB, took 3.5 GB."""
+MIN_LINKS = 4_000
+"""The addresses and titles of links have at most so many characters, or as many as the text. 7,000 references
+to one address of 29,000 characters, 61 KB, were 203 MB of HTML."""
+_DELIMITERS = re.compile(r"^[-:| \t>]{2,}+$", re.MULTILINE)
+"""The line below the heads of a table. It has all columns. The table ends at a blank line at the latest."""
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def _parser(*disabled: str) -> "MarkdownIt":
     from markdown_it import MarkdownIt  # 3 MB that an idle server does not need
 
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    return parser.disable(list(disabled))
+
+
+def _has_too_many_cells(text: str) -> bool:
+    cells, limit = 0, max(MIN_CELLS, len(text) // CHARACTERS_PER_CELL)
+    for line in _DELIMITERS.finditer(text):
+        end = text.find("\n\n", line.end())
+        columns = line[0].strip("> \t|").count("|") + 1
+        cells += columns * text.count("\n", line.end(), end if end >= 0 else len(text))
+        if cells > limit:
+            return True
+    return False
+
+
+def _has_too_long_links(tokens: "list[Token]", length: int) -> bool:
+    links = (child.attrs.values() for token in tokens for child in token.children or () if child.attrs)
+    return sum(len(str(value)) for values in links for value in values) > max(MIN_LINKS, length)
 
 
 def markdown(text: str) -> SafeString:
-    """Sanitised HTML. The sanitiser is a second barrier, in case the parser lets raw HTML through."""
-    parser = _parser()
-    tokens = parser.parse(visible(text))
+    """Sanitised HTML. The sanitiser is a second barrier, in case the parser lets raw HTML through.
+
+    Tables with far more cells, and references with far longer links, than the text has remain text.
+    """
+    text = visible(text)
+    disabled = ["table"] if _has_too_many_cells(text) else []
+    parser = _parser(*disabled)
+    tokens = parser.parse(text)
+    if _has_too_long_links(tokens, len(text)):
+        parser = _parser("reference", *disabled)
+        tokens = parser.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):  # below the page's own headings
             token.tag = f"h{min(6, int(token.tag[1]) + 3)}"

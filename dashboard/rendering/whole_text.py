@@ -10,7 +10,8 @@ from functools import cached_property
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.rendering.line_breaks import with_breaks
+from dashboard.rendering.line_breaks import MAX_LINES as MAX_SHOWN_LINES
+from dashboard.rendering.line_breaks import MAX_TURNING, page_characters, page_end, with_breaks
 from dashboard.rendering.text import visible
 from historyapp.core.searchable import lowered
 
@@ -94,7 +95,7 @@ class WholeText:
         line_end = self.text.find("\n", end, end + AROUND)
         before = self.text[max(begin, at - AROUND) : at]
         after = self.text[end : line_end if line_end >= 0 else end + AROUND]
-        lowest = max(0, at - PAGE_CHARACTERS // 2)
+        lowest = max(0, at - MAX_TURNING // 2)
         start = max(begin, lowest)
         for _ in range(LINES_BEFORE):
             if start > lowest:
@@ -111,11 +112,7 @@ class WholeText:
 
     @cached_property
     def page_end(self) -> int:
-        end = self.page_start + PAGE_CHARACTERS
-        if end >= len(self.text):
-            return len(self.text)
-        newline = self.text.rfind("\n", self.page_start + PAGE_CHARACTERS // 2, end)
-        return newline + 1 if newline >= 0 else end
+        return page_end(self.text, self.page_start, PAGE_CHARACTERS)
 
     @property
     def next_start(self) -> int | None:
@@ -127,7 +124,15 @@ class WholeText:
         """Where the previous page begins; None on the first one."""
         if not self.page_start:
             return None
-        lowest = max(0, self.page_start - PAGE_CHARACTERS)
+        before = self.text[max(0, self.page_start - PAGE_CHARACTERS) : self.page_start]
+        lowest = self.page_start - page_characters(before)
+        line = self.page_start
+        for _ in range(MAX_SHOWN_LINES):
+            line = self.text.rfind("\n", lowest, line - 1) + 1
+            if not line:
+                break
+        else:
+            return line
         return self.text.find("\n", lowest, self.page_start - 1) + 1 if lowest else 0
 
     @property

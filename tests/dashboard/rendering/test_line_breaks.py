@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import PAGE_CHARACTERS, Block
-from dashboard.rendering.line_breaks import MAX_TURNING, MAX_WORD, SHAPED, turns, with_breaks
+from dashboard.rendering.line_breaks import MAX_LINES, MAX_TURNING, MAX_WORD, SHAPED, turns, with_breaks
 from dashboard.rendering.text import terminal
 from dashboard.rendering.whole_text import WholeText
 
-MARKS = "a" + 60 * MAX_WORD * "\u0301"
-THAI = 20 * MAX_WORD * "\u0e01\u0e33\u0e19"
+MARKS = "a" + 20 * MAX_WORD * "\u0301"
+THAI = 7 * MAX_WORD * "\u0e01\u0e33\u0e19"
 LONGEST = MAX_WORD + 30
 shaped = st.text(st.sampled_from("a<&\u0301\u0e01\u200d \n"), max_size=12).map(lambda text: text * 60)
 
@@ -77,3 +77,23 @@ def test_a_text_from_right_to_left_is_shown_in_shorter_parts() -> None:
     assert turns(text)
     assert Block("k", text).page(0).end == MAX_TURNING
     assert Block("k", "ab" * PAGE_CHARACTERS).page(0).end == PAGE_CHARACTERS
+
+
+def test_a_page_shows_at_most_so_many_lines() -> None:
+    text = "\n" * 4 * MAX_LINES
+    assert Block("k", text, "python", first_line=1).page(0).end == MAX_LINES
+    shown = WholeText(text, start=3 * MAX_LINES)
+    assert (shown.next_start, shown.previous_start) == (None, 2 * MAX_LINES)
+    assert WholeText(text).next_start == MAX_LINES
+
+
+@pytest.mark.parametrize("text", ["\u05d0a" * 30_000, "\u05d0a\n" * 20_000], ids=["line", "lines"])
+def test_pages_of_a_text_from_right_to_left_are_shorter_and_follow_each_other(text: str) -> None:
+    shown = WholeText(text, start=WholeText(text).next_start)
+    assert shown.previous_start == 0
+    assert 0 < shown.page_end - shown.page_start <= MAX_TURNING
+
+
+def test_a_match_in_a_long_line_from_right_to_left_is_on_its_page() -> None:
+    shown = WholeText("\u05d0a" * 10_000 + "needle" + "\u05d0a" * 10_000, "needle")
+    assert "<mark>needle</mark>" in shown.html.replace("<wbr>", "")

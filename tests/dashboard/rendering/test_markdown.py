@@ -39,3 +39,35 @@ def test_only_harmless_markup_is_rendered(text: str) -> None:
 )
 def test_the_markdown_of_common_answers_is_rendered(text: str, html: str) -> None:
     assert html in markdown(text)
+
+
+def table(columns: int, row: str, rows: int) -> str:
+    return f"{'|a' * columns}|\n{'|-' * columns}|\n" + f"{row}\n" * rows + "\n"
+
+
+@pytest.mark.parametrize("text", [
+    table(950, "|a", 40), table(500, "|a", 129) * 4, "> " + table(500, "a", 129).replace("\n", "\n> "),
+    "* " + table(500, "|a", 100).replace("\n", "\n  ") * 9, table(60, "|a", 20) * 50,
+])  # fmt: skip
+def test_tables_with_far_more_cells_than_their_text_remain_text(text: str) -> None:
+    assert markdown(text).count("<td>") == 0
+    assert markdown(text).count("|") > 100
+
+
+@pytest.mark.parametrize("text", [
+    table(12, "| 1" * 12, 300), table(3, "|one|two|three|", 40) * 30 + "line\n" * 2_000, table(20, "|a", 40),
+])  # fmt: skip
+def test_ordinary_tables_are_tables(text: str) -> None:
+    assert markdown(text).count("<table>") == len(re.findall(r"^[|-]+$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("target", ["http://" + "u" * 3_000, "http://u '" + "t" * 3_000 + "'"])
+def test_many_references_to_a_long_address_or_title_remain_text(target: str) -> None:
+    text = f"[a]: {target}\n\n" + "[a] " * 1_000 + "[b](http://b.c)"
+    assert len(markdown(text)) < 2 * len(text)
+    assert '<a href="http://b.c" rel="noopener nofollow">b</a>' in markdown(text)
+
+
+def test_ordinary_references_are_links() -> None:
+    text = "".join(f"[a{number}]: https://a.b/{number}\n\nSee [a{number}].\n\n" for number in range(300))
+    assert markdown(text).count("<a ") == 300
