@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import OperationalError
-from django.utils import timezone
 
 from historyapp import evaluators, tasks
 from historyapp.models import EvaluatedSession, Evaluation, Project
+from historyapp.models.database_clock import claim_now
 from historyapp.services.evaluations.scheduler import EvaluationScheduler
 from historyapp.services.evaluations.start import EvaluationRequest, cancel_evaluation, start_evaluation
 from historyapp.services.evaluations.work import process_evaluation
@@ -80,10 +80,10 @@ def test_an_evaluation_that_another_worker_measures_or_that_was_cancelled_is_not
     project = Project.objects.create(name="ours")
     measured, cancelled, waiting = (_evaluation(project) for _ in range(3))
     claims = EvaluatedSession.objects.filter(evaluation=measured)
-    claims.update(claim=uuid4(), claimed_until=timezone.now() - timedelta(seconds=1))
+    claims.update(claim=uuid4(), claimed_until=claim_now() - timedelta(seconds=1))
     cancel_evaluation(cancelled)
     assert list(evaluators.SCHEDULER.candidates()) == [measured.pk, waiting.pk], "the claim has expired"
-    claims.update(claim=uuid4(), claimed_until=timezone.now() + timedelta(seconds=20))
+    claims.update(claim=uuid4(), claimed_until=claim_now() + timedelta(seconds=20))
     assert list(evaluators.SCHEDULER.candidates()) == [waiting.pk]
     EvaluatedSession.objects.filter(evaluation=waiting).update(state="done")
     assert list(evaluators.SCHEDULER.candidates()) == [waiting.pk], "it must be ended"

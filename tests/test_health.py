@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 from historyapp.disk import free_bytes
 from historyapp.lag import QUEUE
 from historyapp.models import Change, CompressionRun, Project, QueuedMessage, Webhook, Worker
+from historyapp.models.database_clock import claim_now
 from historyapp.models.workers import SILENCE
 from historyapp.redis_values import TIME_LIMITS
 from historyapp.services.queue import put
@@ -201,7 +202,7 @@ def test_a_webhook_that_no_worker_works_on_is_a_lag(client: Client) -> None:
     assert parts(client) == ("ok", ALL_OK), "its pause has just ended"
     rows.update(not_before=timezone.now() + timedelta(seconds=60))
     assert parts(client) == ("ok", ALL_OK), "it has a pause"
-    rows.update(not_before=None, claim=uuid4(), claimed_until=timezone.now() + timedelta(seconds=60))
+    rows.update(not_before=None, claim=uuid4(), claimed_until=claim_now() + timedelta(seconds=60))
     assert parts(client) == ("ok", ALL_OK), "a worker works on it"
     Change.objects.all().delete()
     rows.update(claim=None, claimed_until=None, next_at=long_ago)

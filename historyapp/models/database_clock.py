@@ -1,11 +1,19 @@
-"""The clock that decides whether a claim on work has expired."""
+"""The clocks that decide when work is due, and whether a claim on work has expired."""
 
-from datetime import datetime
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from zlib import crc32
 
 from django.db import connection
 from django.utils import timezone
 
 from historyapp.models.fields import on_sqlite
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_DAYS = 10_000
 
 
 def database_now() -> datetime:
@@ -19,3 +27,33 @@ def database_now() -> datetime:
         cursor.execute("SELECT clock_timestamp()")
         moment: datetime = cursor.fetchone()[0]
     return moment
+
+
+def claim_now() -> datetime:
+    """The time with which the ends of claims are stored and compared.
+
+    With SQLite on Linux, it is the time since the machine was started, which is never set: if the machine's
+    clock is corrected, workers keep their claims. It is added to a day from 1970 to 1997 that depends on the
+    start, so that claims from before a restart have expired: they end long before, or further ahead than any
+    claim.
+    """
+    start = _start_day() if on_sqlite() else None
+    return database_now() if start is None else start + timedelta(seconds=elapsed())
+
+
+def elapsed() -> float:
+    """Seconds of a clock that is never set. On Linux it continues while the machine is suspended, because
+    claims in the database end then, too."""
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+@cache
+def _start_day() -> datetime | None:
+    """A day for this start of the machine; None if the system does not tell its starts apart."""
+    try:
+        id = _BOOT_ID.read_bytes()
+    except OSError:
+        return None
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=crc32(id) % _DAYS)

@@ -18,6 +18,8 @@ class IdempotencyKey(models.Model):
     sessions = models.TextField(null=True)
     """The ids of the affected sessions, separated by spaces. Null in rows of earlier versions."""
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    """While the request runs: when it was last seen, see :func:`historyapp.models.database_clock.claim_now`.
+    """
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("project", "key"), name="idempotency_key_once"),)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.changes import Cursor, is_after
+from historyapp.models.database_clock import claim_now
 from historyapp.models.fields import JSONText, PackedJSON, PackedText, as_uuid, read_compact_time
 from historyapp.models.projects import Project
 from historyapp.models.sql import as_aware, fetch_all
@@ -24,19 +25,25 @@ TEST_EVENT = "webhook.test"
 BOTH_SECRETS = timedelta(days=1)
 """The time after a rotation during which the old secret also signs."""
 MAX_CLAIM = timedelta(hours=1)
-"""A claim that expires later than this was made before the clock was set back."""
-MAX_PAUSE, MAX_RETRY = timedelta(hours=1), timedelta(hours=12)
+"""A claim that expires later than this was made before the clock was set back or the machine restarted."""
+RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 12 * 3600)
+"""The seconds to wait after each failed attempt. After the last attempt, a day later, a delivery is given
+up."""
+MAX_PAUSE, MAX_RETRY = timedelta(hours=1), timedelta(seconds=RETRY_SECONDS[-1])
 """The longest pause of a webhook and the longest wait of a delivery. Times further ahead than these were
 stored before the clock was set back, so they count as reached."""
+_ENDED_AHEAD = "(webhook.claim IS NULL AND webhook.claimed_until > %s)"
+"""The clock was set back since the last claim ended, so the webhook's times may be too far ahead."""
 _READY = (
     "FROM historyapp_webhook webhook WHERE webhook.state = 'active' "
     "AND (webhook.claim IS NULL OR webhook.claimed_until < %s OR webhook.claimed_until > %s) "
-    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s OR webhook.not_before > %s)"
+    "AND (webhook.not_before IS NULL OR webhook.not_before <= %s OR webhook.not_before > %s "
+    f"OR {_ENDED_AHEAD})"
 )
 _UNREAD = "FROM historyapp_change WHERE historyapp_change.project_id = webhook.project_id AND {is_after}"
 _DUE = (
     f"SELECT webhook.id {_READY} "
-    f"AND (webhook.next_at <= %s OR webhook.next_at > %s OR EXISTS (SELECT 1 {_UNREAD}))"
+    f"AND (webhook.next_at <= %s OR webhook.next_at > %s OR {_ENDED_AHEAD} OR EXISTS (SELECT 1 {_UNREAD}))"
 )
 _TIMES = (
     "SELECT webhook.next_at, webhook.not_before, webhook.claimed_until, "
@@ -48,8 +55,17 @@ _TIMES = (
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     def due(self, now: datetime) -> Sequence[UUID]:
         """Webhooks with changes to read or deliveries to send that no worker has claimed."""
-        moments = [now, now + MAX_CLAIM, now, now + MAX_PAUSE, now, now + MAX_RETRY]
+        moments = [*_moments(now), now, now + MAX_RETRY, now]
         return [as_uuid(id) for (id,) in _fetch(_DUE, moments)]
+
+    def ready(self, now: datetime) -> Self:
+        """As :data:`_READY`, in any state."""
+        claimed = claim_now()
+        expired = models.Q(claimed_until__lt=claimed) | models.Q(claimed_until__gt=claimed + MAX_CLAIM)
+        past = models.Q(not_before__lte=now) | models.Q(not_before__gt=now + MAX_PAUSE)
+        ended_ahead = models.Q(claim=None, claimed_until__gt=now)
+        free = models.Q(claim=None) | expired
+        return self.filter(free, models.Q(not_before=None) | past | ended_ahead)
 
     def waiting_since(self, now: datetime) -> datetime | None:
         """Since when the webhook that has waited longest is due and no worker works on it, or None.
@@ -58,12 +74,18 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         when its pause has ended.
         """
         began = list[datetime]()
-        for next_at, *ends, changed_at in _fetch(_TIMES, [now, now + MAX_CLAIM, now, now + MAX_PAUSE]):
+        for next_at, *ends, changed_at in _fetch(_TIMES, _moments(now)):
             due = [as_aware(next_at)] if next_at is not None else []
             due += [read_compact_time(changed_at)] if changed_at is not None else []
             if due:
                 began.append(max([min(due), *(as_aware(end) for end in ends if end is not None)]))
         return min((since for since in began if since < now), default=None)
+
+
+def _moments(now: datetime) -> list[datetime]:
+    """The parameters of :data:`_READY`."""
+    claimed = claim_now()
+    return [claimed, claimed + MAX_CLAIM, now, now + MAX_PAUSE, now]
 
 
 def _fetch(statement: str, moments: Sequence[datetime]) -> list[Any]:
@@ -106,7 +128,8 @@ class Webhook(models.Model):
     claim = models.UUIDField(null=True)
     """The id of a worker's claim."""
     claimed_until = models.DateTimeField(null=True)
-    """When the claim expires. Without a claim: when the last one ended."""
+    """When the claim expires, see :func:`historyapp.models.database_clock.claim_now`. Without a claim: when
+    the last one ended, by the database's clock."""
 
     objects = WebhookQuerySet.as_manager()
 
@@ -139,7 +162,15 @@ class DeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
         return self.filter(webhook=webhook, state=WebhookDelivery.State.PENDING)
 
     def due(self, now: datetime) -> Self:
-        return self.filter(models.Q(due_at__lte=now) | models.Q(due_at__gt=now + MAX_RETRY))
+        """Only failed attempts make a delivery wait. If the clock was set back, its time may be too late.
+
+        See :data:`RETRY_SECONDS` and :data:`MAX_PAUSE` for the longest waits.
+        """
+        due = models.Q(due_at__lte=now) | models.Q(retries=0)
+        for retries, seconds in enumerate(RETRY_SECONDS, start=1):
+            longest = max(timedelta(seconds=seconds), MAX_PAUSE)
+            due |= models.Q(retries=retries, due_at__gt=now + longest)
+        return self.filter(due)
 
     def first_of_sessions(self, webhook: Webhook) -> Self:
         """The oldest pending delivery of each session. Later deliveries wait for it."""

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 
 BATCH_SIZE = 50
 """The number of pieces of work that one statement checks."""
@@ -124,4 +124,4 @@ class FairScheduler(ABC):
         for project in sorted(waiting, key=lambda id: (threads.count(id), self._last_slices.get(id, 0))):
             items = [item for _, item in sorted(waiting[project])]
             for start in range(0, len(items), BATCH_SIZE):
-                yield from self.with_work(items[start : start + BATCH_SIZE], database_now())
+                yield from self.with_work(items[start : start + BATCH_SIZE], claim_now())

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project, Session
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.services.transactions import held_values, writing, writing_together
@@ -59,7 +59,7 @@ def find_stored_response(project: Project, key: str, fingerprint: str) -> Stored
     """
     _check_key(key)
     row = IdempotencyKey.objects.filter(project=project, key=key).first()
-    if row is None or (row.status == STATUS_RUNNING and abs(database_now() - row.created_at) > RUNNING_FOR):
+    if row is None or (row.status == STATUS_RUNNING and abs(claim_now() - row.created_at) > RUNNING_FOR):
         return None
     return _replayed(row, fingerprint)
 
@@ -110,13 +110,15 @@ def _claim(row: IdempotencyKey) -> None:
 
 def store_response(row: IdempotencyKey, response: StoredResponse) -> None:
     """Stores the response to a request, within the transaction of its writes."""
-    body = response.body
+    body, changed = response.body, list[str]()
+    if row.status == STATUS_RUNNING:
+        row.created_at, changed = timezone.now(), ["created_at"]  # until now a time of another clock
     is_kept = body is not None and len(body) <= KEPT_CHARACTERS
     row.status, row.response = (response.status, body or "") if is_kept else (_STATUS_TOO_LONG, "")
     if response.sessions and _is_any_hidden(response.sessions):
         row.status, row.response = _STATUS_PURGED, ""
     row.sessions = " ".join(sorted(str(id) for id in response.sessions))
-    row.save(update_fields=["status", "response", "sessions"])
+    row.save(update_fields=["status", "response", "sessions", *changed])
     if row.pk % _PURGE_EVERY == 0:
         _delete_old(row.pk - _MIN_KEPT_KEYS)
 
@@ -124,6 +126,7 @@ def store_response(row: IdempotencyKey, response: StoredResponse) -> None:
 def _delete_old(newest: int) -> None:
     """Deletes some of the keys that are no longer kept. ``newest``: the highest primary key to delete."""
     old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT_FOR, pk__lte=newest)
+    old = old.exclude(status=STATUS_RUNNING, created_at__range=running_times())
     locked = old.select_for_update(skip_locked=True).order_by("created_at").values_list("pk", flat=True)
     IdempotencyKey.objects.filter(pk__in=list(locked[:_PURGED_AT_ONCE])).delete()
 
@@ -172,6 +175,12 @@ def empty_responses(keys: Collection[int]) -> None:
 def _check_key(key: str) -> None:
     if not _KEY.fullmatch(key):
         raise Invalid("Idempotency-Key must be 1 to 255 visible ASCII characters, without spaces.")
+
+
+def running_times() -> tuple[datetime, datetime]:
+    """The times of keys whose requests are still running."""
+    now = claim_now()
+    return now - RUNNING_FOR, now + RUNNING_FOR
 
 
 def still_running() -> Conflict:

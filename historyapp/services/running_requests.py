@@ -15,12 +15,13 @@ from django.db import IntegrityError, InterfaceError, OperationalError, transact
 from django.db.models import QuerySet
 
 from historyapp.models import IdempotencyKey, Project
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.services.connections import release_connection
 from historyapp.services.idempotency import (
     RUNNING_FOR,
     STATUS_RUNNING,
     StoredResponse,
+    running_times,
     still_running,
     store_response,
 )
@@ -76,10 +77,9 @@ class RunningRequest:
 
     def _begin(self) -> None:
         with writing():
-            self._key.created_at = now = database_now()
+            self._key.created_at = claim_now()
             same = IdempotencyKey.objects.filter(project=self._key.project_id, key=self._key.key)
-            current = (now - RUNNING_FOR, now + RUNNING_FOR)
-            same.filter(status=STATUS_RUNNING).exclude(created_at__range=current).delete()
+            same.filter(status=STATUS_RUNNING).exclude(created_at__range=running_times()).delete()
             try:
                 with transaction.atomic():
                     self._key.save(force_insert=True)
@@ -91,7 +91,7 @@ class RunningRequest:
         self._next_renewal = time.monotonic() + RENEW_SECONDS
         try:
             with writing():
-                self._own().update(created_at=database_now())
+                self._own().update(created_at=claim_now())
         except (OperationalError, InterfaceError, ServerUnavailable) as error:
             log.warning("The Idempotency-Key of a running request was not renewed: %s", error)
         release_connection()

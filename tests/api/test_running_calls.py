@@ -1,13 +1,15 @@
 """A model call is made once, also if it is sent again while it runs."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
 from historyapp.llm.retries import RetryPolicy
 from historyapp.models import IdempotencyKey, Project, Session
+from historyapp.models.database_clock import claim_now
 from historyapp.services import model_calls, running_requests
 from historyapp.services.idempotency import RUNNING_FOR, STATUS_RUNNING
 from historyapp.services.running_requests import RunningRequest
@@ -61,15 +63,31 @@ def test_a_killed_process_keeps_a_key_for_three_minutes(
 ) -> None:
     """Also if the clock was set back since then."""
     response = ready.post("/calls", CALL, KEY)
-    row = IdempotencyKey.objects.get()
-    IdempotencyKey.objects.update(status=STATUS_RUNNING, response="killed")
+    seen_at = claim_now()
+    IdempotencyKey.objects.update(status=STATUS_RUNNING, response="killed", created_at=seen_at)
     assert_problem(ready.post("/calls", CALL, KEY), 409, "free after 3 minutes")
-    IdempotencyKey.objects.update(
-        created_at=row.created_at + direction * (RUNNING_FOR + timedelta(minutes=1))
-    )
+    IdempotencyKey.objects.update(created_at=seen_at + direction * (RUNNING_FOR + timedelta(minutes=1)))
     again = events_of(ready.post("/calls", CALL, KEY))
     assert again != events_of(response)
     assert events_of(ready.post("/calls", CALL, KEY)) == again[-1:]
+
+
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="it is PostgreSQL's own clock")
+@pytest.mark.parametrize("jump", [timedelta(minutes=5), timedelta(days=-1)])
+def test_a_running_call_is_not_made_again_when_the_clock_is_set(
+    ready: Agent, loopback: Loopback, jump: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send_again(_: float) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(timezone, "now", lambda: datetime.now(UTC) + jump)
+            assert_problem(ready.post("/calls", CALL, KEY), 409, "still running")
+
+    monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(sleep=send_again))
+    loopback.steps.append(Refusal(429, "slow down", "rate_limit_error"))
+    events = events_of(ready.post("/calls", CALL, KEY))
+    assert events_of(ready.post("/calls", CALL, KEY)) == events[-1:]
+    assert len(loopback.requests) == 2
+    assert abs(IdempotencyKey.objects.get().created_at - timezone.now()) < timedelta(hours=1)
 
 
 def test_a_running_request_renews_its_key_and_names_its_session(

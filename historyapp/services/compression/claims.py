@@ -10,9 +10,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.utils import timezone
 
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.models.families import SharedEntries
 from historyapp.models.fields import on_sqlite
 from historyapp.models.run_sql import run_sql
@@ -53,7 +54,7 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
 
     Leaves out items while another run makes summaries of their steps.
     """
-    now = database_now()
+    now = claim_now()
     until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
@@ -64,7 +65,7 @@ def claim(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
             run.save(update_fields=("failed",))
             return []
         if run.state == run.State.QUEUED:
-            run.state, run.started_at = run.State.RUNNING, run.started_at or now
+            run.state, run.started_at = run.State.RUNNING, run.started_at or timezone.now()
             run.save(update_fields=("state", "started_at"))
             record_run_change(run)
         others = _claimed_elsewhere(run, now)
@@ -115,7 +116,7 @@ def _claimed_elsewhere(run: CompressionRun, now: datetime) -> list[_ClaimedItem]
 def renew(owner: UUID) -> list[int]:
     """Extends the owner's claims. Returns the primary keys of the items that it still has."""
     with writing():
-        until = database_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
+        until = claim_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
         claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
         claimed.update(claimed_until=until)
         return list(claimed.values_list("pk", flat=True))

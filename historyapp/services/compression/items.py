@@ -24,7 +24,7 @@ from historyapp.core.strategies.base import NOT_REPEATED, Material
 from historyapp.core.strategies.digests import clip_summary, numbered
 from historyapp.models import CompressionItem, CompressionRun, Summary
 from historyapp.models.compressions import ItemQuerySet, adjacent_items
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.models.entries import spans_between
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
@@ -88,7 +88,7 @@ class _Planner:
         if run.planned or not run.active:
             return run.planned
         if run.planning_until and not self._claimed_until:
-            free = CompressionRun.objects.not_in_planning(database_now())
+            free = CompressionRun.objects.not_in_planning(claim_now())
             if not free.filter(pk=run.pk).exists():
                 return False
         newest = run.items.order_by("-number").first()
@@ -108,7 +108,7 @@ class _Planner:
             locked.total, locked.planned_to = run.total + len(items), last
             locked.planned = last >= run.to_step
             claim = timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
-            self._claimed_until = None if locked.planned else database_now() + claim
+            self._claimed_until = None if locked.planned else claim_now() + claim
             locked.planning_until = self._claimed_until
             locked.save(update_fields=("total", "planned", "planned_to", "planning_until"))
         return True if locked.planned else None

@@ -5,7 +5,6 @@ So only the running model calls are paid for twice.
 """
 
 import logging
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,6 +20,7 @@ from django.db import InterfaceError, OperationalError, connection
 from uuid_utils.compat import uuid7
 
 from historyapp.models import CompressionItem, CompressionRun
+from historyapp.models.database_clock import elapsed
 from historyapp.services.compression.active_runs import ACTIVE_RUNS, CANCEL_CHECK_SECONDS
 from historyapp.services.compression.already_made import leave_out_needless
 from historyapp.services.compression.claims import claim, release, renew
@@ -126,8 +126,8 @@ class _RunWorker:
         self._items_per_thread = 1 if calls_model else ITEMS_WITHOUT_MODEL
         self._owner: UUID = uuid7()
         self._claim_ends: dict[int, float] = {}
-        """The items that this worker has claimed, with the times until which no other can; see
-        :func:`_elapsed`."""
+        """The items that this worker has claimed, with the times of :func:`elapsed` until which no other
+        can."""
         self._claimed: deque[Job] = deque()
         """Claimed items that are not started yet."""
         self._running: dict[Future[list[ItemResult]], list[Job]] = {}
@@ -236,26 +236,26 @@ class _RunWorker:
         self._next_write = now + (BUSY_WRITE_PAUSE if self._busy else pause)
 
     def _claim(self, limit: int) -> list[CompressionItem]:
-        until = _elapsed() + settings.PLAYHEAD_CLAIM_SECONDS
+        until = elapsed() + settings.PLAYHEAD_CLAIM_SECONDS
         items = claim(self._run.pk, self._owner, limit)
         self._claim_ends |= dict.fromkeys([item.pk for item in items], until)
         return items
 
     def _renew_if_due(self) -> None:
         """Renews the claims, and forgets the items that other workers have claimed meanwhile."""
-        if _elapsed() >= self._next_renewal:
+        if elapsed() >= self._next_renewal:
             self._reach(self._renew)
             self._claimed = deque(job for job in self._claimed if job.item.pk in self._claim_ends)
 
     def _renew(self) -> None:
-        started = _elapsed()
+        started = elapsed()
         self._claim_ends = dict.fromkeys(renew(self._owner), started + settings.PLAYHEAD_CLAIM_SECONDS)
         self._next_renewal = started + settings.PLAYHEAD_CLAIM_SECONDS / 3
 
     def _may_call(self, job: Job) -> bool:
         """Whether the item may have another model call: the run has not ended, and no other worker can have
         claimed the item, for example while this process was stopped."""
-        return not self._ended and _elapsed() < self._claim_ends.get(job.item.pk, 0)
+        return not self._ended and elapsed() < self._claim_ends.get(job.item.pk, 0)
 
     def _jobs_in_memory(self) -> Iterator[Job]:
         return chain(self._claimed, chain.from_iterable(self._running.values()))
@@ -294,7 +294,7 @@ class _RunWorker:
 
     def _keep_claims(self) -> None:
         """Renews the claims if it is time and possible. The items of waiting results would be paid again."""
-        if _elapsed() >= self._next_renewal:
+        if elapsed() >= self._next_renewal:
             with suppress(OperationalError, InterfaceError, ServerUnavailable):
                 self._renew()
 
@@ -337,11 +337,3 @@ class _RunWorker:
 
     def _release(self, items: Collection[int]) -> None:
         self._reach(lambda: release(self._owner, items))
-
-
-def _elapsed() -> float:
-    """Seconds of a clock that is never set. On Linux it continues while the machine is suspended, because
-    claims in the database end then, too."""
-    if sys.platform == "linux":
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()

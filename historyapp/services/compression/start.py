@@ -19,7 +19,7 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.llm.router import LOCAL
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.compressions import AUTOMATIC, RunQuerySet
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
@@ -322,7 +322,7 @@ def active_runs(*, calls_model: bool) -> RunQuerySet:
 
 
 def _unclaimed(runs: RunQuerySet) -> RunQuerySet:
-    now = database_now()
+    now = claim_now()
     claimed = CompressionItem.objects.in_progress(now).filter(run=OuterRef("pk"))
     return runs.filter(~Exists(claimed)).not_in_planning(now)
 

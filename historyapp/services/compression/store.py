@@ -16,7 +16,7 @@ from historyapp.core.strategies.base import NOT_REPEATED, PAID
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.changes import ChangeKind
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.models.history import History
 from historyapp.services.changes import record_change, record_run_change
 from historyapp.services.compression.items import (
@@ -224,7 +224,7 @@ def finish_run(run_id: UUID) -> bool:
         # Every transaction locks the run before the session.
         session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
         if run.items.open().exists():
-            return run.items.claimable(database_now()).exists()
+            return run.items.claimable(claim_now()).exists()
         if waits_for_reset(run):
             return True
         if _may_need_digest(run) and (digested is None or digested.items != (run.total, run.done)):
@@ -260,7 +260,7 @@ def abort_run(run_id: UUID, reason: str) -> None:
     now = timezone.now()
     with writing():
         run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
-        if run is None or not run.active or run.items.in_progress(database_now()).exists():
+        if run is None or not run.active or run.items.in_progress(claim_now()).exists():
             return
         session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED

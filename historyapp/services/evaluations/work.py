@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import PlayheadError
 from historyapp.models import EvaluatedSession, Evaluation, Session
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now
 from historyapp.models.projects import PURGED
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import compute_results, end_evaluation
@@ -57,7 +57,7 @@ def process_evaluation(evaluation_id: UUID, should_stop: Callable[[], bool]) -> 
             return True
         if should_stop():
             break
-    return not _finish(evaluation_id) and _next_claimable(evaluation_id, database_now()) is not None
+    return not _finish(evaluation_id) and _next_claimable(evaluation_id, claim_now()) is not None
 
 
 def _evaluate(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
@@ -95,7 +95,7 @@ def claim(evaluation_id: UUID) -> EvaluatedSession | None:
     with writing():
         if not Evaluation.objects.select_for_update().filter(pk=evaluation_id).exists():
             return None
-        item = _next_claimable(evaluation_id, database_now())
+        item = _next_claimable(evaluation_id, claim_now())
         if item is not None:
             item.claim, item.claimed_until = uuid7(), _claim_end()
             item.save(update_fields=("claim", "claimed_until"))
@@ -103,7 +103,7 @@ def claim(evaluation_id: UUID) -> EvaluatedSession | None:
 
 
 def _claim_end() -> datetime:
-    return database_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
+    return claim_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
 
 
 def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:

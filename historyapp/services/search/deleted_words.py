@@ -42,7 +42,9 @@ def must_remove_words(state: SearchProgress | None) -> bool:
         return False
     if state is None or state.done_to is not None:
         return True
-    return state.is_behind and database_now() >= datetime.fromisoformat(state.cursor)
+    now, until = database_now(), datetime.fromisoformat(state.cursor)
+    # A rest that ends later began before the clock was set back.
+    return state.is_behind and not now < until <= now + REST
 
 
 def remove_deleted_words(should_stop: Callable[[], bool] = lambda: False) -> None:

@@ -19,8 +19,8 @@ from django.db.models import Exists, OuterRef, Q
 
 from historyapp.core.dates import utc_text
 from historyapp.models import Session, Webhook, WebhookDelivery
-from historyapp.models.database_clock import database_now
-from historyapp.models.webhooks import MAX_CLAIM, MAX_PAUSE, MAX_RETRY
+from historyapp.models.database_clock import claim_now, database_now
+from historyapp.models.webhooks import MAX_PAUSE, RETRY_SECONDS
 from historyapp.services.audit import add_audit_record
 from historyapp.services.connections import release_connection
 from historyapp.services.lost_claims import end_claim
@@ -33,9 +33,6 @@ from historyapp.wire.problems import TransactionTooLong
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, int(MAX_RETRY.total_seconds()))
-"""The seconds to wait after each failed attempt. After the last attempt, a day later, a delivery is given
-up."""
 MAX_BACKOFF = 300
 """After failed attempts, a target gets pauses of 1, 2, 4, 8 … seconds, up to this many."""
 MAX_RETRY_AFTER = int(MAX_PAUSE.total_seconds())
@@ -84,12 +81,10 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     """Claims the webhook. Returns None if it is not active, has a pause, or another worker has claimed it."""
     now = database_now()
-    free = Q(claim=None) | Q(claimed_until__lt=now) | Q(claimed_until__gt=now + MAX_CLAIM)
-    ready = Q(not_before=None) | Q(not_before__lte=now) | Q(not_before__gt=now + MAX_PAUSE)
-    active = Webhook.objects.filter(free, ready, pk=webhook_id, state=Webhook.State.ACTIVE)
+    active = Webhook.objects.ready(now).filter(pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
         # If this worker is killed, the webhook is due when the claim has expired.
-        if not active.update(claim=claim, claimed_until=now + _claim_time(), next_at=now):
+        if not active.update(claim=claim, claimed_until=claim_now() + _claim_time(), next_at=now):
             return None
     return Webhook.objects.filter(pk=webhook_id, claim=claim).first()
 
@@ -103,9 +98,11 @@ def _release(webhook_id: UUID, claim: UUID) -> None:
     with writing():
         claimed = Webhook.objects.select_for_update().filter(pk=webhook_id, claim=claim)
         if (webhook := claimed.first()) is not None:
-            first = WebhookDelivery.objects.first_of_sessions(webhook).order_by("due_at")
-            next_at = first.values_list("due_at", flat=True).first()
-            claimed.update(claim=None, claimed_until=database_now(), next_at=next_at)
+            now, first = database_now(), WebhookDelivery.objects.first_of_sessions(webhook)
+            next_at = first.order_by("due_at").values_list("due_at", flat=True).first()
+            if next_at is not None and next_at > now and first.due(now).exists():
+                next_at = now  # the clock was set back
+            claimed.update(claim=None, claimed_until=now, next_at=next_at)
 
 
 def _send_due(webhook: Webhook, claim: UUID, should_stop: Callable[[], bool]) -> int | None:
@@ -164,7 +161,7 @@ def _store_attempt(delivery: WebhookDelivery, claim: UUID, attempt: Attempt, sta
             webhook.last_success_at = now
         else:
             _apply_failure(webhook, delivery, attempt, now)
-        webhook.claimed_until = now + _claim_time()
+        webhook.claimed_until = claim_now() + _claim_time()
         if webhook.state != Webhook.State.ACTIVE:
             webhook.claim = webhook.claimed_until = None
         webhook.save(update_fields=_ATTEMPT_COLUMNS)

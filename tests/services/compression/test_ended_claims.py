@@ -10,11 +10,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.utils import timezone
 
 from historyapp.core.strategies.base import Complete, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.writing import WriteRequest, WrittenSummary
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
+from historyapp.models.database_clock import claim_now, elapsed
 from historyapp.services.append import append
 from historyapp.services.compression import active_runs, summarise
 from historyapp.services.compression import run as run_module
@@ -50,8 +50,7 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
     plan(run.pk)
     about_to_call, others_done = threading.Semaphore(0), threading.Event()
     stopped_seconds, numbers = [0.0], itertools.count(1)
-    elapsed = run_module._elapsed
-    monkeypatch.setattr(run_module, "_elapsed", lambda: elapsed() + stopped_seconds[0])
+    monkeypatch.setattr(run_module, "elapsed", lambda: elapsed() + stopped_seconds[0])
 
     def wait_for_provider(*_: object) -> None:
         if next(numbers) <= ITEMS:
@@ -63,7 +62,7 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
     stopped.start()
     try:
         assert all(about_to_call.acquire(timeout=60) for _ in range(ITEMS))
-        run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+        run.items.update(claimed_until=claim_now() - timedelta(seconds=1))
         process_run(run.pk)
     finally:
         stopped_seconds[0] = 3600.0
@@ -78,7 +77,7 @@ def test_no_call_is_paid_twice_after_a_worker_was_stopped_for_longer_than_its_cl
 def test_claims_end_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {time.CLOCK_BOOTTIME: 7200.0, time.CLOCK_MONOTONIC: 60.0}
     monkeypatch.setattr(time, "clock_gettime", times.__getitem__)
-    assert run_module._elapsed() == 7200
+    assert elapsed() == 7200
 
 
 def test_no_call_is_made_once_the_claim_has_ended(loopback: Loopback) -> None:
@@ -111,11 +110,11 @@ def test_claims_of_running_calls_are_renewed_however_late_the_next_write_is(
     worker.start()
     try:
         assert all(received.acquire(timeout=60) for _ in range(ITEMS))
-        run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+        run.items.update(claimed_until=claim_now() - timedelta(seconds=1))
         deadline = time.monotonic() + 15
-        while run.items.filter(claimed_until__lt=timezone.now()).exists() and time.monotonic() < deadline:
+        while run.items.filter(claimed_until__lt=claim_now()).exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        expired = run.items.filter(claimed_until__lt=timezone.now()).count()
+        expired = run.items.filter(claimed_until__lt=claim_now()).count()
     finally:
         may_continue.set()
         worker.join(60)

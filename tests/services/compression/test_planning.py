@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from historyapp.compression_workers import RunScheduler
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
+from historyapp.models.database_clock import claim_now
 from historyapp.models.history import History
 from historyapp.services.compression import already_made
 from historyapp.services.compression import items as items_module
@@ -182,7 +183,7 @@ def test_another_worker_plans_the_rest_if_the_first_one_has_died(
         with pytest.raises(KeyboardInterrupt):
             plan(run.pk)
     assert not plan(run.pk)
-    CompressionRun.objects.update(planning_until=timezone.now() - timedelta(seconds=1))
+    CompressionRun.objects.update(planning_until=claim_now() - timedelta(seconds=1))
     assert plan(run.pk)
     assert begins == [0, 5, 5, 10]
     assert run.items.count() == 12
@@ -196,10 +197,10 @@ def test_a_worker_that_stood_still_leaves_the_planning_to_the_other(
 
     def other_worker(after: int) -> None:
         if after == 5 and not others:
-            CompressionRun.objects.update(planning_until=timezone.now() - timedelta(seconds=1))
+            CompressionRun.objects.update(planning_until=claim_now() - timedelta(seconds=1))
             others.append(True)
             plan(run.pk, lambda: next(stops))
-            CompressionRun.objects.update(planning_until=timezone.now() + timedelta(seconds=60))
+            CompressionRun.objects.update(planning_until=claim_now() + timedelta(seconds=60))
 
     begins = _count_pages(monkeypatch, other_worker)
     assert not plan(run.pk)

@@ -11,9 +11,9 @@ import pytest
 from django.conf import settings
 from django.db import DataError, InterfaceError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from historyapp.models import CompressionItem, CompressionRun, Project, Summary
+from historyapp.models.database_clock import claim_now
 from historyapp.services.compression import active_runs
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import store as store_module
@@ -261,7 +261,7 @@ def test_paid_results_wait_for_the_database_longer_than_a_claim(
 
     def store(*arguments: Any) -> Stored:
         if (error := next(failures, None)) is not None:
-            CompressionItem.objects.filter(state="claimed").update(claimed_until=timezone.now())
+            CompressionItem.objects.filter(state="claimed").update(claimed_until=claim_now())
             raise error
         return store_results(*arguments)
 

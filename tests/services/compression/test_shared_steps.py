@@ -6,10 +6,10 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.utils import timezone
 
 from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionItem, CompressionRun, Project, Session, Summary
+from historyapp.models.database_clock import claim_now
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression import run as run_module
@@ -80,7 +80,7 @@ def test_a_run_goes_on_when_the_run_that_it_waits_for_has_ended(
         assert claim(second.pk, uuid4(), 4) == [], "its running calls are paid"
         release(owner)
     elif end == "dead":
-        first.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+        first.items.update(claimed_until=claim_now() - timedelta(seconds=1))
     else:
         store_results(first.pk, owner, [ItemResult(item.pk, error="No.") for item in items])
     assert steps(claim(second.pk, uuid4(), 4)) == [1, 2, 3, 4]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
-from django.utils import timezone
 
 from historyapp.models import CompressionItem, Project
+from historyapp.models.database_clock import claim_now, elapsed
 from historyapp.services import transactions
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression import store as store_module
@@ -58,15 +58,15 @@ def test_claims_are_renewed_while_their_results_wait(
     """Locks of a session for 42 seconds let another worker pay all items again."""
     monkeypatch.setattr(run_module, "STORE_PAUSE", 0)
     monkeypatch.setattr(run_module, "TOO_LONG_PAUSE", 0)
-    seconds, elapsed = [0.0], run_module._elapsed
-    monkeypatch.setattr(run_module, "_elapsed", lambda: elapsed() + seconds[0])
+    seconds = [0.0]
+    monkeypatch.setattr(run_module, "elapsed", lambda: elapsed() + seconds[0])
     failures, ended = iter([error] * 3), list[bool]()
 
     def store(*arguments: Any) -> Stored:
         claimed = CompressionItem.objects.filter(state="claimed")
-        ended.append(claimed.filter(claimed_until__lt=timezone.now()).exists())
+        ended.append(claimed.filter(claimed_until__lt=claim_now()).exists())
         if (failure := next(failures, None)) is not None:
-            claimed.update(claimed_until=timezone.now())
+            claimed.update(claimed_until=claim_now())
             seconds[0] += 20
             raise failure
         return store_results(*arguments)

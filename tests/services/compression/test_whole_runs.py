@@ -9,12 +9,12 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.prices import load_prices
 from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.models.database_clock import claim_now
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.compression import items as items_module
@@ -208,7 +208,7 @@ def test_items_of_a_dead_worker_are_claimable_when_its_claims_expire(
     run.refresh_from_db()
     assert (run.state, run.done) == ("running", 1)
     assert unclaimed_runs() == []
-    run.items.filter(claim=dead).update(claimed_until=timezone.now() - timedelta(seconds=1))
+    run.items.filter(claim=dead).update(claimed_until=claim_now() - timedelta(seconds=1))
     assert unclaimed_runs() == [run.pk]
     process_run(run.pk)
     run.refresh_from_db()
@@ -223,7 +223,7 @@ def test_a_worker_whose_claim_expired_stores_no_second_summary(
     plan(run.pk)
     slow = uuid4()
     (item,) = claim(run.pk, slow, 1)
-    run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    run.items.update(claimed_until=claim_now() - timedelta(seconds=1))
     process_run(run.pk)
     store_results(run.pk, slow, [ItemResult(item.pk, SummaryDraft("too late"), usage=ItemUsage(1, 10, 5, 3))])
     assert "too late" not in summaries_by_step(session)[1]

@@ -15,6 +15,7 @@ from historyapp.core.evaluation.figures import compare_choices
 from historyapp.core.evaluation.reading import texts_only
 from historyapp.core.policies import policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
+from historyapp.models.database_clock import claim_now
 from historyapp.models.own_rows import live_rows
 from historyapp.services.append import append
 from historyapp.services.evaluations import measuring, results, work
@@ -124,7 +125,7 @@ def test_a_killed_worker_loses_at_most_one_step(project: Project, monkeypatch: p
         process_evaluation(evaluation.pk, lambda: False)
     assert EvaluatedSession.objects.get().measured == 2
     assert not process_evaluation(evaluation.pk, lambda: False), "another worker's claim holds"
-    EvaluatedSession.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    EvaluatedSession.objects.update(claimed_until=claim_now() - timedelta(seconds=1))
     assert carried_out(evaluation).counts == {"done": 1}
     assert measured == [7, 8, 0, 9]
 
@@ -177,7 +178,7 @@ def test_a_worker_whose_session_another_one_has_claimed_stops_and_stores_nothing
     monkeypatch.setattr(work, "_CHECK_SECONDS", 0)
 
     def choose(name: str) -> Any:
-        EvaluatedSession.objects.update(claim=uuid4(), claimed_until=timezone.now() + timedelta(seconds=30))
+        EvaluatedSession.objects.update(claim=uuid4(), claimed_until=claim_now() + timedelta(seconds=30))
         return policy_named(name)
 
     monkeypatch.setattr(measuring, "policy_named", choose)

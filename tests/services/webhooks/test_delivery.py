@@ -12,14 +12,15 @@ from django.utils import timezone
 
 from historyapp.models import AuditRecord, Change, Project, Session, Webhook, WebhookDelivery
 from historyapp.models.changes import ChangeKind
-from historyapp.models.webhooks import MAX_RETRY
+from historyapp.models.database_clock import claim_now
+from historyapp.models.webhooks import MAX_RETRY, RETRY_SECONDS
 from historyapp.services import short_transactions
 from historyapp.services.append import append, hold_sessions
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.transactions import writing
 from historyapp.services.webhooks import delivery as delivering
 from historyapp.services.webhooks import fan_out
-from historyapp.services.webhooks.delivery import RETRY_SECONDS, process_webhook
+from historyapp.services.webhooks.delivery import process_webhook
 from historyapp.services.webhooks.endpoints import (
     change_webhook,
     deliveries_of,
@@ -82,15 +83,24 @@ def test_deliveries_of_a_session_wait_for_a_failed_one_and_other_sessions_do_not
     assert arrived[len(of_bad) :] == RUN
 
 
+@pytest.mark.parametrize("ahead_by", [timedelta(hours=2), timedelta(days=1)])
+@pytest.mark.parametrize("status", [200, 500])
 def test_webhooks_continue_after_the_clock_was_set_back(
-    project: Project, receiver: Receiver, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+    project: Project,
+    receiver: Receiver,
+    webhook: Webhook,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead_by: timedelta,
+    status: int,
 ) -> None:
-    receiver.answer = lambda request: Reply(500)
+    """Deliveries of a slow target and retries had the wrong time, up to 12 hours ahead, and waited for it."""
+    receiver.answer = lambda request: Reply(status)
     with monkeypatch.context() as ahead:
         for module in (delivering, fan_out):
-            ahead.setattr(module, "database_now", lambda: timezone.now() + timedelta(days=1))
+            ahead.setattr(module, "database_now", lambda: timezone.now() + ahead_by)
         run_once(project)
-        process_webhook(webhook.pk, lambda: False)
+        stops = iter([False, True])
+        process_webhook(webhook.pk, lambda: next(stops, True))
     receiver.answer = lambda request: Reply()
     assert Webhook.objects.due(timezone.now()) == [webhook.pk]
     for _ in RUN:
@@ -215,7 +225,7 @@ def test_a_killed_worker_sends_the_same_id_again(
     work()
     assert len(receiver.arrived) == 1, "its claim holds"
     assert Webhook.objects.due(timezone.now()) == []
-    Webhook.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    Webhook.objects.update(claimed_until=claim_now() - timedelta(seconds=1))
     assert Webhook.objects.due(timezone.now()) == [webhook.pk], "although the feed has nothing new"
     work()
     first, second, *rest = receiver.arrived
