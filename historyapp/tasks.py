@@ -26,7 +26,7 @@ from historyapp.evaluators import start_evaluator
 from historyapp.indexers import SCHEDULER as INDEX_SCHEDULER
 from historyapp.indexers import request_index
 from historyapp.models import Webhook
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import CLOCK, database_now
 from historyapp.services import outcomes
 from historyapp.services.bulk.start import prune_bulk_actions
 from historyapp.services.changes import prune_changes
@@ -224,11 +224,14 @@ def sweep() -> bool:
     retention = timedelta(days=settings.PLAYHEAD_CHANGES_DAYS)
     parts: dict[str, Callable[[], object]] = {
         "start chores": _start_chores,
-        "delete old changes": lambda: prune_changes(retention),
-        "delete old deliveries": lambda: prune_deliveries(retention),
-        "delete old bulk actions": lambda: prune_bulk_actions(database_now() - retention),
-        "delete old evaluations": prune_evaluations,
     }
+    if not CLOCK.was_just_set():
+        parts |= {
+            "delete old changes": lambda: prune_changes(retention),
+            "delete old deliveries": lambda: prune_deliveries(retention),
+            "delete old bulk actions": lambda: prune_bulk_actions(database_now() - retention),
+            "delete old evaluations": prune_evaluations,
+        }
     for name, part in parts.items():
         _sweep_duties.attempt(name, part)
     return not _sweep_duties.failing

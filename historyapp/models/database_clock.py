@@ -14,6 +14,9 @@ from historyapp.models.fields import on_sqlite
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DAYS = 10_000
+MAX_CORRECTION, UNCERTAIN_SECONDS = 60.0, 600.0
+"""Seconds by which a clock may be set unnoticed, and how long its time is uncertain after it was set by more.
+"""
 
 
 def database_now() -> datetime:
@@ -47,6 +50,34 @@ def elapsed() -> float:
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
+
+
+class JumpWatch:
+    """Notices that the machine's clock was set while this process runs."""
+
+    def __init__(self) -> None:
+        self._offset = _offset()
+        self._set_at: float | None = None
+
+    def was_just_set(self) -> bool:
+        """Whether the clock was set by more than a minute within the last ten minutes, or since the last
+        call. It may be wrong and set again soon, so nothing should be forgotten now that is needed then.
+
+        False with PostgreSQL, whose clock decides, and where no clock continues while a machine is suspended.
+        """
+        if not on_sqlite() or sys.platform != "linux":
+            return False
+        offset = _offset()
+        if abs(offset - self._offset) > MAX_CORRECTION:
+            self._offset, self._set_at = offset, elapsed()
+        return self._set_at is not None and elapsed() - self._set_at < UNCERTAIN_SECONDS
+
+
+def _offset() -> float:
+    return timezone.now().timestamp() - elapsed()
+
+
+CLOCK = JumpWatch()
 
 
 @cache

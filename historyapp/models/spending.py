@@ -8,6 +8,7 @@ from django.db import connection, models
 from uuid_utils.compat import uuid7
 
 from historyapp.core.usage import MICRO, dollar_text
+from historyapp.models.database_clock import CLOCK
 from historyapp.models.fields import JSONText, as_uuid, on_sqlite
 from historyapp.models.keys import ApiKey
 from historyapp.models.projects import Project
@@ -86,18 +87,22 @@ class SpendingCounter(models.Model):
         return "project" if self.key_id is None else "key"
 
     def begin_period(self, now: datetime) -> None:
-        """Resets ``counted`` if a new period has begun. The caller must save it."""
+        """Resets ``counted`` if a new period has begun. The caller must save it.
+
+        A clock that was set back must not start a period twice. If the counter is more than a period ahead,
+        the clock was wrong: it counts on from now, so that the cap does not last until then.
+        """
         first = period_start(self.period, now)
-        if first > self.starts_on:  # a clock that was set back must not start a period twice
-            self.starts_on, self.counted = first, 0
+        if first > self.starts_on:
+            if not CLOCK.was_just_set():
+                self.starts_on, self.counted = first, 0
+        elif self.starts_on > next_period(self.period, first):
+            self.starts_on = first
 
     @property
     def ends_at(self) -> datetime:
         """When the next period begins."""
-        first = self.starts_on
-        following = first + timedelta(days=1)
-        if self.period == self.Period.MONTH:
-            following = (first.replace(day=1) + timedelta(days=31)).replace(day=1)
+        following = next_period(self.period, self.starts_on)
         return datetime(following.year, following.month, following.day, tzinfo=UTC)
 
     @property
@@ -146,6 +151,13 @@ def period_start(period: str, moment: datetime) -> date:
 def period_start_of_day(period: str, day: date) -> date:
     """The first day of the period of a day."""
     return day.replace(day=1) if period == SpendingCounter.Period.MONTH else day
+
+
+def next_period(period: str, first: date) -> date:
+    """The first day of the period after the one that begins with ``first``."""
+    if period == SpendingCounter.Period.MONTH:
+        return (first.replace(day=1) + timedelta(days=31)).replace(day=1)
+    return first + timedelta(days=1)
 
 
 def with_ancestors(session_id: UUID) -> list[UUID]:

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils import timezone
-
 from historyapp.core.usage import MICRO
 from historyapp.models import ApiKey, Project, Session, SpendingCounter, SpendingReservation
+from historyapp.models.database_clock import database_now
 from historyapp.models.spending import period_start
 from historyapp.services.audit import add_audit_record
 from historyapp.services.reservations import counters_of, lock_all
@@ -46,7 +45,7 @@ def set_caps(
         limits: by period, in millionths of a dollar; None removes a cap.
         session: not together with ``key``.
     """
-    now, subject = timezone.now(), {"session": session, "key": key}
+    now, subject = database_now(), {"session": session, "key": key}
     with writing():
         lock_all(SpendingCounter.objects.of_project(project.pk))
         for period, limit in limits.items():
@@ -69,7 +68,7 @@ def set_caps(
 def caps_of(counters: Sequence[SpendingCounter], now: datetime | None = None) -> list[Cap]:
     """The caps of the counters that have one, with the amounts spent in the current periods. The counters
     belong to one project."""
-    now = now or timezone.now()
+    now = now or database_now()
     projects = {counter.project_id for counter in counters}
     active = list(SpendingReservation.objects.filter(project__in=projects, expires_at__gte=now))
     caps = []

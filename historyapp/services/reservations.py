@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import F
-from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Invalid
@@ -21,6 +20,7 @@ from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.models import SpendingCounter, SpendingReservation
+from historyapp.models.database_clock import database_now
 from historyapp.models.spending import (
     MAX_ANCESTORS,
     CounterQuerySet,
@@ -86,7 +86,7 @@ class Reservation:
         Raises:
             CapReached: when a cap leaves too little for it.
         """
-        now = timezone.now()
+        now = database_now()
         with writing():
             counters = lock_counters(self.payer, now)
             self.is_capped = any(counter.limit is not None for counter in counters)
@@ -197,7 +197,7 @@ class Reservation:
         if self.id is None:
             self.check_price(price_list().of(self.model))
             return
-        now, reached = timezone.now(), list[SpendingCounter]()
+        now, reached = database_now(), list[SpendingCounter]()
         for counters in counters_of(self.payer):
             for cap in counters.capped():
                 cap.begin_period(now)
@@ -307,10 +307,11 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     for counter in locked:
         counter.begin_period(now)
     for period in PERIODS:  # one statement for all, because a fork of forks has hundreds of counters
-        reset_ids = [row.pk for row in locked if row.period == period and row.starts_on != stored[row.pk]]
-        if reset_ids:
-            starts_on = period_start(period, now)
-            SpendingCounter.objects.filter(pk__in=reset_ids).update(counted=0, starts_on=starts_on)
+        moved = [row for row in locked if row.period == period and row.starts_on != stored[row.pk]]
+        if moved:
+            rows = SpendingCounter.objects.filter(pk__in=[row.pk for row in moved])
+            rows.update(starts_on=period_start(period, now))
+            rows.filter(pk__in=[row.pk for row in moved if not row.counted]).update(counted=0)
     return locked
 
 
@@ -369,7 +370,7 @@ def _cap_exceeded(cap: SpendingCounter, reservation: Reservation) -> CapReached:
 
 
 def _unknown_price(cap: SpendingCounter, model: str, part: str) -> CapReached:
-    cap.begin_period(timezone.now())
+    cap.begin_period(database_now())
     advice = "Leave it out."
     if not part:
         advice = "Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES."

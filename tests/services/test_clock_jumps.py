@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -22,8 +22,10 @@ from historyapp.models import (
     Session,
     SpendingCounter,
     Summary,
+    database_clock,
 )
 from historyapp.models import Worker as WorkerRow
+from historyapp.models.database_clock import CLOCK, UNCERTAIN_SECONDS
 from historyapp.models.history import History
 from historyapp.services import idempotency
 from historyapp.services.append import append
@@ -50,9 +52,24 @@ DAY = timedelta(days=1)
 PAST, FUTURE = -400 * DAY, 400 * DAY
 
 
+on_sqlite_and_linux = pytest.mark.skipif(
+    "config.getoption('database') == 'postgres' or sys.platform != 'linux'",
+    reason="only there a clock shows that another one was set",
+)
+
+
+def pass_seconds(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Lets time pass, in addition to jumps of the wall clock: both clocks go on."""
+    before = database_clock.elapsed
+    monkeypatch.setattr(database_clock, "elapsed", lambda: before() + seconds)
+    monkeypatch.setattr(CLOCK, "_offset", CLOCK._offset - seconds)
+
+
 @pytest.fixture
 def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
     """Sets the wall clock forwards or backwards from the real time."""
+    monkeypatch.setattr(CLOCK, "_offset", CLOCK._offset)
+    monkeypatch.setattr(CLOCK, "_set_at", None)
     offset = timedelta()
     now, seconds = timezone.now, time.time
     monkeypatch.setattr(timezone, "now", lambda: now() + offset)
@@ -100,13 +117,14 @@ def test_pages_show_such_a_session(steps: Session, project: Project, client: Cli
 @pytest.mark.skipif("config.getoption('database') == 'postgres'", reason="its server's clock decides")
 @pytest.mark.parametrize("offset", [PAST, -DAY, -timedelta(hours=3)])
 def test_claims_of_a_killed_worker_expire_although_the_clock_was_set_back(
-    steps: Session, project: Project, jump: Jump, offset: timedelta
+    steps: Session, project: Project, jump: Jump, offset: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, steps.pk, RunRequest(strategy="episode_summary", model="local")).run
     plan(run.pk)
     assert claim(run.pk, uuid4(), 1)
     assert unclaimed_runs() == []
     jump(offset)
+    pass_seconds(monkeypatch, 31)
     assert unclaimed_runs() == [run.pk]
     process_run(run.pk)
     run.refresh_from_db()
@@ -146,10 +164,38 @@ def test_a_day_is_not_paid_for_twice_by_a_clock_that_jumps_ahead_and_back(
     jump(timedelta(0))
     each = reserve(payer, "gpt-5", 1000, 500).attempt_cost
     (counter,) = SpendingCounter.objects.of_project(project.pk).capped()
-    assert counter.starts_on == datetime.now(UTC).date() + DAY
-    assert counter.counted == 5 * each, "the first of the next day, and all after it"
+    assert counter.starts_on == datetime.now(UTC).date()
+    assert counter.counted == 5 * each, "nothing is forgotten soon after a jump"
 
 
+@on_sqlite_and_linux
+def test_a_cap_does_not_last_until_a_wrong_date(
+    project: Project, session: Session, jump: Jump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that had been five years ahead for a moment: no paid call until then."""
+    set_caps(project, {"day": 1_000_000, "month": 1_000_000})
+    payer = Payer(project.pk, session.pk, None)
+    each = reserve(payer, "gpt-5", 1000, 500).attempt_cost
+
+    def counters() -> set[tuple[date, int]]:
+        reserve(payer, "gpt-5", 1000, 500)
+        return set(SpendingCounter.objects.of_project(project.pk).values_list("starts_on", "counted"))
+
+    jump(1800 * DAY)
+    CLOCK.was_just_set()
+    pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
+    ahead = datetime.now(UTC).date() + 1800 * DAY
+    assert counters() == {(ahead, each), (ahead.replace(day=1), each)}
+    jump(timedelta(0))
+    today = datetime.now(UTC).date()
+    assert counters() == {(today, 2 * each), (today.replace(day=1), 2 * each)}
+    jump(40 * DAY)
+    CLOCK.was_just_set()
+    pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
+    assert {counted for _, counted in counters()} == {each}
+
+
+@on_sqlite_and_linux
 def test_a_request_is_not_carried_out_again_because_the_clock_jumped_ahead(
     project: Project, jump: Jump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +219,9 @@ def test_a_request_is_not_carried_out_again_because_the_clock_jumped_ahead(
     monkeypatch.setattr(idempotency, "_MIN_KEPT_KEYS", 1)
     jump(FUTURE)
     request("c")
+    assert IdempotencyKey.objects.filter(key="a").exists(), "the clock may be wrong"
+    pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
+    request("d")
     assert not IdempotencyKey.objects.filter(key="a").exists(), "old ones still go"
 
 
