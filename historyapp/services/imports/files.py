@@ -19,7 +19,7 @@ from historyapp.services.imports.headers import limited_start
 from historyapp.services.imports.limits import check_number_of_sessions, report_left_out
 from historyapp.services.imports.parser import ParserProcess, open_parser
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
-from historyapp.services.imports.sessions import ImportJob, may_be_empty
+from historyapp.services.imports.sessions import MAX_VARIANTS, ImportJob, may_be_empty
 from historyapp.services.imports.time_limit import TookTooLong, detect_in_time, with_time_limit
 from historyapp.services.imports.writer import DifferentBeginning
 from historyapp.services.transactions import writing
@@ -27,8 +27,6 @@ from historyapp.wire.problems import DiskLow, TransactionTooLong
 
 log = logging.getLogger(__name__)
 
-MAX_VARIANTS = 50
-"""The maximum number of sessions that share an id and begin differently. Each comparison reads the file."""
 _DELETED = "A session of the file was deleted during the import. Import the file again to add it."
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
@@ -154,7 +152,7 @@ def _import(
             failure = _add_operations(job, importer, source, on_progress, process)
             job.finish()
         except DifferentBeginning as other:
-            variants.update(_differing_sessions(str(other), job, importer, source, process))
+            variants |= _next_variants(str(other), job, importer, source, process)
             if max(variants.values()) > MAX_VARIANTS:
                 raise Invalid(
                     f"More than {MAX_VARIANTS} imported sessions have the id of this session and begin "
@@ -188,15 +186,16 @@ def _add_operations(
     return None
 
 
-def _differing_sessions(
+def _next_variants(
     session_id: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
-) -> set[str]:
-    """All sessions that begin differently. One pass finds all of them, because reading the file takes
-    long."""
+) -> Counter[str]:
+    """The variants of the sessions of the file, at least the next one of a session that begins differently.
+    One pass compares all of them, because reading the file takes long."""
     other_job = ImportJob(job.project, job.report, job.variants)
+    following = Counter({session_id: job.variants[session_id] + 1})
     with suppress(UnreadableTranscript, OSError), open_parser(importer, source, process=process) as parser:
-        return {session_id} | other_job.compare(parser)
-    return {session_id}
+        return following | Counter(other_job.compare(parser))
+    return following
 
 
 def _suggest_format(

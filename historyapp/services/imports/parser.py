@@ -75,6 +75,9 @@ TOO_MUCH_MEMORY = (
     "Reading the file took more than {:,.0f} MB of memory and was stopped. The entries before that are kept. "
     "Split the file and import the parts."
 )
+MAX_UNREAD, END_SECONDS = 2, 0.1
+"""Messages about a file that are received although the caller left: a new process takes nearly a second. So
+long the end of a short file may take."""
 PROCESS_ENDED = "The process that parsed the file has ended. Import the file again."
 
 
@@ -145,6 +148,13 @@ class RemoteParser:
             raise pickle.loads(content)  # noqa: S301 our own process wrote it
         return content
 
+    def receive_end(self) -> None:
+        """Receives the rest of a short file that the caller does not need."""
+        with suppress(UnreadableTranscript, OSError):
+            for _ in range(MAX_UNREAD):
+                if not self.is_complete and self._pipe.poll(END_SECONDS):
+                    self.receive()
+
 
 class ParserProcess:
     """A process that parses one file after another. It starts with the first file and ends with the ``with``
@@ -183,7 +193,7 @@ class ParserProcess:
             return IMPORTERS[parser.receive()]
 
     def parse(self, importer: Importer, source: Source) -> AbstractContextManager[RemoteParser]:
-        """A parser of the file. If the file is not read to its end, the next one gets a new process.
+        """A parser of the file. If much of the file is not read, the next one gets a new process.
 
         Raises:
             OSError: when no process can be started.
@@ -210,6 +220,7 @@ class ParserProcess:
             try:
                 yield parser
             finally:
+                parser.receive_end()
                 if not parser.is_complete or child.memory() > MAX_KEPT_MEMORY:
                     self._process.stop()
 

@@ -267,7 +267,7 @@ def test_a_file_with_another_beginning_can_break_off_too(project: Project, scrip
     assert Session.objects.count() == 2
 
 
-def test_a_file_is_not_read_again_for_each_session_that_begins_differently(
+def test_a_file_is_not_read_again_for_each_session_and_variant_that_begins_differently(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts = [SessionStart(f"s{number}") for number in range(6)]
@@ -278,13 +278,13 @@ def test_a_file_is_not_read_again_for_each_session_that_begins_differently(
         return open_parser(*given, **more)
 
     monkeypatch.setattr(files, "open_parser", counted)
-    for text in "ab":
+    for text in "abcd":
         opened.clear()
         script.operations = [*starts, *(Append(start.session, ask(text)) for start in starts)]
         report = import_file(project, SOURCE, format="script")
         assert (report.error, report.total("added")) == ("", 6)
     assert len(opened) == 3  # as it is, to compare, and to store
-    assert Session.objects.count() == 12
+    assert Session.objects.count() == 24
 
 
 def test_the_number_of_beginnings_of_a_session_is_limited(
@@ -295,6 +295,16 @@ def test_the_number_of_beginnings_of_a_session_is_limited(
         assert read(project, script, *texts(text)).error == ""
     assert "begin differently" in read(project, script, *texts("d")).error
     assert read(project, script, *texts("c")).error == ""
+    assert Session.objects.count() == 3
+
+
+def test_a_file_that_has_grown_continues_the_variant_with_its_beginning(
+    project: Project, script: Script
+) -> None:
+    for text in ("a", "b", "c"):
+        assert read(project, script, *texts(text, text)).error == ""
+    for text in ("c", "b", "a"):
+        assert read(project, script, *texts(text, text, "more")).total("added") == 1
     assert Session.objects.count() == 3
 
 

@@ -129,6 +129,18 @@ def test_one_process_parses_file_after_file(tmp_path: Path, parsers: ParserProce
     assert len(workers) == 1
 
 
+def test_the_process_continues_after_a_short_file_that_was_not_read_to_its_end(
+    tmp_path: Path, parsers: ParserProcess
+) -> None:
+    workers = set()
+    for entries in (3, 5, 7):
+        with open_parser(PLAYHEAD, transcript(tmp_path, entries), process=parsers) as parser:
+            next(iter(parser))
+        workers.add(parsers.pid)
+    assert len(workers) == 1
+    assert parsers.pid
+
+
 def test_the_process_returns_the_operations_before_an_error(tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, 150)
     with Path(source.folder, source.name).open("a") as file:
