@@ -26,6 +26,8 @@ to one address of 29,000 characters, 61 KB, were 203 MB of HTML."""
 _DELIMITERS = re.compile(r"^[-:| \t>]{2,}+$", re.MULTILINE)
 """The line below the heads of a table. It has all columns. The table ends at a blank line at the latest."""
 
+_BLANK = re.compile(r"\n[ \t>]*+\n")
+
 
 @cache
 def _parser(*disabled: str) -> "MarkdownIt":
@@ -38,9 +40,9 @@ def _parser(*disabled: str) -> "MarkdownIt":
 def _has_too_many_cells(text: str) -> bool:
     cells, limit = 0, max(MIN_CELLS, len(text) // CHARACTERS_PER_CELL)
     for line in _DELIMITERS.finditer(text):
-        end = text.find("\n\n", line.end())
+        blank = _BLANK.search(text, line.end())
         columns = line[0].strip("> \t|").count("|") + 1
-        cells += columns * text.count("\n", line.end(), end if end >= 0 else len(text))
+        cells += columns * text.count("\n", line.end(), blank.start() if blank else len(text))
         if cells > limit:
             return True
     return False

@@ -56,6 +56,7 @@ def test_tables_with_far_more_cells_than_their_text_remain_text(text: str) -> No
 
 @pytest.mark.parametrize("text", [
     table(12, "| 1" * 12, 300), table(3, "|one|two|three|", 40) * 30 + "line\n" * 2_000, table(20, "|a", 40),
+    (table(8, "| one" * 8, 30)[:-1] + "  \n") * 40,
 ])  # fmt: skip
 def test_ordinary_tables_are_tables(text: str) -> None:
     assert markdown(text).count("<table>") == len(re.findall(r"^[|-]+$", text, re.MULTILINE))
