@@ -11,10 +11,10 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import OperationalError
-from django.utils import timezone
 
 from historyapp import work_threads
 from historyapp.models import EvaluatedSession, Project, Session, Webhook
+from historyapp.models.database_clock import claim_now
 from historyapp.services import lost_claims, transactions
 from historyapp.services.compression import run
 from historyapp.services.compression.request import RunRequest
@@ -57,7 +57,7 @@ def on_run(session: Session) -> Work:
     started = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 3)).run
 
     def is_free() -> bool:
-        return started.items.claimable(timezone.now()).count() == 3
+        return started.items.claimable(claim_now()).count() == 3
 
     return run, "leave_out_needless", run, "release", lambda: run.process_run(started.pk), is_free
 

@@ -16,7 +16,7 @@ from historyapp.models.episodes import Episode
 from historyapp.models.families import SharedEntries
 from historyapp.models.history import History
 from historyapp.services.changes import record_run_change
-from historyapp.services.compression.automatic_limit import errors_over_limit
+from historyapp.services.compression.automatic_limit import check_limit
 from historyapp.services.compression.request import ChosenModel
 from historyapp.services.transactions import writing
 
@@ -67,15 +67,27 @@ class _FailedItem(NamedTuple):
         return self.level < 3 and first <= last
 
 
-def leave_out_needless(
-    run: CompressionRun, owner: UUID, items: Sequence[CompressionItem]
-) -> list[CompressionItem]:
+class ItemsLeft(NamedTuple):
+    items: list[CompressionItem]
+    error: str
+    """The error with which all waiting items of the run fail, too; otherwise empty."""
+
+
+def leave_out_needless(run: CompressionRun, owner: UUID, items: Sequence[CompressionItem]) -> ItemsLeft:
     """Ends claimed items that other runs have made, or that would fail as in other runs. Returns the others.
 
     A run is planned once. Other runs of its session, or of forks, may have worked on its steps meanwhile.
     """
     made = _made_items(run, items)
-    errors = _errors_of_automatic_run(run, [item for item in items if item.pk not in made])
+    left = [item for item in items if item.pk not in made]
+    errors, limit_error = dict[int, str](), ""
+    if left and _is_automatic(run):
+        family = SharedEntries(run.session_id)
+        errors = _errors_not_repeated(run, left, family)
+        left = [item for item in left if item.pk not in errors]
+        if ChosenModel(run.model).calls_provider:
+            limit_error, excess = check_limit(left, family)
+            errors |= dict.fromkeys((item.pk for item in excess), limit_error)
     if made or errors:
         with writing():
             locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -89,7 +101,7 @@ def leave_out_needless(
             counts = {"done": F("done") + done, "failed": F("failed") + failed}
             CompressionRun.objects.filter(pk=run.pk).update(**counts)
             record_run_change(locked)
-    return [item for item in items if item.pk not in made and item.pk not in errors]
+    return ItemsLeft([item for item in left if item.pk not in errors], limit_error)
 
 
 def _made_items(run: CompressionRun, items: Sequence[CompressionItem]) -> set[int]:
@@ -116,17 +128,9 @@ def _is_digested(session: Session, item: CompressionItem) -> bool:
     return bool(digests.live_ranges(session, lineage, ends, until=lineage.last, max_later=0))
 
 
-def _errors_of_automatic_run(run: CompressionRun, items: Sequence[CompressionItem]) -> dict[int, str]:
-    """The errors of an automatic run's items that it does not make, by primary keys."""
-    if not items or run.actor != AUTOMATIC:
-        return {}
-    if not CompressionRun.objects.filter(pk=run.pk, actor=AUTOMATIC).exists():
-        return {}  # somebody has retried it
-    family = SharedEntries(run.session_id)
-    errors = _errors_not_repeated(run, items, family)
-    if ChosenModel(run.model).calls_provider:
-        errors |= errors_over_limit(run, [item for item in items if item.pk not in errors], family)
-    return errors
+def _is_automatic(run: CompressionRun) -> bool:
+    """Whether nobody has retried the run, also not since it was read."""
+    return run.actor == AUTOMATIC and CompressionRun.objects.filter(pk=run.pk, actor=AUTOMATIC).exists()
 
 
 def _errors_not_repeated(

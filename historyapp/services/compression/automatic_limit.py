@@ -4,7 +4,9 @@ A summary stands for its steps while the last of them is live. A key without ``s
 with a few bytes it could make automatic runs pay for the same steps again and again.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from math import ceil
 
 from django.db.models import BigIntegerField, F, Sum
@@ -25,10 +27,10 @@ MAX_RUNS = 10_000
 """The number of automatic runs, the newest ones, whose tokens count."""
 
 
-def errors_over_limit(
-    run: CompressionRun, items: Sequence[CompressionItem], family: SharedEntries
-) -> dict[int, str]:
-    """The errors of an automatic run's items that are too many tokens to pay for, by primary keys.
+def check_limit(
+    items: Sequence[CompressionItem], family: SharedEntries
+) -> tuple[str, Sequence[CompressionItem]]:
+    """The error of an automatic run's items that are too many tokens to pay for, and these items.
 
     Args:
         items: claimed, in the order of their steps. The claims of other workers count too, so that of two
@@ -36,20 +38,17 @@ def errors_over_limit(
     """
     paid, written = _tokens_of_runs(family)
     paid += _claimed_by_others(items, family)
-    wanted = paid + sum(item.tokens_before for item in items)
-    recorded = recorded_tokens(family, enough=ceil(wanted / MAX_RATIO) - written)
-    room, errors = MAX_RATIO * (recorded + written) - paid, dict[int, str]()
-    for item in items:
-        if item.tokens_before <= room:
-            room -= item.tokens_before
-        else:
-            errors[item.pk] = (
-                f"Automatic compressions of this session and its forks have paid for {paid:,} tokens. They "
-                f"pay for at most {MAX_RATIO} times the {recorded + written:,} tokens that were recorded and "
-                "summarised there: rewinds and forks can make them pay for the same steps again. They "
-                "continue when more is recorded. Retry this compression to pay for these steps now."
-            )
-    return errors
+    totals = list(accumulate((item.tokens_before for item in items), initial=paid))
+    recorded = recorded_tokens(family, enough=ceil(totals[-1] / MAX_RATIO) - written)
+    fitting = bisect_right(totals, MAX_RATIO * (recorded + written), lo=1) - 1
+    if fitting == len(items):
+        return "", []
+    return (
+        f"Automatic compressions of this session and its forks have paid for {paid:,} tokens. They pay for "
+        f"at most {MAX_RATIO} times the {recorded + written:,} tokens that were recorded and summarised "
+        "there: rewinds and forks can make them pay for the same steps again. They continue when more is "
+        "recorded. Retry this compression to pay for these steps now."
+    ), items[fitting:]
 
 
 def _tokens_of_runs(family: SharedEntries) -> tuple[int, int]:

@@ -220,7 +220,8 @@ class _RunWorker:
             missing = 2 * target - len(self._claimed)
             items = self._reach(lambda: self._claim(missing))
             left = self._reach(lambda: leave_out_needless(self._run, self._owner, items))
-            read = self._reach(lambda: read_jobs(self._run, left, room))
+            self._error = left.error
+            read = self._reach(lambda: read_jobs(self._run, left.items, room))
             self._claimed += read.jobs
             BYTES_IN_MEMORY.room(self._owner, self._jobs_in_memory())  # at once, because other runs read now
             self._results += [ItemResult(item.pk, error=TOO_LONG) for item in read.too_long]

@@ -1,6 +1,6 @@
 """Automatic runs pay for a few times the tokens that were recorded, however often steps are rewound."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -107,5 +107,25 @@ def test_claims_of_workers_that_are_paying_count(session: Session, project: Proj
     CompressionItem.objects.filter(pk=items[0].pk).update(tokens_before=10 * recorded(session) - 1)
     owner = uuid4()
     claimed = claim(second.pk, owner, 1)
-    assert (len(claimed), leave_out_needless(second, owner, claimed)) == (1, [])
+    assert (len(claimed), leave_out_needless(second, owner, claimed).items) == (1, [])
     assert second.items.get().state == "failed"
+
+
+def test_beyond_the_limit_all_waiting_items_fail_at_once(
+    session: Session, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may have 100,000 items. They are not claimed one by one."""
+    changes = {"compression_strategy": "episode_summary", "compression_batch_size": 40}
+    change_session(session.project, session.pk, {"settings": changes})
+    record(session, 37)
+    run, claims = due(session), list[int]()
+    monkeypatch.setattr(automatic_limit, "recorded_tokens", lambda *_, **__: 0)
+
+    def claim_two(run_id: UUID, owner: UUID, limit: int) -> list[CompressionItem]:
+        claims.append(limit)
+        return claim(run_id, owner, 2)
+
+    monkeypatch.setattr(run_module, "claim", claim_two)
+    process_run(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.failed, len(claims), loopback.requests) == ("failed", 40, 1, [])
