@@ -2,6 +2,7 @@
 
 import re
 
+from django.templatetags.static import static
 from django.test import Client
 from django.test.utils import override_settings
 
@@ -13,6 +14,7 @@ from historyapp.services.contexts import RequestedContext
 from historyapp.services.keys import create_key
 from historyapp.services.snapshots import record_snapshot, serve_context
 from historyapp.services.summaries import SummaryText, add_summary
+from historyapp.static import JOINED
 from tests.dashboard.pages import fragment, html
 from tests.services.drafts import act
 
@@ -68,4 +70,5 @@ def test_a_key_has_its_prefix(alice: Client, project: Project) -> None:
 
 def test_every_page_loads_the_script_of_the_buttons(alice: Client, session: Session) -> None:
     for address in ("", "/overview", "/connect", "/settings", "/context?step=1"):
-        assert "js/copy" in html(alice.get(f"/sessions/{session.pk}{address}")), address
+        assert static("joined/page.js") in html(alice.get(f"/sessions/{session.pk}{address}")), address
+    assert "js/copy.js" in JOINED["joined/page.js"]
