@@ -13,6 +13,8 @@ from historyapp.core.json import listing, mapping, text
 
 RECORDED_DIFFS = "recorded_diffs"
 """A field of its own: what a request was is read from other metadata, for many entries at once."""
+UNCHANGED: dict[str, Any] = {"added": 0, "removed": 0}
+"""The stored form of an edit that wrote what the file already contained."""
 MAX_DIFF = 20_000
 """Characters. Of a longer diff only the numbers of lines are kept."""
 _MAX_HUNKS = 1_000

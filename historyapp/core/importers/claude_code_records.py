@@ -9,7 +9,7 @@ from historyapp.core.importers.messages import CallMatcher, SourceCall, tool_res
 from historyapp.core.importers.recording import OutputParts
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
-from historyapp.core.recorded_diffs import RECORDED_DIFFS, diff_fields, diff_of_hunks
+from historyapp.core.recorded_diffs import RECORDED_DIFFS, UNCHANGED, diff_fields, diff_of_hunks
 from historyapp.core.windows import CAVEATS
 
 _COMMAND = ("<command-", "<local-command-", "<bash-", *CAVEATS)
@@ -148,13 +148,15 @@ def results_of(
 def diffs_of(results: Sequence[ToolResult], record: dict[str, Any]) -> dict[str, Any]:
     """What an edit changed, as a field of the metadata: see :mod:`historyapp.core.recorded_diffs`.
 
-    A record says it only of a single result. Without a change, and for edits that a person changed, the
+    A record says it only of a single result. For new files, and for edits that a person changed, the
     arguments say enough or more.
     """
     outcome = mapping(record.get("toolUseResult"))
     if len(results) != 1 or results[0].status != "success" or outcome.get("userModified") is True:
         return {}
-    fields = diff_fields(diff_of_hunks(outcome.get("structuredPatch")))
+    patch = outcome.get("structuredPatch")
+    is_unchanged = outcome.get("type") == "update" and patch == []
+    fields = UNCHANGED if is_unchanged else diff_fields(diff_of_hunks(patch))
     return {RECORDED_DIFFS: {results[0].tool_call_id: fields}} if fields else {}
 
 

@@ -7,7 +7,7 @@ from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import ToolCall, ToolResult
 from historyapp.core.importers.messages import SourceCall, tool_result
 from historyapp.core.json import listing, mapping, text
-from historyapp.core.recorded_diffs import diff_fields
+from historyapp.core.recorded_diffs import UNCHANGED, diff_fields
 
 
 def content_of(content: Any) -> Any:
@@ -80,7 +80,10 @@ def diffs_of(results: Sequence[tuple[ToolResult, Mapping[str, Any]]]) -> dict[st
     for result, record in results:
         shown = mapping(record.get("resultDisplay"))
         if result.status == "success" and result.tool_call_id and shown.get("isNewFile") is False:
-            diffs[result.tool_call_id] = diff_fields(text(shown.get("fileDiff")))
+            old, new = (shown.get(name) for name in ("originalContent", "newContent"))
+            is_unchanged = isinstance(old, str) and old == new
+            fields = UNCHANGED if is_unchanged else diff_fields(text(shown.get("fileDiff")))
+            diffs[result.tool_call_id] = fields
     return {id: fields for id, fields in diffs.items() if fields}
 
 

@@ -259,6 +259,12 @@ def test_an_edit_has_the_diff_of_the_transcript(facts: dict[str, Any], *, is_kep
     assert metadata(operations)[0].get("recorded_diffs") == (diffs if is_kept else None)
 
 
+@pytest.mark.parametrize(("kind", "diffs"), [("update", {"t": {"added": 0, "removed": 0}}), ("create", None)])
+def test_a_file_that_is_written_again_as_it_was_has_no_changed_lines(kind: str, diffs: Any) -> None:
+    operations = read(answer(1, None, "t", toolUseResult={"type": kind, "structuredPatch": []}))
+    assert metadata(operations)[0].get("recorded_diffs") == diffs
+
+
 def lines_of(path: Path) -> list[dict[str, Any]]:
     """The file's records, read without the importer. Includes glued records, and repeated ones once."""
     records, seen = [], set()

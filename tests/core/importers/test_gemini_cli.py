@@ -69,14 +69,17 @@ def test_a_result_has_the_status_of_its_call() -> None:
 
 def test_a_file_that_is_written_again_has_the_diff_of_the_transcript() -> None:
     shown = {"fileDiff": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "isNewFile": False}
+    same = {"fileDiff": "--- a\n+++ a\n", "isNewFile": False}
     call = {"id": "w", "name": "write_file", "args": {"file_path": "a", "content": "y"}, "status": "success"}
     records = [
         {**call, "resultDisplay": shown},
         {**call, "id": "n", "resultDisplay": {**shown, "isNewFile": True}},
+        {**call, "id": "same", "resultDisplay": {**same, "originalContent": "y", "newContent": "y"}},
     ]
     operations = in_lines(asks("1", "go"), says("2", toolCalls=records))
     diffs = metadata(operations)[-1]["recorded_diffs"]
-    assert diffs == {"w": {"added": 1, "removed": 1, "diff": "@@ -1 +1 @@\n-x\n+y"}}
+    changed = {"added": 1, "removed": 1, "diff": "@@ -1 +1 @@\n-x\n+y"}
+    assert diffs == {"w": changed, "same": {"added": 0, "removed": 0}}
 
 
 def test_a_response_with_other_fields_is_kept_completely() -> None:
