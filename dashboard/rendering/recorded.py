@@ -118,7 +118,8 @@ def _size_note(request: RecordedRequest) -> str:
         source = "recorded tokens, by Playhead's count; the whole request is unknown"
     if not request.total:
         source = "size"
-    window = f"{request.model_window:,} (usual for this model)" if request.model_window else "unknown"
+    origin = "recorded" if request.model_window == request.recorded_window else "usual for this model"
+    window = f"{request.model_window:,} ({origin})" if request.model_window else "unknown"
     if request.largest and not request.model_window:
         window += f" (at least {request.largest:,})"
     return f"{source} · context window {window}"

@@ -157,13 +157,16 @@ def window_of(model: str) -> int:
     return known_window(model) or UNKNOWN_WINDOW
 
 
-def known_window(model: str, billed: int = 0) -> int | None:
-    """Tokens that a request to the model may have, by the longest listed prefix of its name.
+def known_window(model: str, billed: int = 0, recorded: int = 0) -> int | None:
+    """Tokens that a request to the model may have: as recorded, otherwise by the longest listed prefix of its
+    name.
 
     Args:
-        billed: tokens of the largest request that the model accepted. If it is larger than the window in the
-            table, the window is not known.
+        billed: tokens of the largest request that the model accepted. A smaller window is not believed.
+        recorded: the window that the agent recorded; 0 if it did not.
     """
+    if recorded and recorded >= billed:
+        return recorded
     name = model.lower().replace("/", ":").rpartition(":")[2]
     families = [family for family in _WINDOWS if name.startswith(family)]
     window = _WINDOWS[max(families, key=len)] if families else 0

@@ -153,6 +153,12 @@ def cache_lifetime_of(metadata: Mapping[str, Any]) -> int:
     return 300 if for_minutes else HOUR
 
 
+def window_in(metadata: Mapping[str, Any]) -> int:
+    """The model's window in tokens as the agent recorded it with an output; 0 if it did not."""
+    source = metadata.get("source")
+    return _first(source, "window") if isinstance(source, dict) else 0
+
+
 def cost_of(metadata: Mapping[str, Any]) -> int:
     """``metadata["cost"]`` (USD) in millionths of a dollar; 0 if there is none or it is not plausible."""
     cost = metadata.get("cost")

@@ -138,7 +138,12 @@ class RunOverview:
     @property
     def window(self) -> int | None:
         """The model's window in tokens; None if unknown."""
-        return known_window(self.model, self.largest)
+        return known_window(self.model, self.largest, self.recorded_window)
+
+    @property
+    def recorded_window(self) -> int:
+        """The model's window as the agent recorded it; 0 if it did not."""
+        return self.figures.sizes.windows.get(self.model, 0)
 
     @cached_property
     def most_expensive(self) -> list[ExpensiveStep]:

@@ -29,7 +29,7 @@ class RequestWindowOut(ResponseModel):
     )
     forgotten: int = Field(description="Entries that the agent's condenser had left out.")
     max_tokens: int | None = Field(
-        description="The usual window of the model in tokens; null if it is not known."
+        description="The model's window in tokens, as recorded, otherwise the usual one; null if unknown."
     )
     at_least: int = Field(
         description="The least size of the window in tokens: the largest billed input of the run, its takes, "

@@ -104,6 +104,19 @@ def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project:
     assert "context window unknown (at least 240k)" in as_of
 
 
+@pytest.mark.parametrize(("billed", "origin"), [(9, "258,400 (recorded)"), (260_000, "272,000 (usual for")])
+def test_a_recorded_window_comes_before_the_usual_one(
+    alice: Client, project: Project, billed: int, origin: str
+) -> None:
+    session = create_session(project)
+    usage = {"input_tokens": billed, "output_tokens": 9}
+    output = draft(ModelOutput(text="done"), model="gpt-5.4", usage=usage, source={"window": 258_400})
+    append(project, session.pk, [ask("go"), output])
+    assert f"context window {origin}" in panel(alice, session)
+    short = origin.replace("272,000", "272k")
+    assert f"context window {short}" in text(alice.get(address(session, "", "overview")))
+
+
 def test_a_request_of_which_nothing_is_recorded_has_an_unknown_size(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [act()])

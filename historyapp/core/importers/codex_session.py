@@ -63,7 +63,8 @@ class _Output:
     first: RolloutLine
     model: str
     items: list[RolloutLine] = field(default_factory=list)
-    usage: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    """Of its ``token_count``: the usage and the model's window."""
     has_final_usage: bool = False
     """The next item belongs to the next response."""
     has_results: bool = False
@@ -92,7 +93,7 @@ class CodexSession:
         self._output: _Output | None = None
         self._waiting: list[RolloutLine] = []
         self._usage: tuple[int, dict[str, Any]] | None = None
-        """The usage of a response that has not started, with its line."""
+        """The usage and the window of a response that has not started, with their line."""
         self._total_usage: Any = None
         self._usage_comes_first = False
         self._failures: dict[str, str] = {}
@@ -178,8 +179,8 @@ class CodexSession:
                 yield from self._complete()
             if self._output is None:
                 yield from self._yield_unrepeated()
-                usage = self._usage[1] if self._usage else {}
-                self._output, self._usage = _Output(line, self._model, usage=usage), None
+                info = self._usage[1] if self._usage else {}
+                self._output, self._usage = _Output(line, self._model, info=info), None
                 yield from self._recording.release_held()
             self._output.items.append(line)
         elif kind in RESULT_ITEMS:
@@ -220,11 +221,13 @@ class CodexSession:
             is_hosted_call(item.payload) and not hosted_output(item.payload) for item in output.items
         ):
             source["hosted"] = hosted
+        if (window := output.info.get("model_context_window")) is not None:
+            source["window"] = window
         facts = {"source": source, "provider": self._provider}
         if output.model:
             facts["model"] = output.model
-        if output.usage:
-            facts |= {"usage": output.usage, "usage_convention": "openai"}
+        if output.info:
+            facts |= {"usage": output.info["last_token_usage"], "usage_convention": "openai"}
         yield from self._append(body, output.items[-1], facts)  # Codex writes each item when it is complete
         for item in output.items:
             if result := hosted_result(item.payload, calls):
@@ -319,12 +322,12 @@ class CodexSession:
             return
         self._total_usage = total
         output = self._output
-        if output and not output.usage and not (output.has_results and self._usage_comes_first):
-            output.usage, output.has_final_usage = usage, True
+        if output and not output.info and not (output.has_results and self._usage_comes_first):
+            output.info, output.has_final_usage = info, True
             self._usage_comes_first = False
         else:
             yield from self._drop_usage()
-            self._usage, self._usage_comes_first = (number, usage), True
+            self._usage, self._usage_comes_first = (number, info), True
 
     def _drop_usage(self) -> Iterator[Operation]:
         if self._usage:

@@ -151,6 +151,7 @@ class RunFigures(RunTimes):
         self.too_few.add(step.number, step.usage, first.tokens)
         self.cache_misses.add(step, is_compacted=self.sizes.is_compacted)
         self.sizes.add(step.number, step.usage.input, step.model)
+        self.sizes.add_window(step.model, step.window)
         if self.is_new_turn:
             self.is_new_turn = False
             self.turn_count += 1

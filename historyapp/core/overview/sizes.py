@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from historyapp.core.usage import MAX_MODELS
+
 MAX_POINTS = 400
 """The maximum number of points. If there are more, each represents twice as many steps."""
 MAX_COMPACTIONS = 100
@@ -38,6 +40,8 @@ class ContextSizes:
     losses: list[Compaction] = field(default_factory=list)
     """The first requests that were much smaller than the one before, without a compaction between them."""
     newest_model: str = ""
+    windows: dict[str, int] = field(default_factory=dict)
+    """The newest window that the agent recorded of each of the first models, in tokens."""
     is_compacted: bool = False
     """Whether a compaction precedes the next step."""
     is_partial: bool = False
@@ -77,6 +81,11 @@ class ContextSizes:
         if size:
             self.newest = size
             self._add_point(step, size)
+
+    def add_window(self, model: str, window: int) -> None:
+        """Adds the model's window as it is recorded with a step; 0 if it is not."""
+        if window and (model in self.windows or len(self.windows) < MAX_MODELS):
+            self.windows[model] = window
 
     def _add_loss(self, change: Compaction) -> None:
         lost = change.before - change.after

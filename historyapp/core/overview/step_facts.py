@@ -40,7 +40,7 @@ from historyapp.core.overview.person_waits import PersonWaits, person_waits
 from historyapp.core.recorded_diffs import recorded_diffs
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
-from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of
+from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of, window_in
 
 _NO_LINES = LineCount()
 _RELATIVE = re.compile(r"[\w.][\w./ -]{0,500}")
@@ -124,6 +124,7 @@ class StepFacts(NamedTuple):
     """Empty if the entry does not name a model."""
     usage: Usage
     cost: int
+    window: int
     """Reported by the source, in millionths of a US dollar."""
     cache_lifetime: int
     """See :func:`historyapp.core.usage.cache_lifetime_of`."""
@@ -174,6 +175,7 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
         model=model if isinstance(model, str) else "",
         usage=usage_of(first.metadata),
         cost=cost_of(first.metadata),
+        window=window_in(first.metadata),
         cache_lifetime=cache_lifetime_of(first.metadata),
         tokens=sum(entry.tokens for entry in entries if entry.body.in_step),
         milliseconds=end - start - waits.total,

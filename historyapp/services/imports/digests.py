@@ -8,7 +8,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared
 from historyapp.core.recorded_diffs import RECORDED_DIFFS
 
-_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable"}
+_ADDED_FIELDS = {"condensed", "hosted", "resumed", "clearable", "window"}
 _LOCATION_FIELDS = frozenset({"line", "index", "message", "row", *_ADDED_FIELDS})
 """Fields of ``metadata.source`` that say where a record is in the file. Digests do not include them: a blank
 line at the top of a file changes all of them, and they differ between a sub-agent's own file and its

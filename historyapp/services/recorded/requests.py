@@ -28,7 +28,7 @@ from historyapp.core.sent_tokens import entry_tokens, factor_for, output_tokens
 from historyapp.core.settings import known_window, window_of
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
-from historyapp.core.usage import Usage, cost_of, usage_of
+from historyapp.core.usage import Usage, cost_of, usage_of, window_in
 from historyapp.core.windows import LogRow, Window, find_window
 from historyapp.models import Entry, Session, Snapshot
 from historyapp.models.history import History
@@ -140,7 +140,12 @@ class RecordedRequest:
     @property
     def model_window(self) -> int | None:
         """The model's window in tokens; None if unknown."""
-        return known_window(self.model, self.largest)
+        return known_window(self.model, self.largest, self.recorded_window)
+
+    @property
+    def recorded_window(self) -> int:
+        """The model's window as the agent recorded it; 0 if it did not."""
+        return window_in(self.output.metadata)
 
     @property
     def billed(self) -> int | None:

@@ -48,8 +48,9 @@ def output(id: str, output: Any = "ok") -> dict[str, Any]:
     return item("function_call_output", call_id=id, output=output)
 
 
-def tokens(total: int, used: int = 1) -> dict[str, Any]:
-    info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": {"output_tokens": used}}
+def tokens(total: int, used: int = 1, **fields: Any) -> dict[str, Any]:
+    usage = {"total_token_usage": {"total_tokens": total}, "last_token_usage": {"output_tokens": used}}
+    info = {**usage, **fields}
     return event("token_count", info=info)
 
 

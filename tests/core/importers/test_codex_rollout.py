@@ -27,7 +27,7 @@ from tests.core.importers.codex_lines import (
     tool_call,
 )
 from tests.core.importers.mutilation import mutilated_files, wrong_values
-from tests.core.importers.operations import bodies, check, peak_memory
+from tests.core.importers.operations import bodies, check, metadata, peak_memory
 from tests.examples import examples, thorough
 from tests.shared import SHARED, needs
 
@@ -173,3 +173,10 @@ def test_an_output_has_the_time_of_its_last_item() -> None:
     _, entry, _ = [op for op in read(asks("go"), thinks("Hm."), call, output("c")) if isinstance(op, Append)]
     assert entry.draft.created_at == datetime(2026, 2, 23, 11, 41, 40, tzinfo=UTC)
     assert entry.draft.metadata["source"]["line"] == 2
+
+
+def test_a_response_has_the_window_that_is_recorded_with_its_usage() -> None:
+    window = tokens(1, model_context_window=258_400)
+    operations = read(asks("x"), says("a"), window, asks("y"), says("b"), tokens(2))
+    sources = [fields["source"] for fields in metadata(operations) if "usage" in fields]
+    assert [source.get("window") for source in sources] == [258_400, None]
