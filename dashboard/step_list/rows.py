@@ -268,7 +268,8 @@ def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) 
         head = None
         if row.turn != turn and (first := rows_by_number.get(row.turn_first)):
             last_row = rows_by_number.get(turn_steps[-1]) if turn_steps else None
-            figures = figures_of(rows_by_number.get(first.number - 1), first, last_row) if last_row else None
+            before = rows_by_number.get(first.number - 1)
+            figures = figures_of(history, before, first, last_row) if last_row else None
             head = TurnHead(row.turn, first.input_preview, figures)
         turn = row.turn
         listed.append(MatchingStep(row, head, subagents.get(row.number, [])))

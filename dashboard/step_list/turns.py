@@ -9,6 +9,7 @@ from historyapp.models import Episode
 from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
 from historyapp.models.turns import end_of_turn
+from historyapp.services.fork_pauses import fork_pauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class TurnFigures:
     """Steps that ended in an error."""
     likely_failures: int
     took: timedelta | None
-    """From the first step to the end of the last one; None without times."""
+    """From the first step to the end of the last one, without the pause before a fork's own entries; None
+    without times."""
 
     @property
     def steps(self) -> int:
@@ -46,7 +48,8 @@ def turns_in(history: History, before: Episode | None, rows: Sequence[Episode]) 
     ends: list[Episode | StepSample] = [previous for previous, _ in begins[1:] if previous is not None]
     ends.append(end_of_turn(history, rows[-1]))
     return {
-        row.number: figures_of(previous, row, end) for (previous, row), end in zip(begins, ends, strict=True)
+        row.number: figures_of(history, previous, row, end)
+        for (previous, row), end in zip(begins, ends, strict=True)
     }
 
 
@@ -57,12 +60,13 @@ def turn_around(history: History, number: int) -> tuple[Episode, TurnFigures] | 
         return None
     rows = history.rows(row.turn_first - 1, row.turn_first)
     end = end_of_turn(history, row)
-    return rows[-1], figures_of(rows[0] if len(rows) > 1 else None, rows[-1], end)
+    return rows[-1], figures_of(history, rows[0] if len(rows) > 1 else None, rows[-1], end)
 
 
-def figures_of(before: Episode | None, first: Episode, last: Episode | StepSample) -> TurnFigures:
+def figures_of(
+    history: History, before: Episode | None, first: Episode, last: Episode | StepSample
+) -> TurnFigures:
     """The figures of a turn by its first and last row, and the row before it."""
-    end = last.finished_at or last.started_at or first.started_at
     return TurnFigures(
         number=first.turn,
         first=first.number,
@@ -70,5 +74,14 @@ def figures_of(before: Episode | None, first: Episode, last: Episode | StepSampl
         tokens=last.total_tokens - (before.total_tokens if before else 0),
         errors=last.total_errors - (before.total_errors if before else 0),
         likely_failures=last.total_likely_failures - (before.total_likely_failures if before else 0),
-        took=end - first.started_at if known_time(first.started_at) and end > first.started_at else None,
+        took=_time_of(history, first, last),
     )
+
+
+def _time_of(history: History, first: Episode, last: Episode | StepSample) -> timedelta | None:
+    """The time of the steps, without that between the entries that a fork shares and its own."""
+    start, end = known_time(first.started_at), last.finished_at or last.started_at
+    is_forked = first.session_id != last.session_id
+    pauses = fork_pauses(history, first.anchor, last.anchor) if is_forked else timedelta(0)
+    took = end - start - pauses if start and end and pauses is not None else timedelta(0)
+    return took if took > timedelta(0) else None

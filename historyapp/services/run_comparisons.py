@@ -6,7 +6,7 @@ after it are aligned, see :mod:`historyapp.services.step_pairs`.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from historyapp.core.usage import ModelTotals
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.samples import count_steps
+from historyapp.services.fork_pauses import fork_pauses
+from historyapp.services.list_columns import run_span
 from historyapp.services.prices import price_list
 from historyapp.services.step_pairs import AlignedSteps, PairPlace, RowPair, StepPair, align_steps
 
@@ -55,8 +57,8 @@ class RunPart:
     tokens: RunTokens
     money: RunMoney
     duration: timedelta | None
-    """From the start of the first step to the end of the last one, without the pause before a fork; None if
-    the steps have no times."""
+    """Of the whole run from its first to its newest entry, of a part from the start of its first step to the
+    end of the last one; without the pause before a fork. None if the entries have no times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +223,7 @@ def _parts(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
     history.load({1, common.steps, first, history.steps})
     whole = history.tail.totals
     after_common = totals_after(whole, common.totals)._replace(steps=history.steps - common.steps)
-    whole_part, later_part = _part_from(history, whole, 1), _part_from(history, after_common, first)
-    if 0 < common.steps < history.steps and _is_at_fork(history, common.steps):
-        # A fork may begin long after the steps that it shares. The time between them belongs to no run.
-        common_duration, later_duration = _duration(history, 1, common.steps), later_part.duration
-        duration = None
-        if common_duration is not None and later_duration is not None:
-            duration = common_duration + later_duration
-        whole_part = replace(whole_part, duration=duration)
-    return whole_part, later_part
+    return _part_from(history, whole, 1), _part_from(history, after_common, first)
 
 
 def totals_after(whole: Totals, shared: Totals) -> Totals:
@@ -264,7 +258,7 @@ def _usage_after(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
 
 
 def _part_from(history: History, totals: Totals, first: int) -> RunPart:
-    duration = _duration(history, first, history.steps) if first <= history.steps else None
+    duration = _duration(history, first) if first <= history.steps else None
     money = money_of(totals, history.session.model, price_list())
     likely = history.row(history.steps).total_likely_failures if first <= history.steps else 0
     if 1 < first <= history.steps:
@@ -272,19 +266,16 @@ def _part_from(history: History, totals: Totals, first: int) -> RunPart:
     return RunPart(totals.steps, totals.errors, likely, tokens_of(totals), money, duration)
 
 
-def _is_at_fork(history: History, step: int) -> bool:
-    """Whether the next step was recorded in another session, which is a fork."""
-    rows = history.load({step, step + 1})
-    owners = [
-        span.session
-        for row in (rows[step], rows[step + 1])
-        for span in history.lineage.between(row.first_position, row.first_position)
-    ]
-    return len(set(owners)) > 1
-
-
-def _duration(history: History, first: int, last: int) -> timedelta | None:
-    rows = history.load({first, last})
-    start = known_time(rows[first].started_at)
-    end = known_time(rows[last].finished_at or rows[last].started_at)
-    return end - start if start and end and end >= start else None
+def _duration(history: History, first: int) -> timedelta | None:
+    """The time from a step on; from the first one on that of the whole run, as in the header of its page."""
+    if first == 1:
+        span, after = run_span(history.session, history.lineage), 0
+        start, end = (span.first, span.newest) if span else (None, None)
+    else:
+        rows = history.load({first, history.steps})
+        after, newest = rows[first].anchor, rows[history.steps]
+        start, end = known_time(rows[first].started_at), known_time(newest.finished_at or newest.started_at)
+    pauses = fork_pauses(history, after)
+    if start is None or end is None or pauses is None or end < start:
+        return None
+    return max(timedelta(0), end - start - pauses)

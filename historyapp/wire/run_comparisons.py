@@ -22,7 +22,8 @@ class RunPartOut(ResponseModel):
         description="Cost as reported, otherwise by the price list; null if neither is known."
     )
     seconds: float | None = Field(
-        description="From the start of the first step to the end of the last step; null without times."
+        description="`totals`: from the first entry to the newest one. `apart`: from the start of the first "
+        "step to the end of the last step. Without the pause before a fork; null without times."
     )
 
 

@@ -10,6 +10,7 @@ from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ask, failed, ok
@@ -60,6 +61,18 @@ def test_the_turn_of_a_step_is_the_one_in_the_list(run: Session) -> None:
     row, turn = around
     assert row.number == 3
     assert turn == turns_in(history, history.row(2), [row])[3]
+
+
+def test_the_pause_before_a_fork_is_no_part_of_a_turn(project: Project, run: Session) -> None:
+    """A fork that continued a recorded turn months later showed a turn of 290 days."""
+    other = fork(project, run.pk, at_step=4)
+    later = START + timedelta(days=290)
+    drafts = [act()._replace(created_at=later), ok()._replace(created_at=later + timedelta(seconds=1))]
+    append(project, other.pk, drafts)
+    other.refresh_from_db()
+    around = turn_around(History(other), 5)
+    assert around is not None
+    assert around[1].took == timedelta(seconds=91), "90 s of the shared steps, 1 s of the fork's own"
 
 
 def test_the_list_has_a_header_for_each_turn(alice: Client, run: Session) -> None:
