@@ -1,14 +1,14 @@
 """The spending of projects, sessions and API keys on model calls, and its caps."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Literal, Self
 from uuid import UUID
 
 from django.db import connection, models
 from uuid_utils.compat import uuid7
 
 from historyapp.core.usage import MICRO, dollar_text
-from historyapp.models.database_clock import CLOCK
+from historyapp.models.database_clock import CLOCK, claim_now
 from historyapp.models.fields import JSONText, as_uuid, on_sqlite
 from historyapp.models.keys import ApiKey
 from historyapp.models.projects import Project
@@ -23,6 +23,10 @@ WITH RECURSIVE ancestor(id, forked_from_id, spawned_by_id) AS (
     JOIN ancestor ON parent.id IN (ancestor.forked_from_id, ancestor.spawned_by_id)
 ) SELECT id FROM ancestor LIMIT %s
 """
+EARLIEST = date(2026, 11, 29)
+"""A clock is wrong if it is behind the day on which this was written."""
+MAX_DURATION = timedelta(minutes=30)
+"""An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 MAX_ANCESTORS = 300
 """The maximum number of sessions that count one model call. Each has two rows, which are locked."""
 
@@ -93,10 +97,12 @@ class SpendingCounter(models.Model):
         the clock was wrong: it counts on from now, so that the cap does not last until then.
         """
         first = period_start(self.period, now)
+        is_ahead = self.starts_on > next_period(self.period, first)
+        if not (first > self.starts_on or is_ahead) or CLOCK.was_just_set():
+            return
         if first > self.starts_on:
-            if not CLOCK.was_just_set():
-                self.starts_on, self.counted = first, 0
-        elif self.starts_on > next_period(self.period, first):
+            self.starts_on, self.counted = first, 0
+        elif now.date() >= EARLIEST:
             self.starts_on = first
 
     @property
@@ -113,6 +119,19 @@ class SpendingCounter(models.Model):
         return f"{self.limit / MICRO:.6f}".rstrip("0").rstrip(".")
 
 
+class ReservationQuerySet(models.QuerySet["SpendingReservation"]):
+    def running(self) -> Self:
+        """The reservations of calls that may still run."""
+        now = claim_now()
+        return self.filter(expires_at__range=(now, now + MAX_DURATION))
+
+    def expired(self) -> Self:
+        """The others. Those that expire later were made before the machine was restarted."""
+        now = claim_now()
+        ahead = models.Q(expires_at__gt=now + MAX_DURATION)
+        return self.filter(models.Q(expires_at__lt=now) | ahead)
+
+
 class SpendingReservation(models.Model):
     """The estimate of an open model call, which its counters include.
 
@@ -127,14 +146,17 @@ class SpendingReservation(models.Model):
     amount = models.PositiveBigIntegerField()
     """The estimate in millionths of a dollar."""
     day = models.DateField()
-    """The day (UTC) on which the model call began. It counts in this day and its month."""
+    """The day (UTC) on which the model call began, by its counters. It counts in this day and its month."""
     expires_at = models.DateTimeField()
+    """See :func:`historyapp.models.database_clock.claim_now`."""
+
+    objects = ReservationQuerySet.as_manager()
 
     class Meta:
         indexes = (models.Index(fields=("project", "expires_at"), name="reservation_by_expiry"),)
 
     def __str__(self) -> str:
-        return f"${self.amount / MICRO:,.4f} until {self.expires_at:%H:%M:%S}"
+        return f"${self.amount / MICRO:,.4f} on {self.day}"
 
     def counts_in(self, counter: SpendingCounter) -> bool:
         """Whether the counter's current period includes it."""

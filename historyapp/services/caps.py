@@ -70,7 +70,7 @@ def caps_of(counters: Sequence[SpendingCounter], now: datetime | None = None) ->
     belong to one project."""
     now = now or database_now()
     projects = {counter.project_id for counter in counters}
-    active = list(SpendingReservation.objects.filter(project__in=projects, expires_at__gte=now))
+    active = list(SpendingReservation.objects.running().filter(project__in=projects))
     caps = []
     for counter in counters:
         counter.begin_period(now)

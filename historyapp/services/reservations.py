@@ -8,7 +8,7 @@ the reserved maximum counts, because the call may have been billed.
 import logging
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime
 from uuid import UUID
 
 from django.db.models import F
@@ -20,9 +20,10 @@ from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.models import SpendingCounter, SpendingReservation
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_now, database_now
 from historyapp.models.spending import (
     MAX_ANCESTORS,
+    MAX_DURATION,
     CounterQuerySet,
     period_start,
     period_start_of_day,
@@ -50,8 +51,6 @@ LARGEST_OUTPUT = 1_000_000
 """The output tokens of a call without a limit that are believed. No model writes more."""
 LARGEST_UNKNOWN_INPUT = 1_000_000
 """Input tokens that are taken as sent with a file that only the provider reads, or a tool that it runs."""
-MAX_DURATION = timedelta(minutes=30)
-"""An older reservation belongs to a killed process, because model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
 
 
@@ -99,7 +98,7 @@ class Reservation:
                 self._counters = [counter.pk for counter in counters]
                 counted = SpendingCounter.objects.filter(pk__in=self._counters)
                 counted.update(counted=F("counted") + self.attempt_cost)
-                self._store(now)
+                self._store(next(row.starts_on for row in counters if row.period == "day"))
         self._refuse_if_any(reached)
 
     def _refuse_if_any(self, reached: list[SpendingCounter]) -> None:
@@ -109,9 +108,9 @@ class Reservation:
             record_cap_refusal(self.payer.session_id, cap)
             raise _cap_exceeded(cap, self)
 
-    def _store(self, now: datetime) -> None:
+    def _store(self, day: date) -> None:
         stored = SpendingReservation.objects
-        stored.filter(project_id=self.payer.project_id, expires_at__lt=now).delete()
+        stored.expired().filter(project_id=self.payer.project_id).delete()
         if self.id and stored.filter(pk=self.id).update(amount=F("amount") + self.attempt_cost):
             return
         self.id = uuid7()
@@ -120,8 +119,8 @@ class Reservation:
             project_id=self.payer.project_id,
             counters=self._counters,
             amount=self.attempt_cost,
-            day=period_start("day", now),
-            expires_at=now + MAX_DURATION,
+            day=day,
+            expires_at=claim_now() + MAX_DURATION,
         )
 
     def believed(self, price: Price, billed: Usage) -> int | None:

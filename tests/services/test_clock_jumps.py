@@ -168,6 +168,22 @@ def test_a_day_is_not_paid_for_twice_by_a_clock_that_jumps_ahead_and_back(
     assert counter.counted == 5 * each, "nothing is forgotten soon after a jump"
 
 
+@pytest.mark.skipif("sys.platform != 'linux'", reason="needs a clock that is never set")
+@pytest.mark.parametrize("offset", [timedelta(hours=1), PAST])
+def test_a_running_call_keeps_its_reservation_and_counts_what_it_costs(
+    project: Project, session: Session, jump: Jump, offset: timedelta
+) -> None:
+    """The next call removed it as that of a killed process, so its reserved maximum counted."""
+    payer = Payer(project.pk, session.pk, None)
+    running = reserve(payer, "gpt-5", 1000, 500)
+    jump(offset)
+    reserve(payer, "gpt-5", 1000, 500).settle(0)
+    jump(timedelta(0))
+    running.settle(7)
+    counters = SpendingCounter.objects.of_project(project.pk)
+    assert set(counters.values_list("counted", flat=True)) == {7}
+
+
 @on_sqlite_and_linux
 def test_a_cap_does_not_last_until_a_wrong_date(
     project: Project, session: Session, jump: Jump, monkeypatch: pytest.MonkeyPatch
@@ -187,8 +203,18 @@ def test_a_cap_does_not_last_until_a_wrong_date(
     ahead = datetime.now(UTC).date() + 1800 * DAY
     assert counters() == {(ahead, each), (ahead.replace(day=1), each)}
     jump(timedelta(0))
+    CLOCK.was_just_set()
+    pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
     today = datetime.now(UTC).date()
     assert counters() == {(today, 2 * each), (today.replace(day=1), 2 * each)}
+    SpendingCounter.objects.update(starts_on=ahead)
+    jump(-18_000 * DAY)
+    CLOCK.was_just_set()
+    pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
+    reserve(payer, "gpt-5", 1000, 500)
+    starts = set(SpendingCounter.objects.of_project(project.pk).values_list("starts_on", flat=True))
+    assert starts == {ahead}, "a clock without a battery is behind: the day must not begin again after it"
+    SpendingCounter.objects.update(starts_on=today)
     jump(40 * DAY)
     CLOCK.was_just_set()
     pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
