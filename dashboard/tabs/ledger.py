@@ -10,6 +10,7 @@ from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
 from historyapp.services.overview import most_expensive_steps
+from historyapp.services.take_costs import take_costs
 from historyapp.services.turn_costs import TurnCost, turn_costs
 
 
@@ -36,6 +37,7 @@ def content(location: Location) -> dict[str, Any]:
         "turns": turns,
         "losses": cache_losses(accounts),
         "max_losses": MAX_LOSSES,
+        "take_costs": take_costs(location.history),
         "calls_without_usage": max(0, location.steps - ledger.totals.calls),
         "caps": applicable_caps(location.history.session),
     }

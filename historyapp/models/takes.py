@@ -13,6 +13,7 @@ from django.db.models import Min
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
+from historyapp.core.projection import Totals
 from historyapp.models.entries import Entry
 from historyapp.models.fields import as_uuid, at_places, read_text, uuid_value
 from historyapp.models.history import History
@@ -121,6 +122,23 @@ def _takes_of(history: History, newest: list[RewindRow]) -> list[Take]:
             Take(rewind, hidden, after_step, last_step, rewind.position - 1, last_step - after_step)
         )
     return all_takes
+
+
+def ends_of_takes(history: History, of: Iterable[Take]) -> list[tuple[Totals, Totals]]:
+    """The totals of the live entry before each take, and those of its last entry. One query."""
+    places: list[tuple[tuple[str, int] | None, tuple[str, int]]] = []
+    for take in of:
+        first, last = take.hidden.newest[0], take.hidden.newest[-1]
+        stem = history.lineage.cut(first.first - 1)
+        places.append(
+            ((stem.newest[-1].session, stem.last) if stem.newest else None, (last.session, last.last))
+        )
+    where, values = at_places({place for pair in places for place in pair if place})
+    stored = {
+        (str(as_uuid(session)), position): Totals.load(load_dumped(totals))
+        for session, position, _, totals in fetch_all(_ENDS + where, values)
+    }
+    return [(stored[before] if before else Totals(), stored[end]) for before, end in places]
 
 
 def _newest_cuts(

@@ -21,6 +21,7 @@ from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.list_columns import RunSpan, run_span
 from historyapp.services.prices import price_list
+from historyapp.services.take_costs import TakeCosts, take_costs
 
 MAX_SUBAGENTS, MAX_LEVELS = 200, 5
 """The maximum number of sub-agents in an overview, and of their levels."""
@@ -180,6 +181,11 @@ class RunOverview:
     def subagents_money(self) -> int:
         """The cost of all sub-agents, in millionths of a dollar."""
         return sum(child.micros for child in self.subagents if child.level == 1)
+
+    @cached_property
+    def take_costs(self) -> TakeCosts | None:
+        """The cost of the takes, which the other figures do not include; None without takes."""
+        return take_costs(self.history)
 
     @cached_property
     def rewinds(self) -> list[int]:

@@ -12,11 +12,14 @@ from dashboard.location import Location
 from dashboard.rendering.ledger import CacheLoss, cache_losses, draw_chart
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.core.prices import load_prices
+from historyapp.core.usage import Usage
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.ledger import ledger_of, step_accounts
+from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
+from historyapp.services.take_costs import take_costs
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import ask, draft
 
@@ -49,6 +52,32 @@ def test_tokens_are_added_up_by_turn(alice: Client, session: Session) -> None:
     shown = tab(alice, session)
     sums = "1 go 1 –2 21,000 20,000 200 $0.03 2 go on 3 –4 22,100 22,900 200"
     assert f"Not from cache From cache Output Cost {sums}" in shown
+
+
+def test_the_cost_of_takes_is_shown_beside_that_of_the_run(
+    alice: Client, project: Project, session: Session
+) -> None:
+    overview = reverse("overview", args=[session.pk])
+    assert "not included" not in tab(alice, session) + text(alice.get(overview))
+    rewind(project, session.pk, Target(to_step=2))
+    session.refresh_from_db()
+    costs = take_costs(History(session))
+    assert costs is not None
+    calls = load_prices().of("gpt-5")
+    assert calls is not None
+    third, fourth = Usage(22_000, 100, 1_000, 500), Usage(23_000, 100, 21_900)
+    assert abs(costs.micros - calls.cost(third) - calls.cost(fourth)) <= 1
+    assert "1 take, not included, cut off after step 2 $0.03" in tab(alice, session)
+    assert "1 take, not included, cut off after step 2 $0.03" in text(alice.get(overview))
+
+
+def test_a_take_at_the_beginning_has_its_whole_cost(project: Project, session: Session) -> None:
+    whole = ledger_of(History(session)).money.micros
+    rewind(project, session.pk, Target(to_position=0))
+    session.refresh_from_db()
+    costs = take_costs(History(session))
+    assert costs is not None
+    assert (costs.micros, costs.after_steps, costs.is_complete) == (whole, [], True)
 
 
 def test_a_step_that_lost_the_cache_is_listed_with_its_pause(alice: Client, session: Session) -> None:
