@@ -8,6 +8,7 @@ from historyapp.core.errors import Invalid
 from historyapp.models import landmarks
 from historyapp.models.history import History
 from historyapp.models.landmarks import Landmark
+from historyapp.models.relatives import MAX_RELATIVES
 
 
 class JumpTarget(NamedTuple):
@@ -38,7 +39,9 @@ _KINDS: Mapping[str, _Kind] = {
     "take": _Kind(landmarks.take, "take"),
 }
 JUMPS = tuple(f"{direction}-{kind}" for kind in _KINDS for direction in ("next", "previous"))
-"""The names of jumps in addresses."""
+"""The names of jumps in addresses that start at a step. Each has a key."""
+FIRST_ERROR = "first-error"
+"""The jump to the first step that failed or likely failed."""
 
 
 def find_jump(location: Location, name: str) -> JumpTarget:
@@ -47,14 +50,15 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     Raises:
         Invalid: when no jump has this name.
     """
-    if name not in JUMPS:
+    if name not in (*JUMPS, FIRST_ERROR):
         raise Invalid(f"`to` must be one of {', '.join(JUMPS)}.")
     direction, _, kind = name.partition("-")
     jump_kind = _ERROR if kind == "error" and location.only_errors else _KINDS[kind]
-    is_forward, (search, words) = direction == "next", jump_kind
+    is_forward, (search, words) = direction != "previous", jump_kind
+    start = 0 if name == FIRST_ERROR else location.step
     if not location.steps:
         return JumpTarget(name, None, None, "The session has no steps yet.")
-    landmark = search(location.history, location.step, is_forward)
+    landmark = search(location.history, start, is_forward)
     if landmark.step is not None:
         return JumpTarget(name, landmark.step, None, "")
     order = "later" if is_forward else "earlier"
@@ -66,4 +70,9 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     if location.is_counting and jump_kind is _KINDS["error"]:
         reason = f"No {order} {words} is known yet: a worker is still looking."
         return JumpTarget(name, None, None, reason)
-    return JumpTarget(name, None, None, f"There is no {order} {words}.")
+    reason = f"There is no {order} {words}."
+    if kind == "error" and (failed := location.relatives.failed_subagents):
+        known = len(location.relatives.subagents)
+        newest = "the newest " if known == MAX_RELATIVES else ""
+        reason += f" {len(failed)} of {newest}{known} sub-agents had failures: see Sub-agents."
+    return JumpTarget(name, None, None, reason)

@@ -63,7 +63,7 @@ KEYS = (
 )
 OVERVIEW_KEYS = (
     _row("next and previous line of the lists; Enter opens its step", j="next-line", k="previous-line"),
-    _row("the first step that failed or likely failed", e="first-failure"),
+    _row("the first step that failed or likely failed, otherwise that of a sub-agent", e="first-failure"),
     _row("first step, newest step", g="first", G="last"),
     _row("find in the run", slash="find"),
     _row("show this list", question="help"),
@@ -73,11 +73,15 @@ FIND_FIELD = "find-text"
 """The ID of the field of the search in the run. An address with it as its fragment focuses the field."""
 
 
-def overview_keys(location: Location, first_failure: int | None) -> tuple[KeyRow, ...]:
-    """The keys of an overview, without those that lead to no step."""
+def overview_keys(location: Location, first_failure: str) -> tuple[KeyRow, ...]:
+    """The keys of an overview, without those that lead to no step.
+
+    Args:
+        first_failure: its address; empty without one.
+    """
     addresses = {"find": f"{location.address}#{FIND_FIELD}"}
     addresses |= {"first": location.address_of(1), "last": location.address_of(location.steps)}
-    addresses |= {"first-failure": f"{location.address_of(first_failure)}#failure"} if first_failure else {}
+    addresses |= {"first-failure": first_failure} if first_failure else {}
     rows = []
     for row in OVERVIEW_KEYS:
         keys = tuple(key._replace(address=addresses.get(key.action, "")) for key in row.keys)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import accumulate, groupby
+from operator import attrgetter
 
 from django.urls import reverse
 
+from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location
 from dashboard.rendering.text import short_targets
 from dashboard.timeline.bars import percent
@@ -160,6 +162,19 @@ class OverviewPage:
     @property
     def figures(self) -> RunFigures:
         return self.overview.figures
+
+    @property
+    def first_failure(self) -> str:
+        """The address of the first failure, otherwise of that of the sub-agent that started first among those
+        with failures; empty without one."""
+        if failure := self.figures.first_failure:
+            return f"{self.location.address_of(failure.step)}#failure"
+        failing = [child for child in self.overview.subagents if child.has_own_failure]
+        if not failing:
+            return ""
+        dated = [child for child in failing if child.started_at]
+        first = min(dated, key=attrgetter("started_at"), default=failing[0])
+        return f"{reverse('jump', args=[first.session.pk])}?to={FIRST_ERROR}"
 
     @property
     def total_time(self) -> timedelta | None:

@@ -9,9 +9,12 @@ from historyapp.core.overview.figures import RunFigures
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
-from historyapp.services.overview import most_expensive_steps
+from historyapp.services.overview import most_expensive_steps, subagents_of
 from historyapp.services.take_costs import take_costs
 from historyapp.services.turn_costs import TurnCost, turn_costs
+
+MAX_TOOLS = 12
+"""The tools with the most tokens of results that are listed."""
 
 
 def content(location: Location) -> dict[str, Any]:
@@ -20,6 +23,8 @@ def content(location: Location) -> dict[str, Any]:
     accounts = step_accounts(location.history, before, steps.stop - 1)
     shown = accounts[steps.start - before :]
     ledger = ledger_of(location.history)
+    subagents = [] if location.is_shared else subagents_of(location.session)
+    direct = [child for child in subagents if child.level == 1]
     figures, is_counted = RunFigures(), True
     turns: list[TurnCost] = []
     if ledger.totals.calls:  # counting costs time
@@ -28,6 +33,10 @@ def content(location: Location) -> dict[str, Any]:
         turns = turn_costs(location.history, counted)
     return {
         "ledger": ledger,
+        "subagent_count": len(subagents),
+        "subagents_money": sum(child.micros for child in direct),
+        "subagents_unpriced": sum(child.unpriced for child in direct),
+        "tools": sorted(figures.tools.items(), key=lambda item: -item[1].tokens)[:MAX_TOOLS],
         "expensive": most_expensive_steps(figures, location.session.model),
         "kinds": _kinds(ledger),
         "too_few": figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None,

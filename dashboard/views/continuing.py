@@ -1,7 +1,7 @@
 """Continuing from a step: fork before or after it, or rewind to before it; then lines for the agent."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -24,8 +24,9 @@ from historyapp.core.exporters.claude_code import claude_code_id
 from historyapp.core.results import returned_text
 from historyapp.core.run_places import folder_of
 from historyapp.core.text import preview
-from historyapp.models import Episode
+from historyapp.models import Episode, Session
 from historyapp.models.history import History
+from historyapp.models.relatives import starting_steps
 from historyapp.services.rewinds import MAX_REASON, Target, fork, preview_rewind, rewind
 
 OTHER_HARNESSES = ("codex", "Gemini CLI", "OpenHands", "SWE-agent", "mini-swe-agent")
@@ -96,6 +97,22 @@ def _last_text(history: History, number: int) -> str:
     return "".join(preview(text[:MAX_QUOTED]) for text in texts)
 
 
+class Starter(NamedTuple):
+    """The session whose agent started a sub-agent."""
+
+    session: Session
+    step: int | None
+    """The live step whose tool call started it; None if unknown."""
+
+
+def _starter_of(session: Session) -> Starter | None:
+    """Who started this session, or the session of which it is a fork; None if no agent did."""
+    for one in (session, session.forked_from):
+        if one is not None and (parent := one.spawned_by) is not None:
+            return Starter(parent, starting_steps(History(parent), [one]).get(one.pk))
+    return None
+
+
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
@@ -111,7 +128,7 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if location.as_of is None and location.session.status != "archived":
         _, cut_off, steps = preview_rewind(location.history, Target(to_position=before.position))
         context |= {"cut_steps": steps, "cut_entries": len(cut_off)}
-    context["session"] = location.session
+    context |= {"session": location.session, "starter": _starter_of(location.session)}
     return render_fragment(request, "session/_continue.html", location, context)
 
 
@@ -148,6 +165,7 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     context = page_context(request, location) | {
         "server": server,
         "point": end,
+        "starter": _starter_of(session),
         "rewind": latest_rewind(request, location),
         "fork_step": location.shared_steps,
         "claude_code_id": claude_code_id(str(session.pk), session.head),

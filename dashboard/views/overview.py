@@ -36,8 +36,7 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
     }
     if request.htmx:
         return render(request, "overview/_update.html", {**facts_context(location), **context})
-    failure = shown.figures.first_failure
-    context["keys"] = overview_keys(location, failure.step if failure else None)
+    context["keys"] = overview_keys(location, shown.first_failure)
     return render(request, "overview/page.html", {**head_context(request, location), **context})
 
 

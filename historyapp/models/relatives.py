@@ -18,7 +18,7 @@ MAX_STARTED = 20
 """The maximum number of sub-agents of one page of the step list. The overview has more."""
 MAX_RELATIVES = 50
 """The maximum number of forks of a session to read, and of sub-agents. The newest are read."""
-_COLUMNS = "id, title, agent, created_at, fork_position, spawned_position"
+_COLUMNS = "id, title, agent, created_at, fork_position, spawned_position, errors, likely_failures"
 _NEWEST = (
     f"SELECT * FROM (SELECT {_COLUMNS}, '{{relation}}' AS relation FROM historyapp_session"  # noqa: S608
     f" WHERE {{column}} = %s ORDER BY id DESC LIMIT {MAX_RELATIVES}) AS {{relation}}"
@@ -41,10 +41,15 @@ MAX_STARTERS = 1_000
 
 
 class Relatives(NamedTuple):
-    """Sessions with their names, oldest first. Other columns are deferred."""
+    """Sessions with their names and failures, oldest first. Other columns are deferred."""
 
     forks: list[Session]
     subagents: list[Session]
+
+    @property
+    def failed_subagents(self) -> list[Session]:
+        """The sub-agents with at least one step that failed or likely failed."""
+        return [child for child in self.subagents if child.errors or child.likely_failures]
 
 
 def relatives_of(session: Session) -> Relatives:

@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from uuid import UUID
 
+from historyapp.core.dates import known_time
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
-from historyapp.core.overview.findings import Ending, Finding, choose_findings, ending_of
+from historyapp.core.overview.findings import Ending, Finding, SubagentFailures, choose_findings, ending_of
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
 from historyapp.core.usage import Usage
-from historyapp.models import Session
+from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
 from historyapp.models.takes import as_begun, takes
@@ -50,14 +51,23 @@ class Subagent:
     """The level in the tree; 1 if the session of the overview started it."""
     steps: int
     errors: int
+    """Steps with a reported error."""
+    likely_failures: int
+    """Steps that likely failed."""
     tokens: int
     """As the provider reported them, otherwise as Playhead counts them."""
     micros: int
+    unpriced: int
+    """Sub-agents whose cost is unknown, at least in part."""
     milliseconds: int | None
     """The time from its first to its newest entry; None without entries and for forks. Does not include
     sub-agents below it, because some run in parallel."""
+    has_own_failure: bool
+    """Whether one of its own steps failed or likely failed."""
     below: int = 0
     """The number of sub-agents below it."""
+    started_at: datetime | None = None
+    """The time of its first entry; None if unknown, and for forks."""
     step: int | None = None
     """The step whose tool call started it; None if unknown, or if another sub-agent started it."""
 
@@ -88,7 +98,21 @@ class RunOverview:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        return choose_findings(self.figures, self.ending)
+        return choose_findings(self.figures, self.ending, self.subagent_failures)
+
+    @cached_property
+    def subagent_failures(self) -> SubagentFailures:
+        """The failures of all sub-agents, also of nested ones."""
+        failing = [child.session for child in self.subagents if child.has_own_failure]
+        direct = [child for child in self.subagents if child.level == 1]
+        starters = (child.step for child in direct if child.step and (child.errors or child.likely_failures))
+        return SubagentFailures(
+            len(self.subagents),
+            len(failing),
+            sum(child.errors for child in direct),
+            sum(child.likely_failures for child in direct),
+            tuple(sorted(set(starters))),
+        )
 
     @cached_property
     def span(self) -> RunSpan | None:
@@ -182,6 +206,22 @@ class RunOverview:
         """The cost of all sub-agents, in millionths of a dollar."""
         return sum(child.micros for child in self.subagents if child.level == 1)
 
+    @property
+    def money_with_subagents(self) -> int:
+        """The known cost of the run and of all sub-agents, in millionths of a dollar."""
+        return self.money.micros + self.subagents_money
+
+    @property
+    def unpriced_with_subagents(self) -> bool:
+        """Whether that cost leaves out calls whose cost is unknown."""
+        is_known = self.money.source not in ("unknown", "none") or not self.counted.steps
+        return bool(not is_known or self.money.unknown or self.subagents_unpriced)
+
+    @property
+    def subagents_unpriced(self) -> int:
+        """The number of sub-agents whose cost is unknown, at least in part."""
+        return sum(child.unpriced for child in self.subagents if child.level == 1)
+
     @cached_property
     def take_costs(self) -> TakeCosts | None:
         """The cost of the takes, which the other figures do not include; None without takes."""
@@ -234,7 +274,7 @@ def own_overview(history: History, subagents: Sequence[Subagent] = ()) -> RunOve
 
 
 def subagents_of(session: Session) -> list[Subagent]:
-    """The tree of a session's sub-agents, with figures summed up. Takes one query a level."""
+    """The tree of a session's sub-agents, with figures summed up. Takes one query a level, and one more."""
     by_id: dict[UUID, Subagent] = {}
     parents = [session.pk]
     for level in range(1, MAX_LEVELS + 1):
@@ -246,21 +286,40 @@ def subagents_of(session: Session) -> list[Subagent]:
         if not rows:
             break
         for row in rows:
-            totals = row.live_tail.totals
-            money = money_of(totals, row.model, price_list()).micros
+            tail = row.live_tail
+            totals, likely = tail.totals, tail.step.total_likely_failures if tail.step else 0
+            money = money_of(totals, row.model, price_list())
+            is_priced = money.source not in ("unknown", "none") and not money.unknown
             # Most of a fork's time may be its parent's, and its duration is not stored.
             duration = row.duration if row.head and row.forked_from_id is None else None
             tokens = tokens_of(totals).shown
-            by_id[row.pk] = Subagent(row, level, totals.steps, totals.errors, tokens, money, duration)
+            by_id[row.pk] = Subagent(
+                session=row,
+                level=level,
+                steps=totals.steps,
+                errors=totals.errors,
+                likely_failures=likely,
+                tokens=tokens,
+                micros=money.micros,
+                unpriced=int(bool(totals.steps) and not is_priced),
+                milliseconds=duration,
+                has_own_failure=bool(totals.errors or likely),
+            )
         parents = [row.pk for row in rows]
     for child in reversed(by_id.values()):
         parent = by_id.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
         if parent is not None:
             parent.steps += child.steps
             parent.errors += child.errors
+            parent.likely_failures += child.likely_failures
             parent.tokens += child.tokens
             parent.micros += child.micros
+            parent.unpriced += child.unpriced
             parent.below += child.below + 1
+    if by_id:
+        first_entries = Entry.objects.filter(session__in=by_id, position=1).order_by()
+        for id, created_at in first_entries.values_list("session", "created_at"):
+            by_id[id].started_at = known_time(created_at)
     return _as_tree(by_id, session.pk)
 
 

@@ -40,6 +40,23 @@ _BY_STATUS: dict[str, EndingKind] = {
 }
 
 
+SUBAGENT_FAILURES = "subagent_failures"
+
+
+class SubagentFailures(NamedTuple):
+    """The failures of a run's sub-agents."""
+
+    subagents: int
+    failing: int
+    """Sub-agents with at least one failure of their own."""
+    errors: int
+    """Steps with a reported error."""
+    likely: int
+    """Steps that likely failed."""
+    steps: tuple[int, ...]
+    """The steps of the run that started failing sub-agents, as far as they are known."""
+
+
 class Ending(NamedTuple):
     """How a run ended, or that it still runs."""
 
@@ -65,6 +82,10 @@ class Finding(NamedTuple):
     steps: tuple[int, ...]
     milliseconds: int = 0
     """The duration, if the finding is about time."""
+
+    @property
+    def is_of_subagents(self) -> bool:
+        return self.kind == SUBAGENT_FAILURES
 
     @property
     def is_of_failures(self) -> bool:
@@ -134,16 +155,20 @@ def stated_ending(exit_status: object) -> tuple[EndingKind, str] | None:
     return None
 
 
-def choose_findings(figures: RunFigures, ending: Ending) -> list[Finding]:
+def choose_findings(
+    figures: RunFigures, ending: Ending, subagents: SubagentFailures | None = None
+) -> list[Finding]:
     """At most five findings, the most urgent first."""
-    return list(_findings(figures, ending))[:MAX_FINDINGS]
+    return list(_findings(figures, ending, subagents))[:MAX_FINDINGS]
 
 
-def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
+def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures | None) -> Iterator[Finding]:
     failure = figures.first_failure
     if failure:
         likely = ", likely" if failure.rule else ""
         yield Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
+    if subagents and subagents.failing:
+        yield _subagent_finding(subagents)
     interrupted = tuple(dict.fromkeys(min(step, figures.steps) for step in figures.interrupted))
     if interrupted and (ending.kind != "interrupted" or interrupted != ending.steps):
         yield Finding("interrupted_steps", "Interrupted by a person", interrupted)
@@ -171,6 +196,18 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Finding]:
         slowest = figures.slowest[0]
         text = f"Slowest step: {slowest.tool}"
         yield Finding("slowest_step", text, (slowest.step,), round(slowest.score))
+
+
+def _subagent_finding(found: SubagentFailures) -> Finding:
+    """Says which share of the sub-agents had failures, and how many steps failed."""
+    counts = []
+    if found.errors:
+        counts.append(f"{found.errors:,} error{'s' * (found.errors != 1)}")
+    if found.likely:
+        counts.append(f"{found.likely:,} likely failure{'s' * (found.likely != 1)}")
+    is_one = found.subagents == 1
+    of_all = "The sub-agent" if is_one else f"{found.failing:,} of {found.subagents:,} sub-agents"
+    return Finding(SUBAGENT_FAILURES, f"{of_all} had {', '.join(counts)}", found.steps)
 
 
 def _repeats(repeats: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Finding]:

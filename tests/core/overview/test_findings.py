@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.core.entries import INTERRUPTION
-from historyapp.core.overview.findings import MAX_FINDINGS, choose_findings, ending_of
+from historyapp.core.overview.findings import MAX_FINDINGS, SubagentFailures, choose_findings, ending_of
 from tests.core.overview.runs import Run
 
 CALLED = Run().ask().call(command="go test")
@@ -157,3 +157,20 @@ def test_an_answer_after_failed_tests_is_a_failed_end_also_if_no_error_was_repor
         "answered after failed tests",
         (1, 2),
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (SubagentFailures(1, 1, 1, 0, ()), "The sub-agent had 1 error"),
+        (SubagentFailures(1_200, 3, 0, 2, (4,)), "3 of 1,200 sub-agents had 2 likely failures"),
+        (SubagentFailures(5, 4, 23, 1, (3, 5)), "4 of 5 sub-agents had 23 errors, 1 likely failure"),
+    ],
+)
+def test_failures_of_sub_agents_follow_the_first_failure(found: SubagentFailures, text: str) -> None:
+    figures = Run().call().failed().answer().figures
+    findings = choose_findings(figures, ending_of(figures, is_live=False), found)
+    assert [finding.kind for finding in findings[:2]] == ["first_failure", "subagent_failures"]
+    assert (findings[1].text, findings[1].steps) == (text, found.steps)
+    clean = found._replace(failing=0)
+    assert len(choose_findings(figures, ending_of(figures, is_live=False), clean)) == len(findings) - 1

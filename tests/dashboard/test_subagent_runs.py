@@ -1,0 +1,120 @@
+"""Runs whose sub-agents did the work: their pages say what the sub-agents did, and lead there."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from historyapp.core.entries import ModelOutput
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ask, draft, failed, ok
+
+START = datetime(2026, 1, 31, 9, tzinfo=UTC)
+USAGE = {"input_tokens": 1_000_000, "output_tokens": 0}
+
+
+def agent(project: Project, minute: int, *statuses: str, model: str = "claude-opus-4-5") -> Session:
+    """A session that began at a minute, with a step for each status, and then an answer that cost money."""
+    session = create_session(project, names={"model": model})
+    drafts = [ask("go")]
+    for status in statuses:
+        drafts += [act("read_file", path="a.py"), failed() if status == "error" else ok()]
+    drafts.append(draft(ModelOutput(text="Done."), usage=USAGE))
+    append(
+        project, session.pk, [each._replace(created_at=START + timedelta(minutes=minute)) for each in drafts]
+    )
+    return session
+
+
+@pytest.fixture
+def family(project: Project) -> tuple[Session, Session, Session, Session]:
+    """A run without failures, and the sub-agents that its steps 1, 2 and 2 started."""
+    parent = create_session(project, names={"model": "claude-opus-4-5"})
+    calls = [ask("go"), act("Task"), ok(), act("Task"), ok(), draft(ModelOutput(text="Done."), usage=USAGE)]
+    append(project, parent.pk, calls)
+    children = (
+        agent(project, 1, "ok"),
+        agent(project, 5, "error", "error"),
+        agent(project, 3, "ok", "error"),
+    )
+    for child, position in zip(children, (2, 4, 4), strict=True):
+        Session.objects.filter(pk=child.pk).update(spawned_by=parent, spawned_position=position)
+        child.refresh_from_db()
+    return parent, *children
+
+
+Family = tuple[Session, Session, Session, Session]
+
+
+def test_the_overview_says_how_many_subagents_failed_and_leads_to_their_failures(
+    alice: Client, family: Family
+) -> None:
+    parent, clean, first, second = family
+    page = alice.get(f"/sessions/{parent.pk}/overview")
+    assert "2 of 3 sub-agents had 3 errors list · step 2" in text(page)
+    for child in (first, second):
+        assert f'href="/sessions/{child.pk}/jump?to=first-error" title=' in html(page)
+    assert f"/sessions/{clean.pk}/jump" not in html(page)
+    assert "2026-01-31 09:05:00 UTC" in text(page), "when a sub-agent started"
+    jump = alice.get(f"/sessions/{second.pk}/jump?to=first-error")
+    assert jump["Location"] == f"/sessions/{second.pk}?step=2#failure"
+    assert alice.get(f"/sessions/{first.pk}/jump?to=first-error")["Location"].endswith("?step=1#failure")
+
+
+def test_e_on_the_overview_of_a_clean_run_opens_the_first_failure_of_a_subagent(
+    alice: Client, family: Family
+) -> None:
+    parent, _, _, second = family
+    page = html(alice.get(f"/sessions/{parent.pk}/overview"))
+    assert f'data-href="/sessions/{second.pk}/jump?to=first-error"' in page, "the one that started first"
+
+
+def test_e_in_a_clean_run_says_that_subagents_failed(alice: Client, family: Family) -> None:
+    parent = family[0]
+    reason = fragment(alice, f"/sessions/{parent.pk}/jump?step=1&to=next-error").json()["reason"]
+    assert reason.endswith("2 of 3 sub-agents had failures: see Sub-agents.")
+    page = text(alice.get(f"/sessions/{parent.pk}"))
+    assert "First failure: 2 errors" in page, "in the menu of sub-agents"
+    assert page.count("First failure: ") == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "shown", "total"),
+    [
+        ("claude-opus-4-5", "3 sub-agents , not included $15.00", "$20.00 with them"),
+        ("of-nobody", "3 sub-agents , not included unknown", "at least $5.00 with them"),
+    ],
+)
+def test_the_cost_tab_and_the_head_say_what_the_subagents_cost(
+    alice: Client, family: Family, model: str, shown: str, total: str
+) -> None:
+    parent = family[0]
+    Session.objects.filter(spawned_by=parent).update(model=model)
+    overview = text(alice.get(f"/sessions/{parent.pk}/overview"))
+    assert shown in overview
+    assert total in overview
+    ledger = text(fragment(alice, f"/sessions/{parent.pk}/ledger?step=1"))
+    assert shown in ledger
+
+
+def test_the_cost_tab_lists_the_tools_with_the_tokens_of_their_results(alice: Client, family: Family) -> None:
+    ledger = text(fragment(alice, f"/sessions/{family[1].pk}/ledger?step=1"))
+    assert "Tool Calls Failed Tokens of results read_file 1 0 " in ledger
+
+
+def test_continuing_a_subagent_says_that_its_parent_will_not_know(alice: Client, family: Family) -> None:
+    parent, _, child, _ = family
+    forked = fork(child.project, child.pk, at_step=1)
+    for address in (
+        f"/sessions/{child.pk}/continue?step=1",
+        f"/sessions/{child.pk}/connect",
+        f"/sessions/{forked.pk}/connect",
+    ):
+        page = alice.get(address)
+        assert "does not reach the session that started the sub-agent" in text(page)
+        assert f'href="/sessions/{parent.pk}/continue?step=2"' in html(page)
+    assert "does not reach" not in text(alice.get(f"/sessions/{parent.pk}/continue?step=1"))
