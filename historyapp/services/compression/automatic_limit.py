@@ -20,7 +20,10 @@ from historyapp.models.recorded_tokens import recorded_tokens
 MAX_RATIO = 10
 """Automatic runs of a session and its forks pay for at most this many times the tokens of the entries that
 were recorded there and of the summaries that these runs have made of steps. Steps are read once or twice,
-summaries four to eight times for digests."""
+summaries four to eight times for digests.
+
+Summaries count for at most as many tokens as entries: a run that repeats a summary would otherwise pay for
+the next one."""
 TOKENS_OF_CALL = 1_500
 """The tokens of each model call that do not count: the instruction and the session's first input."""
 MAX_RUNS = 10_000
@@ -39,13 +42,15 @@ def check_limit(
     paid, written = _tokens_of_runs(family)
     paid += _claimed_by_others(items, family)
     totals = list(accumulate((item.tokens_before for item in items), initial=paid))
-    recorded = recorded_tokens(family, enough=ceil(totals[-1] / MAX_RATIO) - written)
-    fitting = bisect_right(totals, MAX_RATIO * (recorded + written), lo=1) - 1
+    enough = ceil(totals[-1] / MAX_RATIO)
+    recorded = recorded_tokens(family, enough=max(enough - written, ceil(enough / 2)))
+    counted = recorded + min(written, recorded)
+    fitting = bisect_right(totals, MAX_RATIO * counted, lo=1) - 1
     if fitting == len(items):
         return "", []
     return (
         f"Automatic compressions of this session and its forks have paid for {paid:,} tokens. They pay for "
-        f"at most {MAX_RATIO} times the {recorded + written:,} tokens that were recorded and summarised "
+        f"at most {MAX_RATIO} times the {counted:,} tokens that were recorded and summarised "
         "there: rewinds and forks can make them pay for the same steps again. They continue when more is "
         "recorded. Retry this compression to pay for these steps now."
     ), items[fitting:]

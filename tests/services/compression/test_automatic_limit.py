@@ -98,6 +98,19 @@ def test_steps_whose_summary_is_cut_off_are_not_paid_again_and_again(
     assert (carry_out(repeated).state, len(loopback.requests)) == ("succeeded", 4)
 
 
+def test_repeated_summaries_do_not_raise_the_limit(session: Session, loopback: Loopback) -> None:
+    """Each summary of more than a tenth of its steps allowed the next one: 26 of 26 were paid."""
+    first = carry_out(repeat(session, "rewind"))
+    first.tokens_after = 1_000 * recorded(session)
+    first.tokens_in = 15 * recorded(session)
+    first.save()
+    assert carry_out(repeat(session, "rewind")).state == "succeeded", "digests read summaries, too"
+    first.tokens_in = 20 * recorded(session)
+    first.save()
+    last = carry_out(repeat(session, "rewind"))
+    assert (last.to_step, last.state, len(loopback.requests)) == (4, "failed", 2)
+
+
 def test_claims_of_workers_that_are_paying_count(session: Session, project: Project) -> None:
     forks = [fork(project, session.pk) for _ in range(2)]
     for one in forks:
