@@ -18,6 +18,7 @@ from historyapp.core.overview.files import FileFigures
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.services.ledger import ledger_of
+from historyapp.services.missing_costs import missing_cost
 from historyapp.services.overview import RunOverview
 
 SHOWN = 12
@@ -237,6 +238,13 @@ class OverviewPage:
     def has_too_few_tokens(self) -> bool:
         """Whether pages say that the source reports too few output tokens."""
         return self.figures.too_few.is_noted(self.overview.tokens.usage.output)
+
+    @cached_property
+    def missing_cost(self) -> int | None:
+        """What these output tokens cost at least, in millionths of a dollar; None if that is unknown."""
+        if not self.has_too_few_tokens:
+            return None
+        return missing_cost(self.overview.history, self.overview.money, self.figures.too_few)
 
     @cached_property
     def chart(self) -> ContextChart | None:

@@ -9,6 +9,7 @@ from historyapp.core.overview.figures import RunFigures
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
+from historyapp.services.missing_costs import missing_cost
 from historyapp.services.overview import most_expensive_steps, subagents_of
 from historyapp.services.take_costs import take_costs
 from historyapp.services.turn_costs import TurnCost, turn_costs
@@ -31,6 +32,7 @@ def content(location: Location) -> dict[str, Any]:
         counted = count_run(location.history, SECONDS)
         figures, is_counted = counted.figures, counted.is_complete
         turns = turn_costs(location.history, counted)
+    too_few = figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None
     return {
         "ledger": ledger,
         "subagent_count": len(subagents),
@@ -39,7 +41,8 @@ def content(location: Location) -> dict[str, Any]:
         "tools": sorted(figures.tools.items(), key=lambda item: -item[1].tokens)[:MAX_TOOLS],
         "expensive": most_expensive_steps(figures, location.session.model),
         "kinds": _kinds(ledger),
-        "too_few": figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None,
+        "too_few": too_few,
+        "missing_cost": missing_cost(location.history, ledger.money, too_few) if too_few else None,
         "counted_steps": figures.steps,
         "is_counted": is_counted,
         "chart": draw_chart(shown, location),

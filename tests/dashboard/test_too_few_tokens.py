@@ -30,7 +30,7 @@ def test_a_reported_output_below_our_count_gets_a_note(
     for page in (overview, f"/sessions/{session.pk}/ledger?step=1"):
         shown = text(alice.get(page))
         assert (note in shown) is is_noted
-        assert ("have at least 42k tokens. The true cost is higher." in shown) is is_noted
+        assert ("have at least 42k tokens. The true cost is higher: by the price" in shown) is is_noted
     step = text(alice.get(f"/sessions/{session.pk}?step=1"))
     assert (f"{reported:,} out too few: the output has about {written:,}" in step) is is_noted
 
@@ -68,3 +68,28 @@ def test_a_cost_that_is_unknown_is_not_called_too_low(alice: Client, project: Pr
     shown = text(alice.get(reverse("overview", args=[session.pk])))
     assert "the source reports" in shown
     assert "true cost" not in shown
+
+
+@pytest.mark.parametrize(
+    ("models", "costs"),
+    [
+        (("claude-opus-4-5", "claude-opus-4-5"), True),
+        (("claude-opus-4-5", "gpt-5"), True),
+        (("claude-opus-4-5", "my-own"), False),
+    ],
+)
+def test_the_note_says_what_missing_tokens_cost_at_least(
+    alice: Client, project: Project, models: tuple[str, ...], *, costs: bool
+) -> None:
+    """By the lowest price of the run's models, unless one of them has none."""
+    session, usage = create_session(project), {"input_tokens": 1_000_000, "output_tokens": 0}
+    outputs = [draft(ModelOutput(text="many words " * 40_000), usage=usage, model=name) for name in models]
+    append(project, session.pk, [ask("go"), *outputs])
+    written = sum(Entry.objects.filter(session=session, position__gt=1).values_list("tokens", flat=True))
+    lowest = min(price for name in models if (price := {"claude-opus-4-5": 25, "gpt-5": 10}.get(name)))
+    known = {"claude-opus-4-5": 5, "gpt-5": 1.25}
+    more, total = written * lowest / 1e6, sum(known.get(name, 0) for name in models)
+    for page in (reverse("overview", args=[session.pk]), f"/sessions/{session.pk}/ledger?step=1"):
+        shown = text(alice.get(page))
+        assert (f"by the price list, it is at least ${total + more:.2f}, ${more:.2f} more." in shown) is costs
+        assert (f"≥ ${total:.2f}" in shown) is costs
