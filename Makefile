@@ -9,7 +9,7 @@ ALL := -m "" --hypothesis-profile all
 POSTGRES := tests/api/test_plans.py \
   tests/models tests/services tests/commands tests/test_broker.py tests/test_health.py \
   tests/test_run_scheduler.py tests/test_worker.py tests/api/test_compressions.py tests/api/test_concurrency.py \
-  tests/api/test_cursors.py tests/api/test_entries.py tests/api/test_idempotency.py \
+  tests/api/test_cursors.py tests/api/test_entries.py tests/api/test_idempotency.py tests/api/test_search_rows.py \
   tests/api/test_sessions.py tests/dashboard/test_access.py tests/dashboard/test_admin.py \
   tests/dashboard/test_comparisons.py tests/dashboard/test_compressions.py tests/dashboard/test_imports.py \
   tests/dashboard/test_sessions.py tests/dashboard/test_sign_in.py tests/dashboard/timeline/test_timeline.py \

@@ -24,6 +24,7 @@ GAP = "\ue000"
 MARKS: Mapping[str, str] = {
     "tool": "\ue001", "file": "\ue002", "command": "\ue003", "status": "\ue004", "has": "\ue005",
     "kind": "\ue006", "day": "\ue007", "month": "\ue008", "session": "\ue009", "project": "\ue00a",
+    "rows": "\ue00b",
 }  # fmt: skip
 """The first character of each facet's tokens. No token of a text contains one of these characters."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 24_000, 8_000

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from historyapp.core.search_documents import GAP, session_token
+from historyapp.core.search_documents import GAP, MARKS, session_token
 from historyapp.core.search_query import Term
 from historyapp.models.fields import on_sqlite
 
@@ -24,9 +24,19 @@ _TERMS = (
     "USING fts5vocab(main, historyapp_searchwords, instance)"
 )
 _TERMS_OF_ROWS = "SELECT DISTINCT doc, term FROM temp.historyapp_searchterms WHERE doc IN ({places})"
-VECTOR = f"array_to_tsvector(array_remove(string_to_array(words, ' '), '{GAP}'))"
-"""The indexed value of a row on PostgreSQL: its different tokens. Only the column ``words`` has their order,
-because a stored ``tsvector`` with positions takes twice as much space."""
+ROWS_BITS = 14
+"""On PostgreSQL, a token of the index stands for 2 to this power rows with consecutive ids."""
+VECTOR = (
+    f"array_to_tsvector(array_append(array_remove(string_to_array(words, ' '), '{GAP}'), "
+    f"'{MARKS['rows']}' || to_hex(id >> {ROWS_BITS})))"
+)
+"""The indexed value of a row on PostgreSQL: its different tokens, and one of its id. Only the column
+``words`` has their order, because a stored ``tsvector`` with positions takes twice as much space."""
+
+
+def rows_token(number: int) -> str:
+    """PostgreSQL's token of the rows whose ids, shifted by :data:`ROWS_BITS`, are this number."""
+    return f"{MARKS['rows']}{number:x}"
 
 
 def add_words(documents: Iterable[tuple[int, str]]) -> None:

@@ -82,15 +82,6 @@ def test_steps_are_found_by_words_names_and_facets(alice: Agent, recorded: str) 
     assert_found(alice, recorded, QUERIES)
 
 
-@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite's index is read in one way")
-@pytest.mark.parametrize("reads_newest", [True, False])
-def test_both_ways_to_read_the_index_find_the_same_steps(
-    alice: Agent, recorded: str, reads_newest: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ProjectSearch, "_is_common", lambda *_, **options: reads_newest)
-    assert_found(alice, recorded, QUERIES)
-
-
 @pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="FTS5 reads positions with the words")
 @pytest.mark.parametrize(
     ("q", "expected"),
