@@ -11,7 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from historyapp.services.connections import release_connection
 from historyapp.services.token_counts import lending_thread
+from historyapp.wire.busy import busy_error
 from historyapp.wire.problems import ServerUnavailable
 
 log = logging.getLogger(__name__)
@@ -21,6 +23,9 @@ IDLE_SECONDS = 60
 MAX_WAITING = 2000
 """The maximum length of a pool's queue. When it is full, a job of the owner with the most waiting jobs is
 refused."""
+MAX_RETURNING = 16
+"""The maximum number of jobs of one owner that have begun and wait for their turn, each in a thread."""
+NO_THREAD = "All threads for {pool} of this {{whose}} are busy. Wait until one is free, then retry."
 
 
 class Client(NamedTuple):
@@ -53,7 +58,7 @@ class PoolJob:
 
 @dataclass(slots=True, eq=False)
 class ReturningJob:
-    """A job whose client reads again. It has a thread of the system, which waits for its turn."""
+    """A job that has begun and waits for its turn in its thread: its client reads again, or has changed."""
 
     client: Client
     may_run: threading.Event = field(default_factory=threading.Event)
@@ -206,15 +211,46 @@ class Pool:
                 self._dispatch()
             returning.may_run.wait()
 
-    def reassign(self, client: Client) -> None:
-        """Counts this job for another client from now on. Called in the job's thread."""
+    def reassign(self, client: Client, *, waits: bool = True) -> None:
+        """Counts this job for another client from now on, and waits until this client may have a thread.
+
+        Otherwise an owner could have all threads: each job of a browser session that is not known yet gets
+        one as a stranger's. Called in the job's thread, which must hold no lock.
+
+        Args:
+            waits: False if the work has begun elsewhere and continues in any case.
+
+        Raises:
+            TooManyRequests: when the owner's own jobs use the threads that it may have for too long.
+            ServerUnavailable: when those of others do.
+        """
         job: PoolJob = self._local.job
-        if client != job.client:
-            with self._lock:
-                self._count(job.client, -1)
-                job.client = client
+        if client == job.client:
+            return
+        returning = ReturningJob(client)
+        with self._lock:
+            self._count(job.client, -1)
+            job.client = client
+            if waits:
+                self._returning.append(returning)
+            else:
                 self._count(client, 1)
-                self._dispatch()
+            self._dispatch()
+            if not waits or returning.may_run.is_set():
+                return
+            is_full = sum(other.client.owner == client.owner for other in self._returning) > MAX_RETURNING
+            self._lending += 1
+        if not is_full:
+            self._notify(release_connection)
+            returning.may_run.wait(self._max_wait)
+        with self._lock:
+            self._lending -= 1
+            if returning not in self._returning:
+                return
+            self._returning.remove(returning)
+            is_own = client.owner in self._busy_by_owner
+            self._count(client, 1)  # until it has ended with the error
+        raise busy_error(NO_THREAD.format(pool=self.name), is_own=is_own, retry_after=2)
 
     def _dispatch(self) -> None:
         """Gives threads to the waiting jobs that may have one: first to those that have begun. The caller

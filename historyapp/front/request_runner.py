@@ -95,7 +95,8 @@ class RequestRunner:
                     if kind == OWNER:
                         client = self._known_clients.add(environ[CREDENTIAL], content)
                         if outbox.client.is_stranger:
-                            self._pools[pool].reassign(client)
+                            outbox.client = client
+                            self._pools[pool].reassign(client, waits=False)
                     elif kind == COUNT:
                         count_here(content)
                     elif kind == HEAD:
@@ -146,13 +147,14 @@ class RequestRunner:
 
         response: Iterable[bytes] = ()
         body: bytes | None = None
-        read = RequestRead(may_move=self._may_move(pool, environ))
-        notify = partial(self._count_for_owner, self._pools[pool], environ[CREDENTIAL])
+        count_for = partial(self._count_for, pool, environ[CREDENTIAL], outbox)
+        read = RequestRead(may_move=self._may_move(pool, environ), on_owner=count_for)
+        notify = partial(self._learn_owner, self._pools[pool], environ[CREDENTIAL])
         max_read = None if is_transfer else MAX_READ
         with request_context(read, notify, waited, is_long=pool in LONG, max_read=max_read):
             try:
                 response = self._called(environ, start_response, read)
-                read.may_move = False
+                read.may_move, read.on_owner = False, None
                 if getattr(response, "streaming", False):
                     read.end()
                     outbox.begin(started[0])
@@ -204,10 +206,17 @@ class RequestRunner:
     def _may_move(self, pool: str, environ: dict[str, Any]) -> bool:
         return pool in SHORT and LARGE_REQUESTS in self._processes and can_move(environ)
 
-    def _count_for_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
+    def _learn_owner(self, pool: Pool, credential: bytes, owner: bytes) -> None:
         """Counts the request of this thread for the owner of its credential, not for its address."""
-        read_for(owner)
         pool.reassign(self._known_clients.add(credential, owner))
+        read_for(owner)
+
+    def _count_for(self, pool: str, credential: bytes, outbox: Outbox, owner: bytes) -> None:
+        """Counts the bytes of a response that nobody reads yet, and the threads of exports and imports, for
+        the project that is read. Otherwise each of its members could use as many as all of its keys."""
+        outbox.client = Client(credential, owner)
+        if pool == "transfers":
+            self._pools[pool].reassign(outbox.client)
 
     def _yield_to_short_requests(self) -> None:
         """Lets short requests run first: Python runs one thread at a time."""

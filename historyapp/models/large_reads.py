@@ -46,10 +46,18 @@ class RequestRead:
         may_move: whether it can start again in another process. False once it has written what may not be
             written twice.
         on_write: called when it has written that.
+        on_owner: called when it is known for whom it reads.
     """
 
-    def __init__(self, *, may_move: bool = False, on_write: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        may_move: bool = False,
+        on_write: Callable[[], None] | None = None,
+        on_owner: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.may_move = may_move
+        self.on_owner = on_owner
         self._on_write = on_write
         self.owner = b""
         """The project of the session that is read, or who sent the request as long as that is not known."""
@@ -107,6 +115,8 @@ def read_for(owner: bytes) -> None:
     """Counts what this request reads for an owner: a project, or who sent the request."""
     if read := request_read.get():
         read.owner = owner
+        if read.on_owner:
+            read.on_owner(owner)
 
 
 def move_to_other_process() -> None:
