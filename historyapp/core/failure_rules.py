@@ -79,6 +79,9 @@ _NETWORK = re.compile(
     r"|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|ECONNREFUSED"
     r"|dial tcp .{0,100}: |Network is unreachable"
 )
+_QUESTION = re.compile(r"\? [^\n✔›]{1,250}› [^✔]*$")
+"""A prompt that still has its choices. Its lines after an answer begin with a check mark."""
+_NPM_WARNING = re.compile(r"npm (?:warn|WARN|notice)\b")
 _COMMAND_MARKS = ("ERROR task failed", "ERR_PNPM", "ELIFECYCLE", "pre-commit script failed")
 _COMPLAINTS = (
     "invalid ", "unrecognized ", "illegal ", "cannot ", "can't ", "unknown ",
@@ -178,6 +181,12 @@ def network_error(lines: Lines, programs: Sequence[str]) -> str:
     return next((line for line in lines[-3:] if _NETWORK.search(line)), "")
 
 
+def question(lines: Lines, programs: Sequence[str]) -> str:
+    """A program asked a question that nobody answered, so it ended without doing its work."""
+    last = next((line for line in reversed(lines[-LAST_LINES:]) if not _NPM_WARNING.match(line)), "")
+    return last if _QUESTION.match(last) else ""
+
+
 def shell_syntax(lines: Lines, programs: Sequence[str]) -> str:
     """A shell could not read the command line."""
     return next((line for line in lines[:LAST_LINES] if _SHELL_SYNTAX.match(line)), "")
@@ -209,6 +218,7 @@ SIGNS = (
     "option requires", "uncaught", "no tests ran", "goroutine", "process-done", "✖", "err!", "err_pnpm",
     "lifecycle", "unmatched ", ".go:", "reset by peer", "unreachable", "no matches found", "unexpected",
     "conflict (", "are ignored by", "can't ", "getaddrinfo", "dial tcp", "unterminated", "e: package ",
+    "\u203a",
 )  # fmt: skip
 """Each line that a rule finds contains, in lower case, one of these or an exit code."""
 VIEWER_SIGNS = (
@@ -221,10 +231,10 @@ _CODE_NOT_0 = re.compile(r"code\W{0,5}[1-9]")
 Rule = Callable[[Lines, Sequence[str]], str]
 PROGRAM_RULES: tuple[Rule, ...] = (
     exit_code, timeout, traceback, failed_tests, compiler_error, crash, unknown_option, command_error,
-    missing_file, shell_syntax, network_error, refused,
+    missing_file, shell_syntax, network_error, refused, question,
 )  # fmt: skip
 VIEWER_RULES: tuple[Rule, ...] = (exit_code, timeout, missing_file, shell_syntax, unknown_option)
-ENDING_RULES: tuple[Rule, ...] = (traceback, crash, command_error, network_error)
+ENDING_RULES: tuple[Rule, ...] = (traceback, crash, command_error, network_error, question)
 """Rules that read only the last lines, which the last program of a command line wrote."""
 RULES = {rule.__name__: (rule.__doc__ or "").strip() for rule in PROGRAM_RULES}
 """What each rule finds, by its name."""

@@ -48,6 +48,10 @@ _RUNNER_NOTICES = (
 )  # fmt: skip
 """Beginnings of the lines that an agent's runner writes around the output of a program."""
 _NOTICE_CHARACTERS = {line[0] for line in _RUNNER_NOTICES}
+_NPM_NOTICE = re.compile(
+    r"npm (?:warn|WARN|notice)\b|> \S{1,200}@[0-9]|\(node:[0-9]{1,10}\) |\(Use `node --trace-"
+)
+"""The beginning of a warning of npm or Node.js, and of npm's line with the script that it runs."""
 _FAILURE_WORD = re.compile(
     r"(?<!\b0 )(?<!\b[Nn]o )(?<!\b[Ww]ithout )"
     r"\b(?:error|Error|ERROR|ERR|fatal|CONFLICT|[Dd]enied|[Nn]ot found|No such|[Cc]annot|[Ff]ailed|FAILED"
@@ -214,18 +218,19 @@ def without_error_tag(text: str) -> str:
 def error_line(result: ToolResult, text: str | None = None) -> str:
     """The line of a result to show as its error: the first non-blank one, at most 200 characters.
 
-    If a runner wrote around the output of a program: the line in which a rule finds the failure, otherwise
-    the first line of the program. A line of the runner is used only if there is no other.
+    If a runner wrote around the output of a program, or npm warned before it: the line in which a rule finds
+    the failure, otherwise the first line of the program. Their lines are used only if there is no other.
 
     Args:
         text: the result's text, if it has been made already.
     """
     text = without_error_tag(_text_of_tool(result, text).strip())
     first = text.partition("\n")[0]
-    if not first.startswith(_RUNNER_NOTICES) and runner_exit_code(first) is None:
+    is_notice = first.startswith(_RUNNER_NOTICES) or _NPM_NOTICE.match(first)
+    if not is_notice and runner_exit_code(first) is None:
         return preview(first)
     lines = [line for line in _lines_of(_head_and_tail(text)) if line != "Output:"]
-    program_lines = [line for line in lines if runner_exit_code(line) is None]
+    program_lines = [line for line in lines if runner_exit_code(line) is None and not _NPM_NOTICE.match(line)]
     line = _failure_line(program_lines, (lines or [first])[0]).strip()
     return preview(_line_in_report(line, text))
 

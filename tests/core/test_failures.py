@@ -71,6 +71,8 @@ def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
         ("curl: (6) Could not resolve host: example.com", "network_error"),
         ("error: unknown option '--write'\nUsage: ultracite check [options]", "unknown_option"),
         ("CHECKS\nzsh:1: command not found: python", "missing_file"),
+        ("\x1b[36m?\x1b[39m Use a `src/` folder? \x1b[90m›\x1b[39m No / Yes\nnpm warn exec a", "question"),
+        ("? Turbopack? › No / Yes✔ Turbopack? … No\n? Import alias? › No / Yes", "question"),
     ],
 )
 def test_a_rule_finds_the_failure_in_its_name(outputs: Any, expected: str) -> None:
@@ -100,6 +102,8 @@ def test_each_rule_has_a_case_above_and_says_what_it_finds() -> None:
         ("error: Item 3 failed\n 1309 pass\n 0 fail\n", "bun test 2>&1 | tail"),
         ("docker not found\n---\n", "which docker; echo ---"),
         ("=========== 9 passed in 0.12s ===========", "pytest | tail"),
+        ("? Turbopack? › No / Yes✔ Turbopack? … No\nSuccess! Created app", "npx create-next-app"),
+        ("? Turbopack? › No / Yes✔ Turbopack? … No", "npx create-next-app"),
     ],
 )
 def test_output_without_a_failure_matches_no_rule(outputs: Any, command: str) -> None:
@@ -253,6 +257,14 @@ def test_a_long_report_in_json_is_not_read_for_its_line(monkeypatch: pytest.Monk
     )
     report = json.dumps({"output": "x\n" * 100_000, "exit_code": 1})
     assert error_line(ToolResult(status="error", reason=f"Exit code 1\n{report}")).startswith('{"output"')
+
+
+def test_warnings_of_npm_are_not_the_line_that_says_what_failed() -> None:
+    warned = 'npm warn Unknown env config "store-dir".\n> app@0.1.0 build\n> tsc\n'
+    line = "src/a.ts(6,33): error TS2307: Cannot find module 'b'"
+    assert error_line(ToolResult(status="error", reason=f"{warned}{line}")) == line
+    only = "(node:12) Warning: a"
+    assert error_line(ToolResult(status="error", reason=only)) == only
 
 
 def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:
