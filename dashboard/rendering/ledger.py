@@ -1,23 +1,16 @@
-"""The tokens of each step, for the ledger: a chart, and the losses of the cache."""
+"""The tokens of each step, for the ledger: a chart."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 from dashboard.location import Location
 from dashboard.timeline.bars import bar_width, percent
-from historyapp.core.context_diff import is_missed
-from historyapp.core.dates import known_time
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
 """Steps in one chart. The number is fixed, so that a chart costs the same in every session."""
 HEIGHT = 72
 """Height of the tallest bar, in pixels."""
-MAX_LOSSES = 8
-"""The largest losses of the cache that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +78,3 @@ def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
         later=last + 1 if last < location.steps else None,
         maximum=max(map(sum, tokens), default=0),
     )
-
-
-class CacheLoss(NamedTuple):
-    """A step whose request read less from the cache than it could share with the request before."""
-
-    step: int
-    read: int
-    """Tokens that it read from the cache."""
-    shared: int
-    """Tokens that it had in common with the request before, at most."""
-    pause: timedelta | None
-    """The time since the step of that request; None if unknown."""
-
-
-def cache_losses(accounts: Sequence[StepAccount]) -> list[CacheLoss]:
-    """The :data:`MAX_LOSSES` largest losses of the cache, in the order of the steps. Empty if no step read
-    from a cache."""
-    reported = [account for account in accounts if account.usage.input]
-    if not any(account.usage.cache_read for account in reported):
-        return []
-    losses: list[CacheLoss] = []
-    for before, after in pairwise(reported):
-        shared, read = min(before.usage.input, after.usage.input), after.usage.cache_read
-        if is_missed(shared - read, shared):
-            earlier, later = known_time(before.row.started_at), known_time(after.row.started_at)
-            pause = later - earlier if earlier and later else None
-            losses.append(CacheLoss(after.row.number, read, shared, pause))
-    largest = sorted(losses, key=lambda loss: loss.read - loss.shared)[:MAX_LOSSES]
-    return sorted(largest)

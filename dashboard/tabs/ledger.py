@@ -3,8 +3,9 @@
 from typing import Any
 
 from dashboard.location import Location
-from dashboard.rendering.ledger import MAX_LOSSES, cache_losses, draw_chart, shown_steps
+from dashboard.rendering.ledger import draw_chart, shown_steps
 from dashboard.tabs.base import Tab
+from historyapp.core.overview.cache_misses import MAX_LOSSES, CacheLoss
 from historyapp.core.overview.figures import RunFigures
 from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
@@ -20,9 +21,7 @@ MAX_TOOLS = 12
 
 def content(location: Location) -> dict[str, Any]:
     steps = shown_steps(location.step, location.steps)
-    before = max(1, steps.start - 1)  # the cache of the first step is compared with the step before it
-    accounts = step_accounts(location.history, before, steps.stop - 1)
-    shown = accounts[steps.start - before :]
+    accounts = step_accounts(location.history, steps.start, steps.stop - 1)
     ledger = ledger_of(location.history)
     subagents = [] if location.is_shared else subagents_of(location.session)
     direct = [child for child in subagents if child.level == 1]
@@ -45,14 +44,19 @@ def content(location: Location) -> dict[str, Any]:
         "missing_cost": missing_cost(location.history, ledger.money, too_few) if too_few else None,
         "counted_steps": figures.steps,
         "is_counted": is_counted,
-        "chart": draw_chart(shown, location),
+        "chart": draw_chart(accounts, location),
         "turns": turns,
-        "losses": cache_losses(accounts),
+        "losses": _losses(figures) if ledger.totals.usage.cache_read else [],
         "max_losses": MAX_LOSSES,
         "take_costs": take_costs(location.history),
         "calls_without_usage": max(0, location.steps - ledger.totals.calls),
         "caps": applicable_caps(location.history.session),
     }
+
+
+def _losses(figures: RunFigures) -> list[CacheLoss]:
+    """The largest losses of the cache, in the order of the steps."""
+    return sorted(figures.cache_misses.losses, key=lambda loss: loss.step)
 
 
 def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:
