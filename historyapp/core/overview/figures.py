@@ -32,7 +32,7 @@ from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 41
+VERSION = 42
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -71,6 +71,17 @@ class ToolFigures(CallFigures):
 @dataclass(slots=True)
 class CommandFigures(CallFigures):
     runs: int = 0
+    failures: int = 0
+    """The number of runs that failed or likely failed. A search that found nothing did not fail."""
+    failed_in: int = 0
+    """The step of its last run if that failed; otherwise 0."""
+
+    def add_run(self, number: int, tool_call: CallFacts) -> None:
+        """Adds a run in a step."""
+        self.add(number, tool_call)
+        self.runs += 1
+        self.failures += tool_call.is_failure
+        self.failed_in = number if tool_call.is_failure else 0
 
 
 @dataclass(slots=True)
@@ -268,8 +279,7 @@ class RunFigures(RunTimes):
             self.more_commands += 1
             return
         figures = self.commands.setdefault(command, CommandFigures())
-        figures.add(number, tool_call)
-        figures.runs += 1
+        figures.add_run(number, tool_call)
 
     def _file(self, number: int, path: str, folder: str, *, is_change: bool) -> FileFigures | None:
         """The figures of a file with one more step, or None if there are too many files."""

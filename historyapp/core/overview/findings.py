@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from historyapp.core.overview.figures import RunFigures
 from historyapp.core.overview.repeats import Repeat, RepeatRule
+from historyapp.core.text import preview
 
 EndingKind = Literal[
     "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered",
@@ -25,6 +26,9 @@ _TEXTS: dict[EndingKind, str] = {
     "gave_up": "gave up",
     "stopped": "stopped",
 }
+FAILING_COMMAND = "failing_command"
+_MAX_COMMAND = 60
+"""The maximum number of characters of a command in a text."""
 _MAX_EXIT_STATUS = 60
 """The maximum number of characters of an exit status in a text."""
 _EXITS = (
@@ -89,7 +93,7 @@ class Finding(NamedTuple):
 
     @property
     def is_of_failures(self) -> bool:
-        return self.kind in ("first_failure", "error", "failed_command", "error_streak")
+        return self.kind in ("first_failure", "error", "failed_command", FAILING_COMMAND, "error_streak")
 
 
 def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None) -> Ending:
@@ -174,6 +178,7 @@ def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures |
         yield Finding("interrupted_steps", "Interrupted by a person", interrupted)
     if ending.is_bad or ending.kind == "unanswered":
         yield Finding(ending.kind, ending.text.capitalize(), ending.steps)
+    yield from _failing_command(figures)
     repeats = figures.repeated.findings()
     yield from _repeats(repeats, "error_streak", "{} steps in a row failed")
     yield from _repeats(repeats, "alternating_calls", "Two tool calls alternated for {} steps")
@@ -196,6 +201,18 @@ def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures |
         slowest = figures.slowest[0]
         text = f"Slowest step: {slowest.tool}"
         yield Finding("slowest_step", text, (slowest.step,), round(slowest.score))
+
+
+def _failing_command(figures: RunFigures) -> Iterator[Finding]:
+    """The command with the most failures, of those that failed at least twice, the last time too."""
+    commands = figures.commands.items()
+    failing = [(name, runs) for name, runs in commands if name and runs.failed_in and runs.failures > 1]
+    if failing:
+        name, command = max(failing, key=lambda item: (item[1].failures, item[1].failed_in))
+        all_runs = "both runs" if command.runs == 2 else f"all {command.runs:,} runs"
+        which = all_runs if command.failures == command.runs else "its last run"
+        text = f"{preview(name, _MAX_COMMAND)} failed in {which}"
+        yield Finding(FAILING_COMMAND, text, (command.failed_in,))
 
 
 def _subagent_finding(found: SubagentFailures) -> Finding:

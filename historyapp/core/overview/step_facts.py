@@ -98,6 +98,11 @@ class CallFacts:
         return self.status in ("error", "interrupted_by_human")
 
     @property
+    def is_failure(self) -> bool:
+        """Whether it failed or likely failed. A search that found nothing did not fail."""
+        return bool(self.likely_failure) or (self.status == "error" and not self.found_nothing)
+
+    @property
     def uses(self) -> tuple[FileUse, ...]:
         """What its command line does with files; nothing if a person refused it.
 

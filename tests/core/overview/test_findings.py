@@ -174,3 +174,33 @@ def test_failures_of_sub_agents_follow_the_first_failure(found: SubagentFailures
     assert (findings[1].text, findings[1].steps) == (text, found.steps)
     clean = found._replace(failing=0)
     assert len(choose_findings(figures, ending_of(figures, is_live=False), clean)) == len(findings) - 1
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "text"),
+    [
+        ("ff", "npm run build failed in both runs"),
+        ("fff", "npm run build failed in all 3 runs"),
+        ("f.ff", "npm run build failed in its last run"),
+        ("ff.", ""),
+        (".f", ""),
+    ],
+)
+def test_a_command_that_failed_the_last_time_too_is_named(outcomes: str, text: str) -> None:
+    run = Run().ask()
+    for outcome in outcomes:
+        run.call(command="npm run build")
+        run = run.failed() if outcome == "f" else run.ok()
+    figures = run.answer().figures
+    found = choose_findings(figures, ending_of(figures, is_live=False))
+    named = [(finding.text, finding.steps) for finding in found if finding.kind == "failing_command"]
+    assert named == ([(text, (len(outcomes),))] if text else [])
+
+
+def test_a_search_that_found_nothing_twice_is_no_failing_command() -> None:
+    run = Run().ask()
+    for _ in range(2):
+        run.call(command="grep -n x a.py").failed("Exit code 1")
+    figures = run.answer().figures
+    assert figures.commands["grep -n x a.py"].errors == 2
+    assert figures.commands["grep -n x a.py"].failures == 0
