@@ -216,7 +216,9 @@ def _step_actions(location: Location) -> Iterator[PaletteItem]:
         "Fork here", address("fork"), "fork", f"after step {step:,}", posts=True, value=("step", str(step))
     )
     if can_change:
-        yield PaletteItem("Rewind…", address("rewind"), "rewind", f"to step {step:,}", words="undo cut")
+        yield PaletteItem(
+            "Rewind…", address("rewind"), "rewind", f"to step {step:,}, which stays", words="undo cut"
+        )
         yield PaletteItem("Compress…", reverse("compress", args=[session.pk]), "compress", words="summarise")
     if session.status != Session.Status.ARCHIVED:
         address_of_form = reverse("compare", args=[session.pk])

@@ -55,8 +55,11 @@ if (frame && panel) {
     link.search = query;
   }
 
-  /** Shows a part of the run. A playhead outside of it goes to its nearest step. */
-  async function zoom(first, last) {
+  /** Shows a part of the run, at least MIN steps. A playhead outside of it goes to its nearest step. */
+  async function zoom(from, to) {
+    const all = Number(panel.querySelector("[data-at]").dataset.steps);
+    const first = Math.max(1, Math.min(from, all - MIN + 1));
+    const last = Math.min(all, Math.max(to, first + MIN - 1));
     const step = Math.min(Math.max(at(), first), last);
     const isMoved = step !== at();
     const { asOf, filter, view, find } = root.dataset;

@@ -73,6 +73,9 @@ def test_a_line_says_whether_the_list_has_the_step_after_each_move(
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     expect(line).to_be_visible()
+    page.set_viewport_size({"width": 1_280, "height": 500})
+    page.locator("[data-steps-pane]").evaluate("pane => (pane.scrollTop = pane.scrollHeight)")
+    expect(line).to_be_in_viewport(ratio=1)
     page.get_by_role("link", name="Later matches").click()
     expect(page.locator("#rows [data-step='9'][aria-current]")).to_be_visible()
     expect(line).to_be_hidden()

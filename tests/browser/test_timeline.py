@@ -35,6 +35,10 @@ def test_a_click_jumps_dragging_zooms_in_and_the_zoomed_part_follows_the_playhea
     page.mouse.click(box["x"] + 0.5 * box["width"] + 3, box["y"] + 40)  # between bars
     expect(page.locator("#step h2").first).to_have_text("Step 31")
     assert "zoom" not in page.url
+    drag(page, 0.252, 0.482)  # steps 16 to 29, and the part has 20
+    expect(page).to_have_url(re.compile(r"step=31&zoom=16-35$"))
+    page.get_by_role("group", name="Zoom").get_by_role("link", name="all").click()
+    expect(page.locator("[data-bars] > a")).to_have_count(60)
     drag(page, 0.252, 0.748)
     expect(page).to_have_url(re.compile(r"step=31&zoom=16-45$"))
     expect(page.locator("[data-bars] > a")).to_have_count(30)

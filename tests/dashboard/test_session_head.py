@@ -36,6 +36,12 @@ def test_a_page_of_settings_has_no_second_primary_button(alice: Client, session:
     assert "Continue from here" not in page
 
 
+def test_the_cost_tab_names_the_step_from_which_to_continue(alice: Client, session: Session) -> None:
+    page = text(alice.get(reverse("ledger", args=[session.pk]) + "?step=3"))
+    assert "Continue from step 3 …" in page
+    assert "Continue from here …" in text(alice.get(f"/sessions/{session.pk}?step=3"))
+
+
 def test_pages_without_a_step_continue_and_fork_after_the_newest_step(
     alice: Client, session: Session
 ) -> None:
