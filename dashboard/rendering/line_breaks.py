@@ -1,12 +1,14 @@
-"""Limits what a browser must lay out at once. Chromium takes quadratic time for three kinds of text.
+"""Limits what a browser must lay out at once. Chromium takes quadratic time for four kinds of text.
 
 - Combining marks on one letter: 40,000 of them stopped a page for up to ten seconds.
+- Characters that are joined to the one before them as marks are, for one picture: skin tones of emoji, and
+  symbols with zero-width joiners. 4,000 of them took 8 s.
 - Thai, Lao, Khmer and Burmese without spaces, in which it looks up the words: 60,000 characters took 4 s.
 - A paragraph that often changes its direction: 60,000 characters took 3 s.
 
-The first two are words, which :func:`with_breaks` divides. The third is any text for which :func:`turns` is
-true: at most :data:`MAX_TURNING` characters of it are in one element. ``static/export/layout.js`` does the
-same. Lines take linear time, but much of it: :func:`page_end` limits both.
+The first three are words, which :func:`with_breaks` divides. The fourth is any text for which :func:`turns`
+is true: at most :data:`MAX_TURNING` characters of it are in one element. ``static/export/layout.js`` does
+the same. Lines take linear time, but much of it: :func:`page_end` limits both.
 """
 
 import re
@@ -20,15 +22,18 @@ MAX_TURNING = 10_000
 """Characters of a text with characters from right to left that a browser puts in order at once."""
 MAX_LINES = 2_000
 """Lines that are shown at once. Each can be two elements and two pseudo-elements: 60,000 took ten seconds."""
-_MAX_MARKS = 30
-"""Marks that stay with their letter beyond :data:`MAX_WORD`, as many as in Unicode's stream-safe format."""
+MAX_JOINED = 16
+"""Characters that a browser joins to one letter or picture. The longest emoji are ten characters."""
 _ZWJ = "\u200d"
 SHAPED = re.compile(
-    "[\u0300-\u036f\u0483-\u0489\u0591-\u109f\u135d-\u135f\u1712-\u1cff\u1dc0-\u1dff\u20d0-\u20ff\u2cef-\u2cf1"
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u109f\u135d-\u135f\u1712-\u1cff\u1dc0-\u1dff\u200d\u20d0-\u20ff\u2cef-\u2cf1"
     "\u2d7f\u2de0-\u2dff\u302a-\u302f\u3099\u309a\ua66f-\ua69f\ua6f0\ua6f1\ua802-\uabed\ufb1e\ufe00-\ufe2f"
-    "\U000101fd-\U00011fff\U00016000-\U0001bfff\U0001cf00-\U0001d244\U0001da00-\U0001efff\U000e0100-\U000e01ef]"
+    "\U000101fd-\U00011fff\U00016000-\U0001bfff\U0001cf00-\U0001d244\U0001da00-\U0001efff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\U000e0100-\U000e01ef]"
 )
-"""Combining marks, and the scripts whose words a browser looks up; other letters from their blocks too."""
+"""Characters that are joined, and the scripts whose words a browser looks up; others of their blocks too."""
+_JOINED = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+_MAX_PICTURES = 1_000
+"""Joined characters of pictures in a text of which more than :data:`MAX_TURNING` characters are shown."""
 _TURNED = re.compile(
     "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
@@ -65,11 +70,13 @@ def page_end(text: str, start: int, characters: int) -> int:
 
 def page_characters(text: str) -> int:
     """How many of these characters are shown at once."""
-    return min(len(text), MAX_TURNING) if turns(text) else len(text)
+    is_long = turns(text) or (not text.isascii() and len(_JOINED.findall(text)) > _MAX_PICTURES)
+    return min(len(text), MAX_TURNING) if is_long else len(text)
 
 
 def with_breaks(html: SafeString) -> SafeString:
-    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping.
+    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping, and after
+    :data:`MAX_JOINED` characters that are joined.
 
     The text, and so what readers copy and find, stays the same.
     """
@@ -79,20 +86,24 @@ def with_breaks(html: SafeString) -> SafeString:
 
 
 def _divided(word: re.Match[str]) -> str:
-    if len(word[0]) <= MAX_WORD:
+    if len(word[0]) <= MAX_JOINED or not SHAPED.search(word[0]):
         return word[0]
-    pieces, piece, length = list[str](), list[str](), 0
+    pieces, piece, before = list[str](), list[str](), ""
+    length = joined = 0
     for unit in _UNIT.findall(word[0]):
-        is_character = unit[0] != "<"
-        if length >= MAX_WORD and is_character and not (length < MAX_WORD + _MAX_MARKS and _joins(unit)):
+        if unit[0] == "<":
+            piece.append(unit)
+            continue
+        joined = joined + 1 if before == _ZWJ or _joins(unit) else 0
+        if joined > MAX_JOINED or (length >= MAX_WORD and not joined):
             text = "".join(piece)
             pieces.append(f"{text}<wbr>" if SHAPED.search(text) else text)
-            piece, length = [], 0
+            piece, length, joined = [], 0, min(joined, 1)
         piece.append(unit)
-        length += is_character
+        before, length = unit, length + 1
     return "".join([*pieces, *piece])
 
 
 def _joins(unit: str) -> bool:
     """Whether a character belongs to the one before it."""
-    return unit == _ZWJ or (len(unit) == 1 and category(unit)[0] == "M")
+    return len(unit) == 1 and (category(unit)[0] == "M" or _JOINED.match(unit) is not None)

@@ -1,9 +1,12 @@
 // Divides texts that browsers would lay out in quadratic time. As dashboard/rendering/line_breaks.py, which gives the reasons.
 "use strict";
 
-const [MAX_WORD, MAX_TURNING] = [250, 10_000]; // characters
-const LONG_WORD = new RegExp(`[^ \\t\\n]{${MAX_WORD}}[\\p{M}\\u200d]{0,30}`, "gu");
-const SHAPED = /[\p{M}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const [MAX_WORD, MAX_JOINED, MAX_TURNING] = [250, 16, 10_000]; // characters
+const JOINS = "\\p{M}\\p{Emoji_Modifier}\\u200d\\u{e0020}-\\u{e007f}";
+const JOINED = `(?:\\u200d[^ \\t\\n${JOINS}]?|[${JOINS}])`; // an emoji after a zero-width joiner, too
+const LONG_CLUSTER = new RegExp(`${JOINED}{${MAX_JOINED}}`, "gu");
+const LONG_WORD = new RegExp(`[^ \\t\\n]{${MAX_WORD}}${JOINED}{0,${MAX_JOINED}}`, "gu");
+const SHAPED = /[\p{M}\p{Emoji_Modifier}\u200d\u{e0020}-\u{e007f}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const TURNED = /[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /** A text as nodes that browsers lay out in linear time. */
@@ -24,17 +27,23 @@ function laidOut(text) {
   return parts;
 }
 
-/** The text with <wbr> in long words that need shaping. */
+/** The text with <wbr> in long words that need shaping, and after many characters that are joined. */
 function withBreaks(text) {
-  if (text.length <= MAX_WORD || !SHAPED.test(text)) return [text];
-  const nodes = [];
+  if (text.length <= MAX_JOINED || !SHAPED.test(text)) return [text];
+  const parts = divided(text, LONG_CLUSTER).flatMap((part) => divided(part, LONG_WORD));
+  return parts.flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part]));
+}
+
+/** The parts of a text that end after matches that need shaping. */
+function divided(text, pattern) {
+  const parts = [];
   let end = 0;
-  for (const { 0: word, index } of text.matchAll(LONG_WORD)) {
+  for (const { 0: word, index } of text.matchAll(pattern)) {
     if (!SHAPED.test(word)) continue;
-    nodes.push(text.slice(end, index + word.length), document.createElement("wbr"));
+    parts.push(text.slice(end, index + word.length));
     end = index + word.length;
   }
-  return [...nodes, text.slice(end)];
+  return [...parts, text.slice(end)];
 }
 
 /** Gives an element about the height of its text, so that only the texts near the view are laid out. */

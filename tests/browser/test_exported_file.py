@@ -140,13 +140,20 @@ def replay_the_end(page: Page) -> None:
 def test_texts_that_browsers_lay_out_slowly_are_divided_and_stay_the_same(open_file: Open) -> None:
     marks, thai = "a" + "\u0301" * 9_999, "\u0e01\u0e33\u0e19" * 3_000
     turning = "a\u05d0" * 4_000 + "\n" + "a\u05d0" * 11_000
-    texts = {"marks": marks, "thai": thai, "turning": turning, "ordinary": "word" * 5_000 + "\n" * 2_000}
+    tones = "\U0001f3fb\u200d\U000e0061" * 3_000
+    texts = {
+        "marks": marks,
+        "thai": thai,
+        "turning": turning,
+        "tones": tones,
+        "ordinary": "word" * 5_000 + "\n" * 2_000,
+    }
     page = open_file(ModelOutput(tool_calls=(ToolCall(id="a", name="Note", arguments=texts),)))
     shown = page.locator("#step .call pre")
     assert [node.text_content() for node in shown.all()] == list(texts.values())
     longest = "(pre) => Math.max(...[...pre.childNodes].map((node) => node.textContent.length))"
-    assert [shown.nth(index).evaluate(longest) for index in range(3)] == [280, 250, 10_000]
-    assert shown.nth(3).locator("wbr, span").count() == 0
+    assert [shown.nth(index).evaluate(longest) for index in range(4)] == [17, 250, 10_000, 27]
+    assert shown.nth(4).locator("wbr, span").count() == 0
 
 
 def test_text_of_agents_is_shown_as_text_and_missing_parts_are_named(open_file: Open) -> None:

@@ -11,14 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import PAGE_CHARACTERS, Block
-from dashboard.rendering.line_breaks import MAX_LINES, MAX_TURNING, MAX_WORD, SHAPED, turns, with_breaks
+from dashboard.rendering.line_breaks import (
+    MAX_JOINED,
+    MAX_LINES,
+    MAX_TURNING,
+    MAX_WORD,
+    SHAPED,
+    turns,
+    with_breaks,
+)
 from dashboard.rendering.text import terminal
 from dashboard.rendering.whole_text import WholeText
 
 MARKS = "a" + 20 * MAX_WORD * "\u0301"
 THAI = 7 * MAX_WORD * "\u0e01\u0e33\u0e19"
-LONGEST = MAX_WORD + 30
-shaped = st.text(st.sampled_from("a<&\u0301\u0e01\u200d \n"), max_size=12).map(lambda text: text * 60)
+SKIN_TONE = "\U0001f3fb"
+LONGEST = MAX_WORD + MAX_JOINED
+shaped = st.text(st.sampled_from("a<&\u0301\u0e01\u200d\U0001f3fb \n"), max_size=12).map(
+    lambda text: text * 60
+)
 
 
 def written(shown: str) -> str:
@@ -29,7 +40,9 @@ def written(shown: str) -> str:
 def longest_shaped(shown: str) -> int:
     """Characters of the longest text that a browser shapes at once."""
     pieces = re.split(r"\0|[ \t\n]", written(shown.replace("<wbr>", "\0")))
-    return max((len(piece) for piece in pieces if re.search("[\u0301\u0e01]", piece)), default=0)
+    return max(
+        (len(piece) for piece in pieces if re.search("[\u0301\u0e01\u200d\U0001f3fb]", piece)), default=0
+    )
 
 
 @pytest.mark.parametrize("language", ["terminal", "python", "markdown", "matches"])
@@ -54,7 +67,7 @@ def test_breaks_leave_the_text_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "x" * 5_000, "é" + "QUJD" * 500, "漢字" * 2_000, "слово " * 500, "हिन्दी में " * 200, "שלום עולם " * 200,
-    "👍🏽 " * 500,
+    "👍🏽 " * 500, "👩🏽‍❤️‍💋‍👨🏻" * 20, "🏴󠁧󠁢󠁥󠁮󠁧󠁿 " * 200,
 ])  # fmt: skip
 def test_ordinary_texts_have_no_breaks(text: str) -> None:
     assert with_breaks(escape(text)) == text
@@ -66,16 +79,34 @@ def test_a_break_separates_no_mark_from_its_letter() -> None:
     assert "<wbr>\u0e34" not in shown
 
 
+@pytest.mark.parametrize(
+    "joined",
+    [SKIN_TONE, "\U000e0110" + SKIN_TONE, "\u034e" + SKIN_TONE, "\u26a9\u200d", "&\u200d", "\U000e0061"],
+)
+def test_no_letter_or_picture_has_many_characters_that_are_joined_to_it(joined: str) -> None:
+    """4,000 skin tones took a browser 8 s, also as words of 250 characters."""
+    text = "a" + joined * 60
+    shown = with_breaks(escape(f"{text} {text}"))
+    pieces = [written(piece) for piece in re.split("<wbr>| ", shown)]
+    assert max(map(len, pieces)) <= MAX_JOINED + 2
+
+
+def test_emoji_that_are_joined_stay_whole() -> None:
+    family = "👩🏽‍❤️‍💋‍👨🏻"
+    assert set(with_breaks(escape(family * 1_000)).replace("<wbr>", " ").replace(family, "")) == {" "}
+
+
 def test_every_combining_mark_needs_shaping() -> None:
     planes = chain(range(0x20000), range(0xE0000, 0xE1000))
-    marks = [chr(code) for code in planes if category(chr(code))[0] == "M"]
+    marks = [chr(code) for code in planes if category(chr(code))[0] == "M" or code in range(0xE0020, 0xE0080)]
     assert [mark for mark in marks if not SHAPED.match(mark)] == []
 
 
-def test_a_text_from_right_to_left_is_shown_in_shorter_parts() -> None:
+def test_a_text_from_right_to_left_or_of_emoji_is_shown_in_shorter_parts() -> None:
     text = "a\u05d0" * PAGE_CHARACTERS
     assert turns(text)
     assert Block("k", text).page(0).end == MAX_TURNING
+    assert Block("k", SKIN_TONE * PAGE_CHARACTERS).page(0).end == MAX_TURNING
     assert Block("k", "ab" * PAGE_CHARACTERS).page(0).end == PAGE_CHARACTERS
 
 
