@@ -7,9 +7,9 @@ processor time of the threads that carry out a read. After :data:`SECONDS` it ra
 too large, and :mod:`historyapp.front.large_requests` carries it out from the beginning.
 
 The error comes between two instructions of the thread, as ``KeyboardInterrupt`` does in a main thread. That
-is safe only where the thread computes. So it is raised while the thread is in one of :data:`COMPUTING`, and
-calls nothing of :data:`KEPT_WHOLE`; otherwise the next check tries again. What the read has changed is rolled
-back with its transaction. Requests that write are never interrupted.
+is safe only where the thread computes. So it is raised while the thread is in a function of :data:`COMPUTING`
+that no function of :data:`KEPT_WHOLE` has called; otherwise the next check tries again. What the read has
+changed is rolled back with its transaction. A request that has written is not interrupted.
 """
 
 import ctypes
@@ -19,6 +19,7 @@ import time
 from asyncio import AbstractEventLoop
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -62,9 +63,14 @@ KEPT_WHOLE = (
 )
 """Parts of the names of files whose functions must not be interrupted, nor what they call: transactions,
 locks and imports, which would stay half done."""
+_set_error = ctypes.pythonapi.PyThreadState_SetAsyncExc
+"""Sets the error that a thread raises before its next instruction. Nothing else in Python does this. The call
+holds the interpreter."""
+_LARGE_READ = ctypes.py_object(LargeRead)
 
 ReadOfClient = tuple[bytes, str]
-"""A client's credential and the path that it reads."""
+"""A client's credential and the path that it reads, for a share link with the query: all its readers have one
+credential."""
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +134,7 @@ class LongReads:
         with self._lock:
             self._watched.pop(watched.thread, None)
             if watched.is_interrupted:
-                _raise_in(watched.thread, None)
+                _set_error(ctypes.c_ulong(watched.thread), ctypes.py_object())  # none
 
     def end_interrupted(self, watched: Watched, read: ReadOfClient) -> None:
         """Ends the watch of a read that moves. The next interruption would be :data:`AGAIN_SECONDS` later."""
@@ -146,39 +152,34 @@ class LongReads:
         with self._lock:
             for watched in list(self._watched.values()):
                 used = time.clock_gettime(watched.clock)
-                if used > watched.until and _can_stop(watched):
-                    watched.until = used + AGAIN_SECONDS
-                    watched.is_interrupted = True
-                    _raise_in(watched.thread, LargeRead)
+                if used <= watched.until or (frame := _computing(watched)) is None:
+                    continue
+                watched.until, watched.is_interrupted = used + AGAIN_SECONDS, True
+                raise_in_thread = partial(_set_error, ctypes.c_ulong(watched.thread), _LARGE_READ)
+                if sys._current_frames().get(watched.thread) is frame:  # it has not run meanwhile
+                    raise_in_thread()
                     if on_sqlite():
                         with suppress(Exception):  # no connection, or one that has just been closed
                             watched.database.connection.interrupt()
 
 
-def _can_stop(watched: Watched) -> bool:
-    """Whether the read can move, its thread computes, and nothing that it calls must be done as a whole."""
+def _computing(watched: Watched) -> FrameType | None:
+    """The function that the thread carries out, if the read can move, the function computes, and nothing that
+    calls it must be done as a whole."""
     if not watched.read.may_move or watched.database.in_atomic_block:
-        return False
-    frame: FrameType | None = sys._current_frames().get(watched.thread)
-    if frame is None or not frame.f_code.co_filename.startswith(COMPUTING):
-        return False
+        return None
+    innermost: FrameType | None = sys._current_frames().get(watched.thread)
+    if innermost is None or not innermost.f_code.co_filename.startswith(COMPUTING):
+        return None
+    frame: FrameType | None = innermost
     while frame is not None and not _begins_request(frame):
         name = frame.f_code.co_filename
         if any(part in name for part in KEPT_WHOLE):
-            return False
+            return None
         frame = frame.f_back
-    return True
+    return innermost
 
 
 def _begins_request(frame: FrameType) -> bool:
     """Whether the frame is the one that calls the WSGI application. Those below it belong to the pool."""
     return frame.f_code.co_filename.endswith("/historyapp/front/request_runner.py")
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raises an error in a thread as soon as it carries out its next instruction; None: raises none.
-
-    Nothing else in Python does this. The call holds the interpreter.
-    """
-    value = ctypes.py_object(error) if error else ctypes.py_object()
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), value)

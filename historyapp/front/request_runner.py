@@ -17,7 +17,7 @@ from historyapp.front.native import Send
 from historyapp.front.outbox import IN_MEMORY, MAX_SEND, ClientGone, Head, Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
 from historyapp.front.pools import Client, Pool
-from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message, is_read
+from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message
 from historyapp.front.request_context import request_context
 from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
 from historyapp.models.long_rows import MAX_READ
@@ -73,7 +73,7 @@ class RequestRunner:
 
     def submit(self, pool: str, environ: dict[str, Any], outbox: Outbox, send: Send) -> None:
         """Lets a thread of a pool carry out a request. Called in the event loop."""
-        if is_read(environ) and self._may_move(pool, environ):
+        if pool == "reads" and self._may_move(pool, environ):
             if owner := self._long_reads.owner_of_moved(_read_of(environ)):
                 pool, outbox.client = LARGE_REQUESTS, Client(environ[CREDENTIAL], owner)
             else:
@@ -153,7 +153,10 @@ class RequestRunner:
         max_read = None if is_transfer else MAX_READ
         with request_context(read, notify, waited, is_long=pool in LONG, max_read=max_read):
             try:
-                response = self._called(environ, start_response, read)
+                if pool == "reads" and read.may_move:
+                    response = self._called_in_time(environ, start_response, read)
+                else:
+                    response = self._application(environ, start_response)
                 read.may_move, read.on_owner = False, None
                 if getattr(response, "streaming", False):
                     read.end()
@@ -185,13 +188,15 @@ class RequestRunner:
                     getattr(response, "close", lambda: None)()
         return started[0] if started else None, body
 
-    def _called(self, environ: dict[str, Any], start_response: Any, read: RequestRead) -> Iterable[bytes]:
-        """Calls the application.
+    def _called_in_time(
+        self, environ: dict[str, Any], start_response: Any, read: RequestRead
+    ) -> Iterable[bytes]:
+        """Calls the application, for a limited processor time.
 
         Raises:
             LargeRead: when the request starts again in another process.
         """
-        watched = self._long_reads.begin(read) if read.may_move and is_read(environ) else None
+        watched = self._long_reads.begin(read)
         if watched is None:
             return self._application(environ, start_response)
         try:
@@ -226,7 +231,8 @@ class RequestRunner:
 
 
 def _read_of(request: Mapping[str, Any]) -> ReadOfClient:
-    return request[CREDENTIAL], request["PATH_INFO"]
+    path: str = request["PATH_INFO"]
+    return request[CREDENTIAL], f"{path}?{request['QUERY_STRING']}" if path.startswith("/s/") else path
 
 
 def _encoded(status: int, headers: list[tuple[str, str]]) -> Head:

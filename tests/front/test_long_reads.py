@@ -19,6 +19,7 @@ from historyapp.core import entries
 from historyapp.front import long_reads
 from historyapp.front.application import Front
 from historyapp.front.large_requests import RequestProcesses
+from historyapp.front.limits import client_of
 from historyapp.front.outbox import Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.front.process_messages import Message, max_processor_seconds
@@ -118,6 +119,18 @@ def test_a_short_read_stays() -> None:
 def test_a_write_is_not_interrupted() -> None:
     server = Server(lambda: compute(0.2))
     assert asyncio.run(request(server.front, "POST", "/")) == 200
+
+
+def test_a_request_for_a_context_is_interrupted() -> None:
+    server, path, key = Server(compute), "/api/v1/sessions/1/contexts", b"Bearer known"
+    server.front.known_clients.add(client_of(path, key, ""), b"project")
+    assert asyncio.run(request(server.front, "POST", path, (b"authorization", key))) == OTHER_PROCESS
+
+
+def test_readers_of_a_share_link_have_one_credential_so_their_queries_are_told_apart() -> None:
+    server = Server(compute)
+    statuses(server, "/s/token", "/s/token", "/s/token?step=2")
+    assert server.calls == 2
 
 
 def test_a_read_that_has_caught_the_error_is_interrupted_again(monkeypatch: pytest.MonkeyPatch) -> None:
