@@ -70,6 +70,8 @@ _ESTIMATE = (
     "EXPLAIN (FORMAT JSON) SELECT 1 FROM historyapp_searchstep "  # noqa: S608
     f"WHERE {VECTOR} @@ CAST(%s AS tsquery) AND project_id = %s"
 )
+_WINDOWS = (1, 4)
+"""On PostgreSQL, matches are looked for in so many of the newest groups of 16,384 rows, then in all rows."""
 _NEWEST_ID = "SELECT MAX(id) FROM historyapp_searchstep WHERE project_id = %s AND id < %s"
 LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
@@ -228,20 +230,23 @@ class ProjectSearch:
         return [_matching_row(row) for row in found]
 
     def _windows(self, before: int) -> Iterator[tuple[list[str], int]]:
-        """The tokens of the project's newest 16 to 32 thousand rows before one, and the id at which they end,
-        then no tokens, for all older rows.
+        """The tokens of the project's newest rows before one, and the id at which they end, then those of
+        more rows, and at last no tokens, for all others.
 
         The index finds matches in a tenth of the time that reading their rows takes. A query of many such
-        tokens, or of tokens for more rows, would take longer than one of all rows.
+        tokens would take longer than one of all rows.
         """
         newest = fetch_all(_NEWEST_ID, [self.project, before])[0][0]
         if newest is None:
             return
         last = newest >> ROWS_BITS
-        first = max(0, last - 1)
-        yield [rows_token(number) for number in range(first, last + 1)], before
-        if first:
-            yield [], first << ROWS_BITS
+        for groups in _WINDOWS:
+            first = max(0, last - groups + 1)
+            yield [rows_token(number) for number in range(first, last + 1)], before
+            if not first:
+                return
+            before, last = first << ROWS_BITS, first - 1
+        yield [], before
 
     def _conditions(self, sessions: "QuerySet[Any, Any] | list[UUID] | None") -> tuple[str, list[Any]]:
         """The conditions on times and sessions that the text index does not check, and their parameters."""
