@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 from uuid import UUID
 
+from django.contrib.sessions.models import Session as BrowserSession
 from django.db.models import Q
 from django.http import HttpResponse
 from django.utils import timezone
@@ -25,6 +26,10 @@ class Reader(NamedTuple):
     key: UUID | None = None
     """The API key, or None for a person."""
     user: int | None = None
+    browser: str = ""
+    """The key of the person's browser session, which ends when they sign out."""
+    password: str = ""
+    """A hash of the person's password. Another password ends all of their browser sessions."""
 
 
 class Subscription(NamedTuple):
@@ -93,10 +98,15 @@ def still_allowed(readers: Collection[Reader]) -> set[Reader]:
     valid = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     usable = set(keys.filter(valid).values_list("project_id", "pk"))
     users = {reader.user for reader in readers if reader.user}
-    members = Membership.objects.filter(user_id__in=users, user__is_active=True)
-    member_of = set(members.values_list("project_id", "user_id"))
+    members = Membership.objects.filter(user_id__in=users, user__is_active=True).select_related("user")
+    member_of: dict[tuple[UUID, int | None], str] = {
+        (row.project_id, row.user_id): row.user.get_session_auth_hash() for row in members
+    }
+    browsers = BrowserSession.objects.filter(session_key__in={reader.browser for reader in readers})
+    signed_in = set(browsers.filter(expire_date__gt=timezone.now()).values_list("session_key", flat=True))
     return {
         reader
         for reader in readers
-        if (reader.project, reader.key) in usable or (reader.project, reader.user) in member_of
+        if (reader.project, reader.key) in usable
+        or (reader.browser in signed_in and member_of.get((reader.project, reader.user)) == reader.password)
     }

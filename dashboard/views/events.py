@@ -26,4 +26,5 @@ def session_events(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 def _stream(request: PersonRequest, project: UUID, session: UUID | None = None) -> EventStream:
     after = request.headers.get("Last-Event-ID") or request.GET.get("after")
-    return EventStream(Reader(project, user=request.user.pk), session, after)
+    browser, password = request.session.session_key or "", request.user.get_session_auth_hash()
+    return EventStream(Reader(project, None, request.user.pk, browser, password), session, after)
