@@ -30,6 +30,9 @@ _ENTERED_FOLDERS = re.compile(
     r"(?: &&|;)? (?=[^\s;&|<>])(?!\d>)){1,3}"
 )
 """The folders that a command line enters first, with its lines joined by spaces."""
+_FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
+_WAIT = re.compile(r"session_id=(\d{1,12}), chars=''(?:, |$)")
+"""Codex's write_stdin without a text: it waits for more output of a command that still runs."""
 _CD_ERROR = re.compile(r"\bcd:(?:[0-9]{1,9}:)? ")
 """What shells write before the reason why they did not enter a folder. zsh writes the number of the line."""
 PART = 1 << 18
@@ -39,6 +42,14 @@ _MAX_STYLE = 64
 _SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd") | {0x0D: "\n"}
 _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def main_value_first(arguments: str) -> str:
+    """The preview of a call's arguments, with its first text first and without that text's name."""
+    if wait := _WAIT.match(arguments):
+        return f"wait for session {wait[1]}"
+    value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), arguments)
+    return with_short_path(value_first)
 
 
 def with_short_path(text: str) -> str:

@@ -1,6 +1,5 @@
 """Template tags and filters for every page."""
 
-import re
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,7 +19,7 @@ from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.line_breaks import with_breaks
 from dashboard.rendering.step import StepView
-from dashboard.rendering.text import short_target, target_of_step, visible, with_short_path
+from dashboard.rendering.text import main_value_first, short_target, target_of_step, visible
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
 from historyapp.core.file_tools import use_of_file
@@ -33,7 +32,6 @@ from historyapp.wire.problems import StorageFailed
 
 register = template.Library()
 
-_FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
 _CHANGED = ("+", "−", "new file, ")
 """The beginnings of previews that say how many lines an edit changed."""
 _SHORT_THOUGHT = 60
@@ -169,8 +167,7 @@ def arguments(calls: str, names: list[str]) -> str:
             call, separator, later_calls = calls.partition(f"); {names[number + 1]}(")
             is_last = not separator
         inside = (calls.removesuffix(")") if is_last else call).removeprefix(f"{name}(")
-        value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
-        previews.append(with_short_path(value_first))
+        previews.append(main_value_first(inside))
         if is_last:
             break
         calls = f"{names[number + 1]}({later_calls}"

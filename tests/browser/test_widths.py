@@ -3,7 +3,10 @@
 from playwright.sync_api import Page, Route, expect
 
 from historyapp.models import Project
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
 from tests.browser.visits import page_of, record_session
+from tests.services.drafts import act, draft, ok
 
 HIDDEN_TABLES = """() => [...document.querySelectorAll(".scrolls")]
     .filter((box) => box.scrollWidth > box.clientWidth).length"""
@@ -21,6 +24,18 @@ def test_on_a_phone_tables_show_all_columns_and_actions_fit_a_row(page: Page, pr
     assert page.locator(".actions > a, .actions > details").evaluate_all(ROWS) == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.get_by_role("heading", level=1).evaluate(LINES) == 2
+
+
+def test_on_a_phone_the_cost_tab_has_room_for_the_names_of_steps(page: Page, project: Project) -> None:
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    read = act("read_file", path="cmd/integration_test/resume_test.go").body
+    append(project, session.pk, [draft(read, usage={"input_tokens": 123_456, "output_tokens": 9}), ok()])
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"/sessions/{session.pk}/ledger")
+    name = page.get_by_role("rowheader", name="resume_test.go").bounding_box()
+    assert name
+    assert name["width"] > 200
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_on_a_wide_screen_the_step_fills_its_pane(page: Page, project: Project) -> None:

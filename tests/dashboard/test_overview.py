@@ -104,6 +104,13 @@ def test_a_run_recorded_at_one_time_is_not_undated(alice: Client, project: Proje
     assert "undated" not in words
 
 
+def test_a_call_that_waits_for_a_command_says_so(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [act("write_stdin", session_id=7, chars=""), ok()])
+    words = text(alice.get(address(session)))
+    assert "(waits for a running command) 1 1 0" in words
+
+
 def test_all_commands_can_be_listed(alice: Client, project: Project) -> None:
     session = create_session(project)
     calls = [act("bash", command=f"make target-{n}") for n in range(45)]

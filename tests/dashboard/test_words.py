@@ -27,6 +27,8 @@ from historyapp.core.episodes import STATUSES
         (r"bash(command='echo \\ a b')", r"echo \\ a b"),
         ("bash(options={'a': 1})", "options={'a': 1}"),
         ("bash()", "bash"),
+        ("bash(session_id=7, chars='', yield_time_ms=9)", "wait for session 7"),
+        ("bash(session_id=7, chars='y', yield_time_ms=9)", "y yield_time_ms=9"),
         ("bash(command='cut off in the mid…", "command='cut off in the mid…"),
         ("other(x=1)", "other(x=1"),
     ],
