@@ -257,7 +257,7 @@ def test_runs_leave_a_slow_redis_alone(
     try:
         for _ in range(3):
             if access == "set":
-                MeteredModel("gpt-5-mini", None)._before_retry(reservation, limit, 1.0)
+                MeteredModel("gpt-5-mini", None)._before_retry(reservation, 1, limit, 1.0)
             else:
                 provider_limits.wait_for_provider("openai", "gpt-5-mini", PROJECT)
         assert begun == [access]

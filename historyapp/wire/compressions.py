@@ -38,7 +38,10 @@ class RunItem(ResponseModel):
     done: int
     failed: int
     calls: int = Field(description="Model calls.")
-    tokens_in: int = Field(description="Input tokens of these model calls.")
+    tokens_in: int = Field(
+        description="Input tokens of these model calls. Of failed attempts that the provider may bill, they "
+        "are counted by Playhead."
+    )
     tokens_out: int = Field(description="Output tokens of these model calls.")
     money: float | str = Field(description=MONEY)
     prices_as_of: str | None = Field(

@@ -112,7 +112,7 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
         items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
         claimed = ((item, by_item[item.pk]) for item in items.order_by("number"))
         done = [(item, result) for item, result in claimed if not result.interrupted]
-        answered = run.tokens_in or any(result.draft or result.usage.tokens_in for result in results)
+        answered = run.tokens_out or any(result.draft or result.usage.tokens_in for result in results)
         ending = [result for result in results if result.fatal or (result.unreachable and not answered)]
         head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
         for item, result in done:
@@ -197,13 +197,14 @@ def _add_figures(
     run: CompressionRun, items: Sequence[CompressionItem], results: Sequence[ItemResult]
 ) -> None:
     done = [item for item in items if item.state == item.State.DONE]
-    costs = [result.usage.cost for result in results]
+    usages = [result.usage for result in results]
+    costs = [usage.cost for usage in usages]
     CompressionRun.objects.filter(pk=run.pk).update(
         done=F("done") + len(done),
         failed=F("failed") + len(items) - len(done),
-        calls=F("calls") + sum(result.usage.calls for result in results),
-        tokens_in=F("tokens_in") + sum(result.usage.tokens_in for result in results),
-        tokens_out=F("tokens_out") + sum(result.usage.tokens_out for result in results),
+        calls=F("calls") + sum(usage.calls for usage in usages),
+        tokens_in=F("tokens_in") + sum(usage.tokens_in + usage.tokens_lost for usage in usages),
+        tokens_out=F("tokens_out") + sum(usage.tokens_out for usage in usages),
         cost=None if None in costs else F("cost") + sum(cost or 0 for cost in costs),
         tokens_before=F("tokens_before") + sum(item.tokens_before for item in done if item.level < 3),
         tokens_after=F("tokens_after") + sum(item.tokens_after for item in done if item.level < 3),

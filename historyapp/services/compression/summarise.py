@@ -74,6 +74,8 @@ class ItemUsage:
     tokens_out: int = 0
     cost: int | None = 0
     """In millionths of a dollar; None if the price is not known."""
+    tokens_lost: int = 0
+    """Input tokens of failed attempts that may be billed, as Playhead counts them; providers do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,7 @@ class MeteredModel:
         schema = dump_json(prompt.answer_schema) if prompt.answer_schema else ""
         tokens = sum(map(self._meter.count, (prompt.instruction, prompt.material, schema)))
         reservation = self._reserve(tokens, prompt.max_output_tokens)
-        before_retry = partial(self._before_retry, reservation)
+        before_retry = partial(self._before_retry, reservation, tokens)
         retries = RetryPolicy(attempts=5, on_retry=before_retry, sleep=partial(self._sleep, reservation))
         try:
             self._check_allowed()
@@ -292,7 +294,7 @@ class MeteredModel:
                 deltas = call_model(request, limits=LIMITS, retries=retries, count_memory=count_memory)
                 completion = collect(reservation.watch(deltas))
         except Exception as error:
-            self.may_be_billed = self.may_be_billed or reservation.is_billed(error)
+            self._note_failure(reservation, error, tokens)
             with short_connection(("calls", reservation.payer.project_id)):
                 reservation.fail(error)
             if reservation.may_be_billed or isinstance(error, (ModelCallError, ValueError, Invalid)):
@@ -365,14 +367,23 @@ class MeteredModel:
                     raise
             sleep(REACH_PAUSE)
 
-    def _before_retry(self, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
+    def _before_retry(
+        self, reservation: Reservation, tokens: int, failure: ModelCallError, wait: float
+    ) -> None:
         """Reserves the next attempt, if the failed one may be billed, and makes all workers pause if
         necessary."""
-        self.may_be_billed = self.may_be_billed or reservation.is_billed(failure)
+        self._note_failure(reservation, failure, tokens)
         self._reach(partial(reservation.retry, failure, wait))
         # A provider's limit for a model applies to all calls with its key.
         if isinstance(failure, LimitReached):
             begin_pause(self._model, reservation.payer.project_id, wait)
+
+    def _note_failure(self, reservation: Reservation, failure: Exception, tokens: int) -> None:
+        """Notes a failed attempt, whose prompt has this many tokens, uncorrected."""
+        if reservation.is_billed(failure):
+            self.may_be_billed = True
+            lost = self.usage.tokens_lost + ceil(tokens * self._meter.factor)
+            self.usage = replace(self.usage, tokens_lost=lost)
 
     def _add_usage(self, usage: Usage) -> None:
         total, price = self.usage, self._price
@@ -381,4 +392,5 @@ class MeteredModel:
             total.tokens_in + usage.input,
             total.tokens_out + usage.output,
             None if total.cost is None or price is None else total.cost + price.of_request(usage),
+            total.tokens_lost,
         )

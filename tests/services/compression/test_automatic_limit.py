@@ -8,7 +8,7 @@ from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.families import SharedEntries
 from historyapp.models.recorded_tokens import recorded_tokens
 from historyapp.services.append import append
-from historyapp.services.compression import automatic_limit
+from historyapp.services.compression import automatic_limit, summarise
 from historyapp.services.compression import run as run_module
 from historyapp.services.compression.already_made import leave_out_needless
 from historyapp.services.compression.claims import claim
@@ -18,7 +18,7 @@ from historyapp.services.compression.start import compress_if_due, retry_run
 from historyapp.services.projects import change_project
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
-from tests.llm.loopback import Answer, Loopback
+from tests.llm.loopback import Answer, Broken, Loopback, Refusal
 from tests.services.drafts import act, ok
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -109,6 +109,21 @@ def test_repeated_summaries_do_not_raise_the_limit(session: Session, loopback: L
     first.save()
     last = carry_out(repeat(session, "rewind"))
     assert (last.to_step, last.state, len(loopback.requests)) == (4, "failed", 2)
+
+
+def test_failed_attempts_that_may_be_billed_count(
+    session: Session, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """52 calls for 40 steps were paid in 26 rounds, and none of them counted."""
+    monkeypatch.setattr(summarise, "sleep", lambda _: None)
+    loopback.default = lambda _: Broken("cut", after=3)
+    run = carry_out(repeat(session, "rewind"))
+    attempts = len(loopback.requests)
+    assert (run.state, attempts > 0, run.tokens_out) == ("failed", True, 0)
+    assert run.tokens_in >= attempts * recorded(session) // 2
+    loopback.default = lambda _: Refusal(400, "No.", "invalid_request_error")
+    repeated = carry_out(repeat(session, "rewind"))
+    assert (repeated.calls, repeated.tokens_in) == (1, 0), "what was refused costs nothing"
 
 
 def test_claims_of_workers_that_are_paying_count(session: Session, project: Project) -> None:
