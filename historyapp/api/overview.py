@@ -183,6 +183,6 @@ def _subagent_out(child: Subagent) -> SubagentOut:
         started_by=session.spawned_by_id,
         started_at_step=child.step,
         title=session.title,
-        money=child.micros / MICRO,
+        money=None if child.unpriced else child.micros / MICRO,
         seconds=None if milliseconds is None else milliseconds / 1000,
     )

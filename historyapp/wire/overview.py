@@ -170,7 +170,9 @@ class SubagentOut(ResponseModel):
     steps: int
     errors: int
     tokens: int
-    money: float
+    money: float | None = Field(
+        description="Null if a part of it is unknown, for want of a price or of usage."
+    )
     seconds: float | None
 
 

@@ -149,6 +149,7 @@ def test_sub_agents_are_a_tree_with_rolled_up_figures(alice: Agent) -> None:
     for child, parent in ((ids[1], ids[0]), (ids[2], ids[1])):
         Session.objects.filter(pk=child).update(spawned_by=parent)
     subagents = alice.within(f"/sessions/{ids[0]}").get("/overview")["subagents"]
+    assert [one["money"] for one in subagents] == [None, None], "no model is known"
     shown = [
         (one["session"], one["started_by"], one["level"], one["steps"], one["errors"], one["tokens"])
         for one in subagents
