@@ -21,8 +21,9 @@ MIN_CELLS, CHARACTERS_PER_CELL = 1_000, 2
 """A text has at most so many cells in its tables, or as many as somebody can write in so many characters:
 markdown-it adds the missing cells of each row. 24 tables of 500 columns, 61 KB, took 3.5 GB."""
 MIN_LINKS = 4_000
-"""The addresses and titles of links have at most so many characters, or as many as the text. 7,000 references
-to one address of 29,000 characters, 61 KB, were 203 MB of HTML."""
+"""The addresses and titles of links have at most so many characters, or as many as the text would have if
+each of its bytes was written as in an address (``%D0``). 7,000 references to one address of 29,000
+characters, 61 KB, were 203 MB of HTML."""
 _DELIMITERS = re.compile(r"^[-:| \t>]{2,}+$", re.MULTILINE)
 """The line below the heads of a table. It has all columns. The table ends at a blank line at the latest."""
 
@@ -62,7 +63,7 @@ def markdown(text: str) -> SafeString:
     disabled = ["table"] if _has_too_many_cells(text) else []
     parser = _parser(*disabled)
     tokens = parser.parse(text)
-    if _has_too_long_links(tokens, len(text)):
+    if _has_too_long_links(tokens, 3 * len(text.encode())):
         parser = _parser("reference", *disabled)
         tokens = parser.parse(text)
     for token in tokens:

@@ -133,7 +133,8 @@ class WholeText:
                 break
         else:
             return line
-        return self.text.find("\n", lowest, self.page_start - 1) + 1 if lowest else 0
+        newline = self.text.find("\n", lowest, self.page_start - 1) if lowest else -1
+        return newline + 1 if newline >= 0 else lowest
 
     @property
     def html(self) -> SafeString:

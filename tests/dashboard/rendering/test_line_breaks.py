@@ -120,9 +120,10 @@ def test_a_page_shows_at_most_so_many_lines() -> None:
 
 @pytest.mark.parametrize("text", ["\u05d0a" * 30_000, "\u05d0a\n" * 20_000], ids=["line", "lines"])
 def test_pages_of_a_text_from_right_to_left_are_shorter_and_follow_each_other(text: str) -> None:
-    shown = WholeText(text, start=WholeText(text).next_start)
-    assert shown.previous_start == 0
-    assert 0 < shown.page_end - shown.page_start <= MAX_TURNING
+    second = WholeText(text, start=WholeText(text).next_start)
+    assert second.previous_start == 0
+    assert 0 < second.page_end - second.page_start <= MAX_TURNING
+    assert WholeText(text, start=second.next_start).previous_start == second.page_start
 
 
 def test_a_match_in_a_long_line_from_right_to_left_is_on_its_page() -> None:

@@ -69,6 +69,8 @@ def test_many_references_to_a_long_address_or_title_remain_text(target: str) -> 
     assert '<a href="http://b.c" rel="noopener nofollow">b</a>' in markdown(text)
 
 
-def test_ordinary_references_are_links() -> None:
-    text = "".join(f"[a{number}]: https://a.b/{number}\n\nSee [a{number}].\n\n" for number in range(300))
+@pytest.mark.parametrize("page", ["a", "Искусственный_интеллект", "人工知能の歴史と未来"])
+def test_ordinary_references_are_links(page: str) -> None:
+    """Browsers get each letter of most languages as six or nine characters."""
+    text = "".join(f"[a{n}]: https://a.b/{page}{n}\n\nSee [a{n}].\n\n" for n in range(300))
     assert markdown(text).count("<a ") == 300
