@@ -106,8 +106,8 @@ class LongReads:
             loop.call_later(TICK, self._check_again, loop)
 
     def _check_again(self, loop: AbstractEventLoop) -> None:
+        loop.call_later(TICK, self._check_again, loop)  # first, so that an error does not end the checks
         self._check()
-        loop.call_later(TICK, self._check_again, loop)
 
     def owner_of_moved(self, read: ReadOfClient) -> bytes | None:
         """The project that was read the last time, if the read moved a short time ago."""
@@ -142,10 +142,11 @@ class LongReads:
         if watched.is_interrupted:
             watched.database.in_atomic_block = False  # it may have been interrupted between two states
             watched.database.close()
-            self._moved.pop(read, None)
-            self._moved[read] = time.monotonic(), watched.read.owner
-            while len(self._moved) > MAX_REMEMBERED:
-                del self._moved[next(iter(self._moved))]
+            with self._lock:
+                self._moved.pop(read, None)
+                self._moved[read] = time.monotonic(), watched.read.owner
+                while len(self._moved) > MAX_REMEMBERED:
+                    del self._moved[next(iter(self._moved))]
 
     def _check(self) -> None:
         """Interrupts the reads that have taken too long."""
@@ -154,10 +155,10 @@ class LongReads:
                 used = time.clock_gettime(watched.clock)
                 if used <= watched.until or (frame := _computing(watched)) is None:
                     continue
-                watched.until, watched.is_interrupted = used + AGAIN_SECONDS, True
                 raise_in_thread = partial(_set_error, ctypes.c_ulong(watched.thread), _LARGE_READ)
-                if sys._current_frames().get(watched.thread) is frame:  # it has not run meanwhile
+                if sys._current_frames().get(watched.thread) is frame:  # it is still in this function
                     raise_in_thread()
+                    watched.until, watched.is_interrupted = used + AGAIN_SECONDS, True
                     if on_sqlite():
                         with suppress(Exception):  # no connection, or one that has just been closed
                             watched.database.connection.interrupt()

@@ -19,7 +19,7 @@ from historyapp.front.pool_names import LARGE_REQUESTS, LONG, SHORT, can_move
 from historyapp.front.pools import Client, Pool
 from historyapp.front.process_messages import BODY, COUNT, HEAD, OWNER, Message
 from historyapp.front.request_context import request_context
-from historyapp.models.large_reads import LargeRead, RequestRead, read_for, request_read
+from historyapp.models.large_reads import LargeRead, RequestRead, read_for
 from historyapp.models.long_rows import MAX_READ
 
 log = logging.getLogger(__name__)
@@ -121,9 +121,6 @@ class RequestRunner:
         try:
             head, body = self._response(environ, outbox, send, pool, waited)
         except LargeRead:
-            if (read := request_read.get()) and read.owner:
-                # A project's keys and members count as one owner, so that they take one process together.
-                outbox.client = Client(environ[CREDENTIAL], read.owner)
             outbox.call_in_loop(partial(self.submit, LARGE_REQUESTS, environ, outbox, send))
         else:
             self._end(environ, outbox, head, body)

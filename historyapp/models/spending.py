@@ -96,13 +96,12 @@ class SpendingCounter(models.Model):
         A clock that was set back must not start a period twice. If the counter is more than a period ahead,
         the clock was wrong: it counts on from now, so that the cap does not last until then.
         """
-        first = period_start(self.period, now)
-        is_ahead = self.starts_on > next_period(self.period, first)
-        if not (first > self.starts_on or is_ahead) or CLOCK.was_just_set():
+        if CLOCK.was_just_set():
             return
+        first = period_start(self.period, now)
         if first > self.starts_on:
             self.starts_on, self.counted = first, 0
-        elif now.date() >= EARLIEST:
+        elif self.starts_on > next_period(self.period, first) and now.date() >= EARLIEST:
             self.starts_on = first
 
     @property

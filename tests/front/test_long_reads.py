@@ -4,9 +4,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from itertools import count
 from pathlib import Path
 from random import random
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
@@ -110,6 +111,18 @@ def test_of_paths_that_have_moved_a_limited_number_is_remembered(monkeypatch: py
     server = Server(compute)
     statuses(server, "/1", "/2", "/2", "/1")
     assert server.calls == 3
+
+
+def test_an_error_of_one_check_does_not_end_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    computing, calls = long_reads._computing, count(1)
+
+    def fails_at_first(watched: long_reads.Watched) -> FrameType | None:
+        if next(calls) == 1:
+            raise OSError
+        return computing(watched)
+
+    monkeypatch.setattr(long_reads, "_computing", fails_at_first)
+    assert statuses(Server(compute), "/") == [OTHER_PROCESS]
 
 
 def test_a_short_read_stays() -> None:

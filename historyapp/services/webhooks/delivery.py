@@ -80,9 +80,9 @@ def process_webhook(webhook_id: UUID, should_stop: Callable[[], bool]) -> None:
 
 def _claim(webhook_id: UUID, claim: UUID) -> Webhook | None:
     """Claims the webhook. Returns None if it is not active, has a pause, or another worker has claimed it."""
-    now = database_now()
-    active = Webhook.objects.ready(now).filter(pk=webhook_id, state=Webhook.State.ACTIVE)
     with writing():
+        now = database_now()  # the lock may have taken long, and another worker's claim may have ended
+        active = Webhook.objects.ready(now).filter(pk=webhook_id, state=Webhook.State.ACTIVE)
         # If this worker is killed, the webhook is due when the claim has expired.
         if not active.update(claim=claim, claimed_until=claim_now() + _claim_time(), next_at=now):
             return None
