@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.http import HttpResponse
+from django.templatetags.static import static
 from django.test import Client, RequestFactory
 from django.urls import get_resolver
 
@@ -51,5 +52,5 @@ def test_pages_of_the_server_itself_need_no_database(code: int) -> None:
     handler: Any = get_resolver().resolve_error_handler(code)
     response = handler(request) if code == 500 else handler(request, exception=PermissionError("secret"))
     assert response.status_code == code
-    assert "css/tokens" in html(response)
+    assert static("joined/styles.css") in html(response)
     assert "secret" not in html(response)
