@@ -59,7 +59,7 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         time=_time_out(overview),
         tokens=TokenFigureOut(**usage_fields(tokens.usage), shown=tokens.shown, source=tokens.source),
         money=MoneyFigureOut(
-            amount=None if money.source in ("unknown", "none") else money.micros / MICRO,
+            amount=money.micros / MICRO if money.is_known else None,
             source=money.source,
             prices_as_of=money.prices_as_of,
             unknown_models=list(money.unknown),

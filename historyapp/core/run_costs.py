@@ -41,6 +41,11 @@ class RunMoney(NamedTuple):
     unknown: tuple[str, ...] = ()
     """The models that the figure leaves out."""
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the cost of any model call is known."""
+        return self.source not in ("unknown", "none")
+
 
 def tokens_of(totals: Totals) -> RunTokens:
     """The tokens of a run."""

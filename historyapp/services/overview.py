@@ -214,7 +214,7 @@ class RunOverview:
     @property
     def unpriced_with_subagents(self) -> bool:
         """Whether that cost leaves out calls whose cost is unknown."""
-        is_known = self.money.source not in ("unknown", "none") or not self.counted.steps
+        is_known = self.money.is_known or not self.counted.steps
         return bool(not is_known or self.money.unknown or self.subagents_unpriced)
 
     @property
@@ -289,7 +289,7 @@ def subagents_of(session: Session) -> list[Subagent]:
             tail = row.live_tail
             totals, likely = tail.totals, tail.step.total_likely_failures if tail.step else 0
             money = money_of(totals, row.model, price_list())
-            is_priced = money.source not in ("unknown", "none") and not money.unknown
+            is_priced = money.is_known and not money.unknown
             # Most of a fork's time may be its parent's, and its duration is not stored.
             duration = row.duration if row.head and row.forked_from_id is None else None
             tokens = tokens_of(totals).shown

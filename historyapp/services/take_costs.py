@@ -1,42 +1,49 @@
 """What the takes of a run cost. The run's own figures do not include them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of
+from historyapp.core.usage import NO_CALLS, ModelTotals
 from historyapp.models.history import History
-from historyapp.models.takes import NEWEST, Take, ends_of_takes, takes
+from historyapp.models.takes import cut_totals, takes
 from historyapp.services.prices import price_list
 from historyapp.services.run_comparisons import totals_after
 
 
 @dataclass(frozen=True, slots=True)
 class TakeCosts:
-    takes: list[Take]
-    """The newest takes that have steps, oldest rewind first; never empty."""
+    steps: int
+    """The steps of all takes, also of takes of takes; at least 1."""
+    after_steps: list[int]
+    """The steps after which the newest takes were cut off."""
     micros: int
     """Their cost in millionths of a dollar, as far as it is known."""
-    is_known: bool
-    """Whether the cost of any model call is known."""
-    is_complete: bool
-    """Whether these are all takes, and the prices of all their models are known."""
-
-    @property
-    def after_steps(self) -> list[int]:
-        """The steps after which they were cut off."""
-        return sorted({take.after_step for take in self.takes if take.after_step})
+    is_partial: bool
+    """Whether the cost leaves out model calls without a known price, or takes before the newest rewinds."""
 
 
 def take_costs(history: History) -> TakeCosts | None:
-    """The cost of the takes that branch off a history; None if it has none with steps."""
-    with_steps = [take for take in takes(history) if take.steps]
-    if not with_steps:
+    """The cost of all that rewinds cut off from a history; None if these are no steps."""
+    before, after, is_complete = cut_totals(history)
+    totals = totals_after(_added(before), _added(after))
+    if totals.steps <= 0:
         return None
-    prices, model = price_list(), history.session.model
-    ends = ends_of_takes(history, with_steps)
-    money = [money_of(totals_after(end, before), model, prices) for before, end in ends]
+    money = money_of(totals, history.session.model, price_list())
     return TakeCosts(
-        takes=with_steps,
-        micros=sum(one.micros for one in money),
-        is_known=any(one.source not in ("unknown", "none") for one in money),
-        is_complete=len(with_steps) < NEWEST and not any(one.unknown for one in money),
+        steps=totals.steps,
+        after_steps=sorted({take.after_step for take in takes(history) if take.steps and take.after_step}),
+        micros=max(0, money.micros),  # of some rewinds, the difference may be negative
+        is_partial=not is_complete or not money.is_known or bool(money.unknown),
     )
+
+
+def _added(parts: Sequence[Totals]) -> Totals:
+    """The sums of the steps, the cost and the usage of each model."""
+    models = dict[str, ModelTotals]()
+    for part in parts:
+        for name, used in part.models.items():
+            models[name] = ModelTotals(*map(sum, zip(models.get(name, NO_CALLS), used, strict=True)))
+    steps, cost = sum(part.steps for part in parts), sum(part.cost for part in parts)
+    return Totals(steps=steps, cost=cost, models=models)

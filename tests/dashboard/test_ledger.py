@@ -19,7 +19,7 @@ from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.figures.run_figures import count_run
 from historyapp.services.ledger import ledger_of, step_accounts
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.take_costs import take_costs
 from tests.dashboard.pages import fragment, html, text
@@ -69,8 +69,8 @@ def test_the_cost_of_takes_is_shown_beside_that_of_the_run(
     assert calls is not None
     third, fourth = Usage(22_000, 100, 1_000, 500), Usage(23_000, 100, 21_900)
     assert abs(costs.micros - calls.cost(third) - calls.cost(fourth)) <= 1
-    assert "1 take, not included, cut off after step 2 $0.03" in tab(alice, session)
-    assert "1 take, not included, cut off after step 2 $0.03" in text(alice.get(overview))
+    assert "3 steps in takes, not included, cut off after step 2 $0.03" in tab(alice, session)
+    assert "3 steps in takes, not included, cut off after step 2 $0.03" in text(alice.get(overview))
 
 
 def test_a_take_at_the_beginning_has_its_whole_cost(project: Project, session: Session) -> None:
@@ -79,7 +79,40 @@ def test_a_take_at_the_beginning_has_its_whole_cost(project: Project, session: S
     session.refresh_from_db()
     costs = take_costs(History(session))
     assert costs is not None
-    assert (costs.micros, costs.after_steps, costs.is_complete) == (whole, [], True)
+    assert (costs.micros, costs.after_steps, costs.is_partial) == (whole, [], False)
+
+
+def costs_of_takes(session: Session, as_of: int | None = None) -> tuple[int, int, bool] | None:
+    """Steps, cost in dollars, and whether that is only a part."""
+    costs = take_costs(History(Session.objects.get(pk=session.pk), as_of))
+    return (costs.steps, costs.micros // 1_000_000, costs.is_partial) if costs else None
+
+
+def test_the_cost_of_takes_includes_takes_of_takes_and_each_entry_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+
+    def call(model: str, number: int) -> None:
+        metadata = {**billed(0, 1, 0, model=model).metadata, "cost": 1}
+        append(project, session.pk, [EntryDraft(ModelOutput(text="ok"), AT, metadata)] * number)
+
+    call("gpt-5", 10)
+    for target in (5, 5, 2):
+        rewind(project, session.pk, Target(to_position=target))
+        call("my-own", 5)
+    assert costs_of_takes(session) == (18, 18, False), "5, then 5, and 3 + 5 that the last rewind cut off"
+    head = Session.objects.get(pk=session.pk).head
+    assert costs_of_takes(session, as_of=16) == (5, 5, False), "as of a position"
+    rewind(project, session.pk, Target(to_position=10))
+    assert costs_of_takes(session) == (15, 15, False), "the first take is live again"
+    other = fork(project, session.pk, at_position=5)
+    call("gpt-5", 1)
+    rewind(project, other.pk, Target(to_position=3))
+    assert costs_of_takes(other) == (2, 2, False), "shared entries"
+    assert costs_of_takes(session, as_of=head) == (18, 18, False)
+    monkeypatch.setattr("historyapp.models.takes.MAX_CUTS", 2)
+    assert costs_of_takes(session, as_of=head) == (13, 13, True), "without the oldest rewind"
 
 
 def test_a_step_that_lost_the_cache_is_listed_with_its_pause(alice: Client, session: Session) -> None:
