@@ -129,6 +129,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "dashboard.long_words.LongWords",
     "dashboard.errors.ErrorPages",
 ]
 # Agents' requests have a key and no cookies, and the responses are JSON: see historyapp/wsgi.py.

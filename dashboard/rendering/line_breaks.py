@@ -12,6 +12,7 @@ the same. Lines take linear time, but much of it: :func:`page_end` limits both.
 """
 
 import re
+from collections.abc import Iterator
 from unicodedata import category
 
 from django.utils.safestring import SafeString, mark_safe
@@ -37,7 +38,7 @@ _MAX_PICTURES = 1_000
 _TURNED = re.compile(
     "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
-_WORD = re.compile(r"(?:[^ \t\n<]++|<[^<>]*+>)++")
+_WORD = re.compile(r"<wbr>|(?:[^ \t\n<]++|<(?!wbr>)[^<>]*+>)++")
 _UNIT = re.compile(r"<[^<>]*+>|&[#\w]{1,8};|[^<]")
 
 
@@ -85,23 +86,38 @@ def with_breaks(html: SafeString) -> SafeString:
     return mark_safe(_WORD.sub(_divided, html))  # noqa: S308 only <wbr> is added, outside of tags
 
 
+def with_few_joined(html: str) -> str:
+    """The text of a field without the characters that are joined beyond :data:`MAX_JOINED`, because a field
+    cannot have ``<wbr>``."""
+    if html.isascii() or not SHAPED.search(html):
+        return html
+    return "".join(unit for unit, joined in _counted(html) if joined <= MAX_JOINED)
+
+
 def _divided(word: re.Match[str]) -> str:
     if len(word[0]) <= MAX_JOINED or not SHAPED.search(word[0]):
         return word[0]
-    pieces, piece, before = list[str](), list[str](), ""
-    length = joined = 0
-    for unit in _UNIT.findall(word[0]):
-        if unit[0] == "<":
-            piece.append(unit)
-            continue
-        joined = joined + 1 if before == _ZWJ or _joins(unit) else 0
-        if joined > MAX_JOINED or (length >= MAX_WORD and not joined):
+    pieces, piece, length = list[str](), list[str](), 0
+    for unit, joined in _counted(word[0]):
+        if (joined > MAX_JOINED and joined % MAX_JOINED == 1) or (length >= MAX_WORD and not joined):
             text = "".join(piece)
             pieces.append(f"{text}<wbr>" if SHAPED.search(text) else text)
-            piece, length, joined = [], 0, min(joined, 1)
+            piece, length = [], 0
         piece.append(unit)
-        before, length = unit, length + 1
+        length += unit[0] != "<"
     return "".join([*pieces, *piece])
+
+
+def _counted(html: str) -> Iterator[tuple[str, int]]:
+    """The tags and characters, and of each, how many characters in succession are joined up to it."""
+    before, joined = "", 0
+    for unit in _UNIT.findall(html):
+        if unit[0] == "<":
+            yield unit, 0
+            continue
+        joined = joined + 1 if before == _ZWJ or _joins(unit) else 0
+        yield unit, joined
+        before = unit
 
 
 def _joins(unit: str) -> bool:

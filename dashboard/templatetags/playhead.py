@@ -17,7 +17,6 @@ from django.utils.safestring import SafeString
 
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
-from dashboard.rendering.line_breaks import with_breaks
 from dashboard.rendering.step import StepView
 from dashboard.rendering.text import main_value_first, short_target, target_of_step, visible
 from dashboard.tools.mcp import mcp_parts
@@ -201,12 +200,6 @@ def row_target(row: Episode) -> str:
 def visible_text(text: object) -> str:
     """Text of an agent or a person with control characters made visible; it is escaped like all text."""
     return visible(str(text))
-
-
-@register.filter("with_breaks")
-def text_with_breaks(text: str) -> SafeString:
-    """A long text of a person, escaped, that browsers lay out in linear time."""
-    return with_breaks(escape(text))
 
 
 @register.filter("truncatechars", is_safe=True)

@@ -1,0 +1,38 @@
+"""Divides long words of all pages, so that no template can show one that stops a browser."""
+
+import re
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
+from django.utils.safestring import mark_safe
+
+from dashboard.rendering.line_breaks import with_breaks, with_few_joined
+
+_MARK = re.compile(r"(</?(?:script|style|textarea|title)\b)")
+"""The beginnings of tags of elements whose text cannot contain others."""
+
+
+class LongWords(MiddlewareMixin):
+    """Middleware that adds ``<wbr>`` to HTML, see :func:`with_breaks`. Fields lose joined characters."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        is_html = response.get("Content-Type", "").startswith("text/html")
+        if is_html and isinstance(response, HttpResponse) and not response.content.isascii():
+            response.content = _divided(response.content.decode(response.charset)).encode(response.charset)
+        return response
+
+
+def _divided(html: str) -> str:
+    pieces, element = list[str](), ""
+    for index, piece in enumerate(_MARK.split(html)):
+        if index % 2:
+            element = piece.lstrip("<")
+            pieces.append(piece)
+        elif element == "textarea":
+            pieces.append(with_few_joined(piece))
+        elif not element or element.startswith("/"):
+            pieces.append(with_breaks(mark_safe(piece)))  # noqa: S308 a part of a page
+        else:
+            pieces.append(piece)
+    return "".join(pieces)

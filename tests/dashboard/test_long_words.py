@@ -1,0 +1,39 @@
+"""No page has a word that stops a browser, whatever template shows it."""
+
+from django.http import HttpResponse
+from django.test import RequestFactory
+from django.utils.html import escape
+
+from dashboard.long_words import LongWords
+from dashboard.rendering.line_breaks import MAX_JOINED
+from historyapp import settings
+
+TONES = "a" + "\U0001f3fb" * 3 * MAX_JOINED
+DIVIDED = "a" + "<wbr>".join(["\U0001f3fb" * MAX_JOINED] * 3)
+
+
+def shown(html: str, content_type: str = "text/html; charset=utf-8") -> str:
+    response = HttpResponse(html, content_type=content_type)
+    LongWords(lambda _: response)(RequestFactory().get("/"))
+    return response.content.decode()
+
+
+def test_words_of_every_page_are_divided_once() -> None:
+    """2,000 such characters in a message of a context stopped a page for 15 s, in a field for 2 s."""
+    assert "dashboard.long_words.LongWords" in settings.MIDDLEWARE
+    page = f'<p title="{TONES}">{TONES}</p>'
+    assert shown(page) == shown(shown(page)) == f'<p title="{TONES}">{DIVIDED}</p>'
+
+
+def test_what_cannot_contain_elements_is_not_divided() -> None:
+    elements = f"<title>{TONES}</title><script>x = '{TONES}'</script><style>{TONES}</style>"
+    assert shown(elements) == elements
+    assert shown(TONES, "application/json") == TONES
+
+
+def test_fields_show_few_characters_that_are_joined() -> None:
+    text = escape("<b>&'")
+    field = f'<textarea name="text">{{}}</textarea>{text}<textarea>{text}</textarea>'
+    assert shown(field.format(text + TONES + text)) == field.format(
+        text + "a" + "\U0001f3fb" * MAX_JOINED + text
+    )
