@@ -121,6 +121,16 @@ def test_a_step_that_lost_the_cache_is_listed_with_its_pause(alice: Client, sess
     assert "step 3 1,000 21,000 59 min" in tab(alice, session)
 
 
+def test_losses_are_listed_beside_a_chart_of_steps_without_usage(
+    alice: Client, project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.rendering.ledger.STEPS", 5)
+    append(project, session.pk, [draft(ModelOutput(text="no usage"))])
+    shown = text(fragment(alice, reverse("ledger", args=[session.pk]) + "?step=6"))
+    assert "Tokens of steps 6–6" in shown
+    assert "step 3 1,000 21,000 59 min" in shown
+
+
 def test_without_a_cache_none_is_lost(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [ask("go"), billed(0, 20_000, 0), billed(1, 21_000, 0)])
