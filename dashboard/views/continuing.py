@@ -27,6 +27,7 @@ from historyapp.core.text import preview
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
+from historyapp.services.fork_pauses import MAX_FORKS
 from historyapp.services.rewinds import MAX_REASON, Target, fork, preview_rewind, rewind
 
 OTHER_HARNESSES = ("codex", "Gemini CLI", "OpenHands", "SWE-agent", "mini-swe-agent")
@@ -105,12 +106,15 @@ class Starter(NamedTuple):
     """The live step whose tool call started it; None if unknown."""
 
 
-def _starter_of(session: Session) -> Starter | None:
-    """Who started this session, or the session of which it is a fork; None if no agent did."""
-    for one in (session, session.forked_from):
-        if one is not None and (parent := one.spawned_by) is not None:
-            return Starter(parent, starting_steps(History(parent), [one]).get(one.pk))
-    return None
+def _starter_of(history: History) -> Starter | None:
+    """Who started this session, or the newest of those it was forked from; None if no agent did."""
+    session = history.session
+    ids = {session.pk, session.forked_from_id or session.pk}
+    ids.update(map(UUID, history.lineage.owners[-MAX_FORKS:]))
+    started = Session.objects.filter(pk__in=ids, spawned_by__isnull=False).order_by("-pk").first()
+    if started is None or (parent := started.spawned_by) is None:
+        return None
+    return Starter(parent, starting_steps(History(parent), [started]).get(started.pk))
 
 
 @signed_in
@@ -128,7 +132,7 @@ def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if location.as_of is None and location.session.status != "archived":
         _, cut_off, steps = preview_rewind(location.history, Target(to_position=before.position))
         context |= {"cut_steps": steps, "cut_entries": len(cut_off)}
-    context |= {"session": location.session, "starter": _starter_of(location.session)}
+    context |= {"session": location.session, "starter": _starter_of(location.history)}
     return render_fragment(request, "session/_continue.html", location, context)
 
 
@@ -165,7 +169,7 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     context = page_context(request, location) | {
         "server": server,
         "point": end,
-        "starter": _starter_of(session),
+        "starter": _starter_of(history),
         "rewind": latest_rewind(request, location),
         "fork_step": location.shared_steps,
         "claude_code_id": claude_code_id(str(session.pk), session.head),

@@ -109,10 +109,12 @@ def test_the_cost_tab_lists_the_tools_with_the_tokens_of_their_results(alice: Cl
 def test_continuing_a_subagent_says_that_its_parent_will_not_know(alice: Client, family: Family) -> None:
     parent, _, child, _ = family
     forked = fork(child.project, child.pk, at_step=1)
+    again = fork(child.project, fork(child.project, forked.pk, at_step=1).pk, at_step=1)
     for address in (
         f"/sessions/{child.pk}/continue?step=1",
         f"/sessions/{child.pk}/connect",
         f"/sessions/{forked.pk}/connect",
+        f"/sessions/{again.pk}/connect",
     ):
         page = alice.get(address)
         assert "does not reach the session that started the sub-agent" in text(page)
