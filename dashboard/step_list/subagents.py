@@ -9,7 +9,7 @@ from historyapp.models.history import History
 from historyapp.models.relatives import started_by
 from historyapp.services.prices import price_list
 
-_COLUMNS = ("title", "agent", "model", "status", "tail", "steps", "errors")
+_COLUMNS = ("title", "agent", "model", "status", "tail", "steps", "errors", "likely_failures")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class Relatives(NamedTuple):
     @property
     def failed_subagents(self) -> list[Session]:
         """The sub-agents with at least one step that failed or likely failed."""
-        return [child for child in self.subagents if child.errors or child.likely_failures]
+        return [child for child in self.subagents if child.has_failures]
 
 
 def relatives_of(session: Session) -> Relatives:

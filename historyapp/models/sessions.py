@@ -257,6 +257,11 @@ class Session(models.Model):
         return self.forked_from_id is not None and self.head == self.fork_position
 
     @property
+    def has_failures(self) -> bool:
+        """Whether a step failed or likely failed."""
+        return bool(self.errors or self.likely_failures)
+
+    @property
     def tags(self) -> list[str]:
         return [tag for tag in self.tags_text.split("\n") if tag]
 

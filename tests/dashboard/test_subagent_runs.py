@@ -82,6 +82,20 @@ def test_e_in_a_clean_run_says_that_subagents_failed(alice: Client, family: Fami
     assert page.count("First failure: ") == 2
 
 
+def test_the_step_list_leads_to_the_likely_failures_of_a_subagent(alice: Client, family: Family) -> None:
+    parent, _, child, _ = family
+    assert f"/sessions/{child.pk}/jump?to=first-error" in step_list(alice, parent)
+    Session.objects.filter(pk=child.pk).update(errors=0, likely_failures=2)
+    assert f"/sessions/{child.pk}/jump?to=first-error" in step_list(alice, parent)
+    assert "<em>2 likely failed</em>" in step_list(alice, parent)
+    Session.objects.filter(pk=child.pk).update(likely_failures=0)
+    assert f"/sessions/{child.pk}/jump?to=first-error" not in step_list(alice, parent)
+
+
+def step_list(client: Client, session: Session) -> str:
+    return html(client.get(f"/sessions/{session.pk}")).partition('id="rows"')[2]
+
+
 @pytest.mark.parametrize(
     ("model", "shown", "total"),
     [
