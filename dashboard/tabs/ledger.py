@@ -11,7 +11,7 @@ from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
 from historyapp.services.missing_costs import missing_cost
-from historyapp.services.overview import most_expensive_steps, subagents_of
+from historyapp.services.overview import cost_of_subagents, most_expensive_steps, subagents_of
 from historyapp.services.take_costs import take_costs
 from historyapp.services.turn_costs import TurnCost, turn_costs
 
@@ -24,7 +24,7 @@ def content(location: Location) -> dict[str, Any]:
     accounts = step_accounts(location.history, steps.start, steps.stop - 1)
     ledger = ledger_of(location.history)
     subagents = [] if location.is_shared else subagents_of(location.session)
-    direct = [child for child in subagents if child.level == 1]
+    subagents_money, subagents_unpriced = cost_of_subagents(subagents)
     figures, is_counted = RunFigures(), True
     turns: list[TurnCost] = []
     if ledger.totals.calls:  # counting costs time
@@ -35,8 +35,8 @@ def content(location: Location) -> dict[str, Any]:
     return {
         "ledger": ledger,
         "subagent_count": len(subagents),
-        "subagents_money": sum(child.micros for child in direct),
-        "subagents_unpriced": sum(child.unpriced for child in direct),
+        "subagents_money": subagents_money,
+        "subagents_unpriced": subagents_unpriced,
         "tools": sorted(figures.tools.items(), key=lambda item: -item[1].tokens)[:MAX_TOOLS],
         "expensive": most_expensive_steps(figures, location.session.model),
         "kinds": _kinds(ledger),

@@ -204,7 +204,7 @@ class RunOverview:
     @property
     def subagents_money(self) -> int:
         """The cost of all sub-agents, in millionths of a dollar."""
-        return sum(child.micros for child in self.subagents if child.level == 1)
+        return cost_of_subagents(self.subagents)[0]
 
     @property
     def money_with_subagents(self) -> int:
@@ -220,7 +220,7 @@ class RunOverview:
     @property
     def subagents_unpriced(self) -> int:
         """The number of sub-agents whose cost is unknown, at least in part."""
-        return sum(child.unpriced for child in self.subagents if child.level == 1)
+        return cost_of_subagents(self.subagents)[1]
 
     @cached_property
     def take_costs(self) -> TakeCosts | None:
@@ -258,6 +258,12 @@ def overview_of(history: History) -> RunOverview:
     steps = starting_steps(history, [child.session for child in subagents if child.level == 1])
     for child in subagents:
         child.step = steps.get(child.session.pk)
+    if subagents:
+        ids = [child.session.pk for child in subagents]
+        first_entries = Entry.objects.filter(session__in=ids, position=1).order_by()
+        started = dict(first_entries.values_list("session", "created_at"))
+        for child in subagents:
+            child.started_at = known_time(started.get(child.session.pk))
     return own_overview(history, subagents)
 
 
@@ -274,7 +280,7 @@ def own_overview(history: History, subagents: Sequence[Subagent] = ()) -> RunOve
 
 
 def subagents_of(session: Session) -> list[Subagent]:
-    """The tree of a session's sub-agents, with figures summed up. Takes one query a level, and one more."""
+    """The tree of a session's sub-agents, with figures summed up. Takes one query a level."""
     by_id: dict[UUID, Subagent] = {}
     parents = [session.pk]
     for level in range(1, MAX_LEVELS + 1):
@@ -316,11 +322,14 @@ def subagents_of(session: Session) -> list[Subagent]:
             parent.micros += child.micros
             parent.unpriced += child.unpriced
             parent.below += child.below + 1
-    if by_id:
-        first_entries = Entry.objects.filter(session__in=by_id, position=1).order_by()
-        for id, created_at in first_entries.values_list("session", "created_at"):
-            by_id[id].started_at = known_time(created_at)
     return _as_tree(by_id, session.pk)
+
+
+def cost_of_subagents(subagents: Sequence[Subagent]) -> tuple[int, int]:
+    """The cost of all sub-agents of a tree in millionths of a dollar, and the number of those whose cost is
+    unknown, at least in part."""
+    direct = [child for child in subagents if child.level == 1]
+    return sum(child.micros for child in direct), sum(child.unpriced for child in direct)
 
 
 def _as_tree(by_id: dict[UUID, Subagent], root: UUID) -> list[Subagent]:
