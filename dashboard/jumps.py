@@ -42,6 +42,7 @@ JUMPS = tuple(f"{direction}-{kind}" for kind in _KINDS for direction in ("next",
 """The names of jumps in addresses that start at a step. Each has a key."""
 FIRST_ERROR = "first-error"
 """The jump to the first step that failed or likely failed."""
+NAMES = (*JUMPS, FIRST_ERROR)
 
 
 def find_jump(location: Location, name: str) -> JumpTarget:
@@ -50,8 +51,8 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     Raises:
         Invalid: when no jump has this name.
     """
-    if name not in (*JUMPS, FIRST_ERROR):
-        raise Invalid(f"`to` must be one of {', '.join(JUMPS)}.")
+    if name not in NAMES:
+        raise Invalid(f"`to` must be one of {', '.join(NAMES)}.")
     direction, _, kind = name.partition("-")
     jump_kind = _ERROR if kind == "error" and location.only_errors else _KINDS[kind]
     is_forward, (search, words) = direction != "previous", jump_kind
@@ -61,16 +62,16 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     landmark = search(location.history, start, is_forward)
     if landmark.step is not None:
         return JumpTarget(name, landmark.step, None, "")
-    order = "later" if is_forward else "earlier"
+    order = "" if name == FIRST_ERROR else "later " if is_forward else "earlier "
     if kind == "edit" and not landmarks.edited_file(location.history, location.step):
         return JumpTarget(name, None, None, f"Step {location.step:,} edits no file.")
     if landmark.searched_to is not None:
-        reason = f"No {order} {words} up to step {landmark.searched_to:,}."
+        reason = f"No {order}{words} up to step {landmark.searched_to:,}."
         return JumpTarget(name, None, landmark.searched_to, reason)
     if location.is_counting and jump_kind is _KINDS["error"]:
-        reason = f"No {order} {words} is known yet: a worker is still looking."
+        reason = f"No {order}{words} is known yet: a worker is still looking."
         return JumpTarget(name, None, None, reason)
-    reason = f"There is no {order} {words}."
+    reason = f"There is no {order}{words}."
     if kind == "error" and (failed := location.relatives.failed_subagents):
         known = len(location.relatives.subagents)
         newest = "the newest " if known == MAX_RELATIVES else ""

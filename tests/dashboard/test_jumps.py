@@ -8,7 +8,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
 from historyapp.models import Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.dashboard.pages import fragment, html
+from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, answer, draft, failed, ok, tool_calls
 
 
@@ -66,6 +66,16 @@ def test_a_jump_without_a_target_gives_the_reason(
     page = alice.get(address(session, query))
     assert page.status_code == 404
     assert reason in html(page)
+
+
+def test_the_jump_to_the_first_error_is_named_among_the_jumps_and_is_not_later_than_a_step(
+    alice: Client, project: Project
+) -> None:
+    session = create_session(project)
+    append(project, session.pk, [answer()])
+    jump = fragment(alice, address(session, "to=first-error")).json()
+    assert jump["reason"] == "There is no step that failed or likely failed."
+    assert "previous-take, first-error." in text(alice.get(address(session, "to=third-error")))
 
 
 def test_a_jump_to_errors_includes_likely_ones_unless_only_reported_ones_are_listed(
