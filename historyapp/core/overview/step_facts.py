@@ -129,8 +129,9 @@ class StepFacts(NamedTuple):
     """Empty if the entry does not name a model."""
     usage: Usage
     cost: int
-    window: int
     """Reported by the source, in millionths of a US dollar."""
+    window: int
+    """As recorded with the usage, in tokens; 0 if it is not."""
     cache_lifetime: int
     """See :func:`historyapp.core.usage.cache_lifetime_of`."""
     tokens: int
