@@ -30,8 +30,11 @@ def agent(project: Project, minute: int, *statuses: str, model: str = "claude-op
     return session
 
 
+Family = tuple[Session, Session, Session, Session]
+
+
 @pytest.fixture
-def family(project: Project) -> tuple[Session, Session, Session, Session]:
+def family(project: Project) -> Family:
     """A run without failures, and the sub-agents that its steps 1, 2 and 2 started."""
     parent = create_session(project, names={"model": "claude-opus-4-5"})
     calls = [ask("go"), act("Task"), ok(), act("Task"), ok(), draft(ModelOutput(text="Done."), usage=USAGE)]
@@ -45,9 +48,6 @@ def family(project: Project) -> tuple[Session, Session, Session, Session]:
         Session.objects.filter(pk=child.pk).update(spawned_by=parent, spawned_position=position)
         child.refresh_from_db()
     return parent, *children
-
-
-Family = tuple[Session, Session, Session, Session]
 
 
 def test_the_overview_says_how_many_subagents_failed_and_leads_to_their_failures(
