@@ -242,8 +242,6 @@ class OverviewPage:
     @cached_property
     def missing_cost(self) -> int | None:
         """What these output tokens cost at least, in millionths of a dollar; None if that is unknown."""
-        if not self.has_too_few_tokens:
-            return None
         return missing_cost(self.overview.history, self.overview.money, self.figures.too_few)
 
     @cached_property

@@ -31,7 +31,6 @@ def content(location: Location) -> dict[str, Any]:
         counted = count_run(location.history, SECONDS)
         figures, is_counted = counted.figures, counted.is_complete
         turns = turn_costs(location.history, counted)
-    too_few = figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None
     return {
         "ledger": ledger,
         "subagent_count": len(subagents),
@@ -40,8 +39,8 @@ def content(location: Location) -> dict[str, Any]:
         "tools": sorted(figures.tools.items(), key=lambda item: -item[1].tokens)[:MAX_TOOLS],
         "expensive": most_expensive_steps(figures, location.session.model),
         "kinds": _kinds(ledger),
-        "too_few": too_few,
-        "missing_cost": missing_cost(location.history, ledger.money, too_few) if too_few else None,
+        "too_few": figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None,
+        "missing_cost": missing_cost(location.history, ledger.money, figures.too_few),
         "counted_steps": figures.steps,
         "is_counted": is_counted,
         "chart": draw_chart(accounts, location),

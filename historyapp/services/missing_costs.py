@@ -2,7 +2,7 @@
 
 from historyapp.core.overview.too_few_tokens import TooFewTokens
 from historyapp.core.prices import Price
-from historyapp.core.run_costs import RunMoney
+from historyapp.core.run_costs import RunMoney, tokens_of
 from historyapp.models.history import History
 from historyapp.services.prices import price_list
 
@@ -10,15 +10,17 @@ from historyapp.services.prices import price_list
 def missing_cost(history: History, money: RunMoney, too_few: TooFewTokens) -> int | None:
     """What the missing output tokens cost at least, in millionths of a dollar, by the price list.
 
-    None if it is unknown: if a cost was reported, it may include them, and a model without a price may have
-    written them. It is not stored which of several models did: the lowest price counts.
+    None if too few are missing to be noted, or if it is unknown: if a cost was reported, it may include them,
+    and a model without a price may have written them. It is not stored which of several models did: the
+    lowest price counts.
 
     Args:
         money: the cost of the history.
     """
-    if money.source != "priced" or money.unknown or not too_few.missing:
+    totals = history.tail.totals
+    if money.source != "priced" or money.unknown or not too_few.is_noted(tokens_of(totals).usage.output):
         return None
-    names = {name or history.session.model for name in history.tail.totals.models}
+    names = {name or history.session.model for name in totals.models}
     prices = [price for name in names if (price := price_list().of(name))]
     if not prices:
         return None
