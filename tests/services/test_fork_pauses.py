@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from historyapp.core.entries import EntryDraft
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -34,16 +36,19 @@ def forks_of_forks(project: Project) -> list[Session]:
     return [run, first, second]
 
 
-def test_runs_are_as_long_in_a_comparison_as_in_their_overviews(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("run", "other", "seconds", "after_common"), [(0, 1, 8, None), (1, 0, 8, 3), (2, 0, 7, 2)]
+)
+def test_runs_are_as_long_in_a_comparison_as_in_their_overviews(
+    project: Project, run: int, other: int, seconds: int, after_common: int | None
+) -> None:
     runs = forks_of_forks(project)
-    for session, seconds in zip(runs, (8, 8, 7), strict=True):
-        other = runs[session is runs[0]]
-        comparison = compare_runs(
-            RunReference(session.pk), RunReference(other.pk), lambda id: Session.objects.get(pk=id)
-        )
-        assert comparison.a.whole.duration == timedelta(seconds=seconds)
-        assert overview_of(History(session)).total_time == timedelta(seconds=seconds)
-        assert other is runs[1] or comparison.a.after_common.duration == timedelta(seconds=seconds - 5)
+    a, b = RunReference(runs[run].pk), RunReference(runs[other].pk)
+    comparison = compare_runs(a, b, lambda id: Session.objects.get(pk=id))
+    assert comparison.a.whole.duration == timedelta(seconds=seconds)
+    assert overview_of(History(runs[run])).total_time == timedelta(seconds=seconds)
+    if after_common is not None:
+        assert comparison.a.after_common.duration == timedelta(seconds=after_common)
 
 
 def test_only_pauses_inside_the_part_count(project: Project) -> None:
