@@ -66,6 +66,14 @@ _INDEXED_ROWS = (
 )
 """The order of tokens is compared row by row, newest first, until there are enough rows: comparing takes ten
 times as long as finding a row. The two OFFSETs keep PostgreSQL from changing this."""
+_NEWEST_ROWS = (
+    f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS}, words FROM historyapp_searchstep AS s "  # noqa: S608
+    "WHERE s.id < %s AND s.project_id = %s{conditions} ORDER BY s.id DESC LIMIT %s) AS newest "
+    "WHERE TRUE{texts} ORDER BY id DESC LIMIT %s"
+)
+READ_FOR_PREFIX = 2_000
+"""Of a prefix, so many of the newest rows are read before PostgreSQL's index is used: that reads the rows of
+all words with this beginning, however few it is asked for."""
 _ESTIMATE = (
     "EXPLAIN (FORMAT JSON) SELECT 1 FROM historyapp_searchstep "  # noqa: S608
     f"WHERE {VECTOR} @@ CAST(%s AS tsquery) AND project_id = %s"
@@ -206,10 +214,16 @@ class ProjectSearch:
                 _SQLITE.format(conditions=conditions), [match_value(*parts), before, *values, limit]
             )
             return [_matching_row(row) for row in rows]
+        if not scopes and any(term.is_prefix for term in self.query.terms):
+            texts, text_values = text_conditions(self.query.terms)
+            statement = _NEWEST_ROWS.format(conditions=conditions, texts=texts)
+            rows = fetch_all(statement, [before, self.project, *values, READ_FOR_PREFIX, *text_values, limit])
+            if len(rows) >= limit:
+                return [_matching_row(row) for row in rows]
         windows = [(list[str](), before)] if scopes else self._windows(before)
-        return self._newest_of_postgres(parts, (conditions, values), windows, limit)
+        return self._indexed_of_postgres(parts, (conditions, values), windows, limit)
 
-    def _newest_of_postgres(
+    def _indexed_of_postgres(
         self,
         parts: tuple[list[Term], list[str], list[str]],
         conditions: tuple[str, list[Any]],
