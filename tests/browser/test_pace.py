@@ -238,6 +238,7 @@ def test_a_replay_keeps_the_layout_follows_a_live_run_and_stops_when_a_reader_ac
     session = record(project, *(step_at(n, n + 0.5, n + 20) for n in range(2)), status="live")
     page.set_viewport_size({"width": width, "height": 930})
     page.goto(page_of(session))
+    expect(page.locator(".session-head .pending")).to_have_count(0)  # the figures of the run are shown
     top = "document.querySelector('.panes').getBoundingClientRect().top"
     before = page.evaluate(top)
     for pane, event in (("#step", "pointerdown"), (".context-pane", "wheel")):
