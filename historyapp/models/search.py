@@ -66,10 +66,12 @@ _INDEXED_ROWS = (
 )
 """The order of tokens is compared row by row, newest first, until there are enough rows: comparing takes ten
 times as long as finding a row. The two OFFSETs keep PostgreSQL from changing this."""
+_NEWEST_ID = "SELECT MAX(id) AS newest FROM historyapp_searchstep WHERE project_id = %s AND id < %s"
 _NEWEST_ROWS = (
-    f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS}, words FROM historyapp_searchstep AS s "  # noqa: S608
-    "WHERE s.id < %s AND s.project_id = %s{conditions} ORDER BY s.id DESC LIMIT %s) AS newest "
-    "WHERE TRUE{texts} ORDER BY id DESC LIMIT %s"
+    f"SELECT newest, {_COLUMNS} FROM ({_NEWEST_ID}) AS one LEFT JOIN LATERAL (SELECT {_COLUMNS} FROM "  # noqa: S608
+    f"(SELECT {_COLUMNS}, words FROM historyapp_searchstep AS s WHERE s.project_id = %s AND s.id < %s"
+    "{conditions} ORDER BY s.id DESC LIMIT %s) AS read WHERE TRUE{texts} ORDER BY id DESC LIMIT %s"
+    ") AS matching ON TRUE ORDER BY id DESC"
 )
 READ_FOR_PREFIX = 2_000
 """Of a prefix, so many of the newest rows are read before PostgreSQL's index is used: that reads the rows of
@@ -80,7 +82,6 @@ _ESTIMATE = (
 )
 _WINDOWS = (1, 4)
 """On PostgreSQL, matches are looked for in so many of the newest groups of 16,384 rows, then in all rows."""
-_NEWEST_ID = "SELECT MAX(id) FROM historyapp_searchstep WHERE project_id = %s AND id < %s"
 LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
 _SHOWN = {"cost": "money", "tokens": "shown_tokens"}
@@ -214,13 +215,19 @@ class ProjectSearch:
                 _SQLITE.format(conditions=conditions), [match_value(*parts), before, *values, limit]
             )
             return [_matching_row(row) for row in rows]
-        if not scopes and any(term.is_prefix for term in self.query.terms):
+        if scopes:
+            windows: Iterable[tuple[list[str], int]] = [([], before)]
+        elif any(term.is_prefix for term in self.query.terms):
             texts, text_values = text_conditions(self.query.terms)
             statement = _NEWEST_ROWS.format(conditions=conditions, texts=texts)
-            rows = fetch_all(statement, [before, self.project, *values, READ_FOR_PREFIX, *text_values, limit])
-            if len(rows) >= limit:
-                return [_matching_row(row) for row in rows]
-        windows = [(list[str](), before)] if scopes else self._windows(before)
+            where = [self.project, before]
+            rows = fetch_all(statement, [*where, *where, *values, READ_FOR_PREFIX, *text_values, limit])
+            newest, is_found = rows[0][0], rows[0][1] is not None
+            if is_found and len(rows) >= limit:
+                return [_matching_row(row[1:]) for row in rows]
+            windows = _windows(newest, before)
+        else:
+            windows = _windows(fetch_all(_NEWEST_ID, [self.project, before])[0][0], before)
         return self._indexed_of_postgres(parts, (conditions, values), windows, limit)
 
     def _indexed_of_postgres(
@@ -242,26 +249,6 @@ class ProjectSearch:
             if len(found) >= limit:
                 break
         return [_matching_row(row) for row in found]
-
-    def _windows(self, before: int) -> Iterator[tuple[list[str], int]]:
-        """The tokens of the project's newest rows before one, and the id at which they end, then those of
-        more rows, and at last no tokens, for all others.
-
-        The index finds matches in a tenth of the time that reading their rows takes. A query of many such
-        tokens would take longer than one of all rows. The rows of other projects count towards a group, so
-        in a project that grows slowly beside others, all matches are read more often.
-        """
-        newest = fetch_all(_NEWEST_ID, [self.project, before])[0][0]
-        if newest is None:
-            return
-        last = newest >> ROWS_BITS
-        for groups in _WINDOWS:
-            first = max(0, last - groups + 1)
-            yield [rows_token(number) for number in range(first, last + 1)], before
-            if not first:
-                return
-            before, last = first << ROWS_BITS, first - 1
-        yield [], before
 
     def _conditions(self, sessions: "QuerySet[Any, Any] | list[UUID] | None") -> tuple[str, list[Any]]:
         """The conditions on times and sessions that the text index does not check, and their parameters."""
@@ -350,6 +337,29 @@ class ProjectSearch:
             count += len(children)
             yield from children
             level = [fork.pk for fork in children]
+
+
+def _windows(newest: int | None, before: int) -> Iterator[tuple[list[str], int]]:
+    """The tokens of a project's newest rows before one, and the id at which they end, then those of more
+    rows, and at last no tokens, for all others.
+
+    The index finds matches in a tenth of the time that reading their rows takes. A query of many such tokens
+    would take longer than one of all rows. The rows of other projects count towards a group, so in a project
+    that grows slowly beside others, all matches are read more often.
+
+    Args:
+        newest: the id of the newest of the rows; None if there are none.
+    """
+    if newest is None:
+        return
+    last = newest >> ROWS_BITS
+    for groups in _WINDOWS:
+        first = max(0, last - groups + 1)
+        yield [rows_token(number) for number in range(first, last + 1)], before
+        if not first:
+            return
+        before, last = first << ROWS_BITS, first - 1
+    yield [], before
 
 
 def _condition(condition: SessionCondition) -> Q:
