@@ -259,11 +259,14 @@ def test_a_page_without_a_stream_polls_every_three_seconds_until_the_session_is_
     expect_no_polls(page, pass_three_seconds)
 
 
-def test_the_overview_grows_except_while_a_part_of_it_is_unfolded(
+def test_the_overview_grows_after_a_click_and_not_while_a_part_of_it_is_unfolded(
     page: Page, project: Project, session: Session
 ) -> None:
     page.goto(f"/sessions/{session.pk}/overview")
     expect(page.locator("#facts")).to_contain_text("6 steps")
+    with page.context.expect_page() as other:  # its link keeps the focus, as after each click
+        page.locator("#overview a[href*='step=']").first.click(modifiers=["Control"])
+    other.value.close()
     append(project, session.pk, [act("another_way"), failed()])
     expect(page.locator("#facts")).to_contain_text("7 steps")
     expect(page.locator("#overview")).to_contain_text("another_way")

@@ -101,7 +101,7 @@ class _Inputs:
 
 class _HtmlReplay:
     name = "html"
-    title = "HTML that replays offline"
+    title = "HTML that replays offline, with all steps and inputs"
     media_type = "text/html"
     suffix = ".html"
     live_only = True
