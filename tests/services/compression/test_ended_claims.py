@@ -96,7 +96,7 @@ def test_claims_of_running_calls_are_renewed_however_late_the_next_write_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.PLAYHEAD_CONCURRENCY, settings.PLAYHEAD_CLAIM_SECONDS = ITEMS, 3
-    monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 30)
+    monkeypatch.setattr(run_module, "BUSY_WRITE_PAUSE", 12)
     run = start_run(project, record(8).pk, MODEL).run
     received, may_continue = threading.Semaphore(0), threading.Event()
 
@@ -111,7 +111,7 @@ def test_claims_of_running_calls_are_renewed_however_late_the_next_write_is(
     try:
         assert all(received.acquire(timeout=60) for _ in range(ITEMS))
         run.items.update(claimed_until=claim_now() - timedelta(seconds=1))
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 8
         while run.items.filter(claimed_until__lt=claim_now()).exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         expired = run.items.filter(claimed_until__lt=claim_now()).count()
