@@ -47,9 +47,10 @@ function poll() {
   if (!document.hidden && Date.now() - opened >= POLL) dispatch("poll");
 }
 
-// A hidden page holds no connection, because a browser opens at most six connections to a server.
+// A hidden page holds no connection, because a browser opens at most six connections to a server. The first one
+// waits for the other scripts of the page, which would miss its first changes.
 if (address) {
-  if (!document.hidden) connect();
+  document.addEventListener("DOMContentLoaded", () => document.hidden || stream || connect());
   setInterval(poll, POLL);
   document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
   window.addEventListener("pagehide", disconnect);

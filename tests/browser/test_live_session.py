@@ -139,6 +139,20 @@ def test_at_an_older_step_a_bar_counts_new_steps_and_a_new_error_can_be_reached(
     expect_a_result_to_come(page, project, session)
 
 
+def test_no_change_is_missed_while_the_scripts_of_a_page_are_still_loaded(
+    page: Page, session: Session
+) -> None:
+    """The stream of a page says that it has begun, and live.js then asks for news."""
+
+    def hold(route: Route) -> None:
+        page.wait_for_timeout(500)
+        route.continue_()
+
+    page.route("**/joined/session*", hold)
+    with page.expect_request("**/news?*", timeout=5000):
+        page.goto(page_of(session, "?step=6"))
+
+
 def expect_a_result_to_come(page: Page, project: Project, session: Session) -> None:
     """The result of the step in view, whose tool still runs."""
     expect(page.locator("#step")).to_contain_text("Proposed; no result yet.")
