@@ -40,7 +40,8 @@ from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
 from tests.plans import Access, Statement, forget_statistics, statements
 
-COPIES = 400
+COPIES = 600
+"""So many that no partition has only a few: there, reading a whole small index is cheaper than a search."""
 IN_PROJECT = 100
 """Copies that are in the same project."""
 BY_SESSION = {"historyapp_entry", "historyapp_episode", "historyapp_snapshot"}
