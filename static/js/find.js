@@ -32,6 +32,7 @@ if (form && panel) {
     const text = field.value.trim();
     root.dataset.find = text && `&find=${encodeURIComponent(text)}`;
     history.replaceState(history.state, "", `${root.dataset.page}?${query()}`);
+    htmx.trigger(frame, "htmx:abort"); // the answer for another text
     if (!text) frame.replaceChildren();
     else await load(after);
     // A rare text may be far into a long session, and one request searches only a part.
@@ -84,7 +85,7 @@ if (form && panel) {
   }
 
   /** Goes to the next or previous step; where the known ones end, searches on first. */
-  async function go(name) {
+  async function go(name, since = send("ask")) {
     if (!status()) return;
     const from = send("wanted"); // another step may be on its way
     if (name === "next" && !stepFrom(from, name) && status().dataset.more) {
@@ -92,9 +93,9 @@ if (form && panel) {
       if (steps().includes(from)) return;
     }
     const step = status() && stepFrom(from, name);
-    if (!step) return;
+    if (!step || since !== send("asked")) return;
     reveal = true;
-    send("go", { step });
+    send("go", { step, since });
   }
 
   // The text of the step.
@@ -197,9 +198,10 @@ if (form && panel) {
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const since = send("ask");
     field.blur();
     await search();
-    if (steps().length && !steps().includes(at())) go("next");
+    if (steps().length && !steps().includes(send("wanted"))) go("next", since);
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") field.blur();

@@ -22,22 +22,24 @@ function say(text) {
 
 let jumps = Promise.resolve(); // those that were asked for, one after another
 let waiting = 0;
-let latest = 0; // grows with every key that is no jump: jumps that were asked for before it are dropped
+let since; // when the first of these jumps was asked for: all are dropped once the reader asks for another move
 
 /** Goes to the step that the server names, after the jumps before it have arrived. */
 function jump(to) {
-  const mine = latest;
+  if (!waiting || since !== send("asked")) since = send("ask");
+  const mine = since;
   waiting += 1;
   jumps = jumps
-    .then(() => mine === latest && follow(to, () => mine === latest))
+    .then(() => follow(to, mine))
     .catch(() => say("The server cannot be reached. Check the connection, then try again."))
     .finally(() => (waiting -= 1));
 }
 
-async function follow(to, isWanted) {
+async function follow(to, mine) {
+  const isWanted = () => mine === send("asked");
   const { step, reason } = await search(to, isWanted);
   if (!isWanted()) return;
-  if (step) return send("go", { step, fragment: to.endsWith("-error") ? "failure" : "" });
+  if (step) return send("go", { step, since: mine, fragment: to.endsWith("-error") ? "failure" : "" });
   say(reason);
 }
 
@@ -63,7 +65,7 @@ document.addEventListener("playhead:do", (event) => {
 
 onKey((found, event) => {
   if (found.jump) return void ((event.repeat && waiting) || jump(found.jump));
-  latest += 1;
+  send("ask");
   if (found.action === "find") document.querySelector("[data-search]")?.focus();
   else send(found.action, { repeat: event.repeat });
 });

@@ -20,9 +20,18 @@ window.send = (action, fields = {}) => {
   return detail.done;
 };
 
+const loads = new WeakMap(); // the newest request of each part
+
 /** Swaps in the server's answer; the error bar shows what goes wrong. Each part of the page is the source of its own
- * requests: from the same source, a request would wait until the one before it is answered. */
-window.loadInto = (target, url) => htmx.ajax("GET", url, { source: target, target, swap: "innerHTML" }).catch(() => {});
+ * requests. A new one aborts the one before it, which then returns true: its answer is not wanted any more. */
+window.loadInto = async (target, url) => {
+  const part = (typeof target === "string" ? document.querySelector(target) : target) ?? document.body;
+  const mine = {};
+  loads.set(part, mine);
+  htmx.trigger(part, "htmx:abort");
+  await htmx.ajax("GET", url, { source: target, target, swap: "innerHTML" }).catch(() => {});
+  return loads.get(part) !== mine;
+};
 
 // htmx loads a part when a reader unfolds it, but not one that was unfolded before htmx began to listen.
 document.addEventListener("DOMContentLoaded", () => {

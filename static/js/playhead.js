@@ -34,6 +34,7 @@ if (panel) {
   let next = null; // the step to load once the current request has ended
   let moving = null;
   let requested = null; // the step that the reader requested and that is not in view yet
+  let asked = 0; // grows with each move that the reader asks for; one that is ready after a later one is dropped
 
   /** The step from which the reader moves: each of several quick keys counts. */
   const wanted = () => requested ?? number("at");
@@ -54,6 +55,7 @@ if (panel) {
       await loadInto(panel, stepUrl(step));
       if (!next) requested = null;
       if (number("at") !== step) {
+        if (next) continue;
         stop();
         showPosition(number("at"));
         return;
@@ -182,7 +184,9 @@ if (panel) {
   const isPlaying = () => "playing" in root.dataset;
   const stop = () => send("stop");
 
-  function jump(step, fragment) {
+  /** Moves as the reader asks. `since` says when, for a move that had to be looked up first (the action "ask"). */
+  function jump(step, { fragment, since = (asked += 1) } = {}) {
+    if (since !== asked) return null;
     stop();
     if (!step) return null;
     const done = go(step, { fragment });
@@ -195,7 +199,7 @@ if (panel) {
 
   async function openDialog(url) {
     stop();
-    await loadInto("#dialog-body", url);
+    if (await loadInto("#dialog-body", url)) return;
     const dialog = document.getElementById("dialog");
     if (dialog.querySelector("form")) dialog.showModal();
   }
@@ -223,6 +227,7 @@ if (panel) {
 
   part("slider").addEventListener("input", (event) => {
     stop();
+    asked += 1;
     part("number").value = event.target.value;
     go(Number(event.target.value), { remember: false });
   });
@@ -239,7 +244,10 @@ if (panel) {
     forward: keyed(moves.forward),
     first: () => jump(moves.first()),
     last: () => jump(moves.last()),
-    go: (detail) => (detail.done = jump(detail.step, detail.fragment)),
+    go: (detail) => (detail.done = jump(detail.step, detail)),
+    ask: (detail) => (detail.done = asked += 1),
+    asked: (detail) => (detail.done = asked),
+    arrive: (detail) => (detail.done = requested && moving),
     show: (detail) => (detail.done = go(detail.step, { remember: false })), // as a part of a replay
     settle: () => updateTabs(number("at")),
     wanted: (detail) => (detail.done = wanted()),
@@ -248,21 +256,22 @@ if (panel) {
 
   /** New steps were recorded: list and controls grow, and a playhead at the newest step follows. */
   async function grow({ before, now, rows }) {
-    const at = number("at");
+    const since = asked;
     const wasRewound = before.cut !== now.cut;
-    const wasNewest = at >= Number(before.steps);
+    const wasNewest = wanted() >= Number(before.steps);
     root.dataset.revision = now.revision;
     Object.assign(view().dataset, { steps: now.steps, laterFailure: now.laterFailure });
     part("total").textContent = Number(now.steps).toLocaleString("en");
     for (const field of [part("number"), part("slider")]) field.max = now.steps;
-    showPosition(at);
-    showControls(at);
+    showPosition(number("at"));
+    showControls(number("at"));
     if (before.head === now.head) return;
-    if (wasRewound || filter) await loadInto("#rows", rowsUrl(within(at)));
+    if (wasRewound || filter) await loadInto("#rows", rowsUrl(within(wanted())));
     else extend(Number(before.steps), rows);
     markOnly(number("at"));
-    if (wasNewest && !isPlaying() && !isReading()) await go(number("steps"), { remember: false });
-    else if (wasRewound) await go(at, { remember: false });
+    const isFollowing = wasNewest && since === asked && !isPlaying() && !isReading();
+    if (isFollowing) await go(number("steps"), { remember: false });
+    else if (wasRewound) await go(wanted(), { remember: false });
     await updateTabs(number("at"), { reload: true });
   }
 
@@ -296,6 +305,7 @@ if (panel) {
     // A link to a part of this page moves nothing, because loading the step again would remove the focus from it.
     if (!event.state) return void history.replaceState({ step: number("at") }, "");
     stop();
+    asked += 1;
     next = null;
     clearTimeout(writing);
     go(event.state.step, { remember: false });

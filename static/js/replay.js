@@ -131,6 +131,9 @@ if (panel) {
     run = mine;
     showPlaying();
     if (!timesLeft) loadTimesLeft();
+    send("ask");
+    await send("arrive"); // the step that the reader asked for before
+    if (run !== mine) return;
     if (at() === steps()) await send("show", { step: 1 });
     else if (stopped.step === at()) elapsed = stopped.elapsed;
     else elapsed = pace().stretches[0]?.[2] ?? 0; // the reader has waited long enough

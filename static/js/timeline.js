@@ -3,6 +3,7 @@
 
 const WAIT = 300; // milliseconds after the last key until the new part is drawn
 const MIN = 20; // steps that the timeline shows at least
+const VIEW = ["axis", "height", "colour", "zoom"]; // what a query says about the timeline
 
 const root = document.querySelector("[data-playhead]");
 const frame = document.getElementById("timeline");
@@ -22,7 +23,7 @@ if (frame && panel) {
     const drawn = new URLSearchParams(frame.querySelector("[data-timeline]").dataset.view);
     const chosen = new URLSearchParams(query);
     const all = new URLSearchParams(requested);
-    for (const name of ["axis", "height", "colour", "zoom"]) {
+    for (const name of VIEW) {
       if (chosen.get(name) === drawn.get(name)) continue;
       if (chosen.has(name)) all.set(name, chosen.get(name));
       else all.delete(name);
@@ -30,12 +31,19 @@ if (frame && panel) {
     return `?${all}`;
   }
 
-  /** Draws the timeline as a query says. The address of the page and the other links of it follow. */
+  /** The choices of the drawn timeline or, if there is one, of that on its way. */
+  function view() {
+    if (!requested) return root.dataset.view;
+    const all = new URLSearchParams(requested);
+    return VIEW.filter((name) => all.has(name)).map((name) => `&${name}=${all.get(name)}`).join("");
+  }
+
+  /** Draws the timeline as a query says, also if another is on its way. The address and the other links follow. */
   async function draw(query) {
     requested = query;
     const focused = document.activeElement?.dataset?.mapEdge;
-    await loadInto(frame, `${root.dataset.page}/timeline${query}`);
-    if (requested === query) requested = null;
+    if (await loadInto(frame, `${root.dataset.page}/timeline${query}`)) return;
+    requested = null;
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
     const zoom = new URLSearchParams(view).get("zoom");
@@ -55,18 +63,26 @@ if (frame && panel) {
     link.search = query;
   }
 
+  /** Draws what the reader chose. Meanwhile the reader may have moved the playhead out of the part. */
+  async function choose(query) {
+    await draw(query);
+    follow(send("wanted"));
+  }
+
   /** Shows a part of the run, at least MIN steps. A playhead outside of it goes to its nearest step. */
   async function zoom(from, to) {
     const all = Number(panel.querySelector("[data-at]").dataset.steps);
     const first = Math.max(1, Math.min(from, all - MIN + 1));
     const last = Math.min(all, Math.max(to, first + MIN - 1));
-    const step = Math.min(Math.max(at(), first), last);
-    const isMoved = step !== at();
-    const { asOf, filter, view, find } = root.dataset;
-    const rest = view.replace(/&zoom=[\d-]+/, "");
+    const before = send("wanted");
+    const step = Math.min(Math.max(before, first), last);
+    const { asOf, filter, find } = root.dataset;
+    const rest = view().replace(/&zoom=[\d-]+/, "");
     const isWhole = map() && first === 1 && last === steps();
-    await draw(`?step=${step}${asOf}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}`}${find}`);
-    if (isMoved) send("go", { step });
+    const drawn = choose(`?step=${step}${asOf}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}`}${find}`);
+    if (step !== before) send("go", { step });
+    else send("ask");
+    await drawn;
   }
 
   /** Shows another part when the playhead has left the shown one. The server chooses a part around the step. */
@@ -75,7 +91,7 @@ if (frame && panel) {
     const [first, last] = new URLSearchParams(view).get("zoom")?.split("-").map(Number) ?? [1, Infinity];
     if (requested || chosen || drag || (first <= step && step <= last)) return;
     await draw(`?step=${step}${asOf}${filter}${view}${find}`);
-    if (at() !== step) follow(at());
+    if (send("wanted") !== step) follow(send("wanted"));
   }
 
   document.addEventListener("playhead:do", ({ detail }) => {
@@ -86,11 +102,11 @@ if (frame && panel) {
     const link = event.target.closest("#timeline-form a");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    draw(withEarlierChoices(link.search));
+    choose(withEarlierChoices(link.search));
   });
 
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target.id === "note") draw(location.search); // a bookmark was set or removed
+    if (event.target.id === "note") choose(withEarlierChoices(location.search)); // a bookmark was set or removed
   });
 
   // The minimap: its window is moved and resized by pointer and keys.

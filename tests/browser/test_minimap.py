@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
@@ -58,6 +58,21 @@ def test_the_window_is_resized_and_moved_by_pointer_and_arrows_and_the_playhead_
     expect(page).to_have_url(re.compile(r"step=500&colour=outcome$"))
     expect(page.locator("[data-map-playhead]")).to_have_attribute("x", "99.9%")
     assert page.evaluate("window.isTheSamePage")
+
+
+def test_the_last_of_several_moves_wins_whatever_is_drawn_later(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=50&zoom=1-100"))
+    held: list[Route] = []
+    page.route("**/timeline?**", lambda route: held.append(route) if len(held) < 2 else route.continue_())
+    page.keyboard.press("G")
+    expect(page.locator("#step h2").first).to_have_text("Step 500")
+    drag(page, 0.1, 0.5)
+    expect(page.locator("#step h2").first).to_have_text("Step 300")
+    page.keyboard.press("g")
+    held[-1].continue_()
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
+    expect(page).to_have_url(re.compile(r"step=1&zoom=1-100$"))
+    expect(page.get_by_role("slider", name="First step of the part")).to_have_attribute("aria-valuenow", "1")
 
 
 def expect_choices_and_marks_in_place(page: Page) -> None:

@@ -171,3 +171,17 @@ def test_two_quick_choices_of_the_timeline_both_apply(page: Page, session: Sessi
     page.evaluate(CHOOSE_QUICKLY, ["time", "duration"])
     for group, choice in (("Timeline by", "time"), ("Height of the bars", "duration")):
         expect(page.get_by_role("group", name=group).locator("[aria-current]")).to_have_text(choice)
+
+
+def test_a_key_pressed_while_a_search_is_on_its_way_wins_over_its_jump(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    held: list[Route] = []
+    page.route("**/find?**", lambda route: held.append(route))
+    page.get_by_role("searchbox", name="Find in this session").fill("not found")
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    expect(page.locator("#step h2").first).to_have_text("Step 2")
+    held[0].continue_()
+    expect(page.locator("[data-found-place]")).to_have_text("2")
+    page.keyboard.press("k")
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
