@@ -17,7 +17,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.search_query import QueryWord, SearchQuery, query_words
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
-from historyapp.models.search import SearchHit
+from historyapp.models.search import MatchingRow, SearchHit
 from historyapp.services.search.results import Results
 
 MAX_VALUES = 8
@@ -54,8 +54,14 @@ class ShownHit(NamedTuple):
     """The steps of the session that match this part. None: more than were counted."""
     alike_address: str = ""
     """The search for these steps; empty if the session shares steps with others."""
+    others: tuple[tuple[int, str], ...] = ()
+    """The numbers and addresses of some of the others: the closest ones."""
     follows: int | None = None
     """The step of the next part, if this step comes after it."""
+
+    @property
+    def are_all_others(self) -> bool:
+        return self.alike is not None and len(self.others) >= self.alike - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ class SearchResults:
             condition=condition,
             alike=hit.match.steps,
             alike_address=_address(f"{condition} session:{hit.session.pk}") if is_alone else "",
+            others=tuple(_place(hit._replace(row=row, live=_is_live(hit, row))) for row in hit.match.others),
             follows=min(follows.step, hit.session.steps) if follows else None,
         )
 
@@ -155,12 +162,22 @@ def _phrase(words: list[QueryWord]) -> str:
     return f'"{shown}"' if len(words) > 1 and is_plain and not {'"', "*"} & set(shown) else ""
 
 
-def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
-    row = hit.row
-    step = min(row.step, hit.session.steps) if hit.live else row.step
+def _is_live(hit: SearchHit, row: MatchingRow) -> bool:
+    return hit.lineage.contains(str(row.owner), row.anchor)
+
+
+def _place(hit: SearchHit) -> tuple[int, str]:
+    """The number of a step, and the address where it is shown."""
+    step = min(hit.row.step, hit.session.steps) if hit.live else hit.row.step
     address = f"{reverse('session', args=[hit.session.pk])}?step={step}"
     if not hit.live:  # a step that a rewind cut off is shown as it was then
-        address += f"&as_of={row.last}"
+        address += f"&as_of={hit.row.last}"
+    return step, address
+
+
+def _shown(hit: SearchHit, snippet: Snippet | None) -> ShownHit:
+    row = hit.row
+    step, address = _place(hit)
     if snippet and snippet.marks:  # the session marks one text: the longest that matched
         first, last = max(snippet.marks, key=lambda mark: mark[1] - mark[0])
         address += f"&find={quote(snippet.text[first:last])}"

@@ -114,6 +114,8 @@ class PartMatch(NamedTuple):
     """The steps of the session that match this part. None: more than were counted."""
     follows: MatchingRow | None
     """The step of the next part, if this step comes after it. None: it comes before it or is the same."""
+    others: tuple[MatchingRow, ...] = ()
+    """Other steps of the session that match this part: the closest ones, oldest first."""
 
 
 class SearchHit(NamedTuple):

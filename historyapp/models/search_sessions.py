@@ -1,14 +1,16 @@
 """Searches sessions in which several steps match: ``file:parser.py has:edit AND command:pytest has:failure``.
 
 The part of the query that matches the fewest steps finds the sessions. In each session a step of every part
-is looked up: for the last part the newest, for every other part the newest that is not after the step of the
-next part. So the edit is the one before the failed test, if there is one. A page reads a bounded number of
-sessions.
+is looked up: those that are closest together, in the order of the parts if there are any. So the failed test
+is the one that follows an edit most closely. A page reads a bounded number of sessions, and of each session a
+bounded number of matching steps.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -37,6 +39,21 @@ _MAX_COUNTED = 2_000
 """Parts of a query that probably match more rows are not counted, if the database can estimate them."""
 _FORKS = 5
 """The maximum number of forks to search if a session lacks a step."""
+_LISTED = 5
+"""The maximum number of other matching steps that a hit lists."""
+_CLOSEST, _ENDLESS = (0, 1, False), (LAST, 0, False)
+"""How many steps are after the next one, how many steps are between them, and whether it is only one step."""
+
+
+class _PartRows(NamedTuple):
+    """The live rows of a session that match a part of the query."""
+
+    rows: list[MatchingRow]
+    """In the order of their positions: at least one."""
+    newest: int
+    """The largest id of a row."""
+    has_more: bool
+    """Whether there may be further rows."""
 
 
 class WholeSessionSearch:
@@ -99,36 +116,45 @@ class WholeSessionSearch:
         """
         forks = chain([hit.session], driver.forks(hit.session, hit.row.anchor))
         for session, _ in zip(forks, range(1 + _FORKS), strict=False):
-            steps = list[SearchHit]()  # the last part first
-            for number in reversed(range(len(self._parts))):
-                following = steps[-1].row if steps else None
-                step, newest = self._step_of(number, session, following)
-                if step is None:
-                    break
-                if self._parts[number] is driver and before is not None and newest >= before:
-                    return []
-                steps.append(step)
-            else:
-                return list({step.row.id: step for step in reversed(steps)}.values())
+            found = self._rows_of_parts(session)
+            if not found:
+                continue
+            if before is not None and found[self._parts.index(driver)].newest >= before:
+                return []
+            steps = _closest([part.rows for part in found])
+            parts = zip(range(len(found)), found, steps, [*steps[1:], None], strict=True)
+            hits = [self._hit(session, *part) for part in parts]
+            return list({step.row.id: step for step in hits}.values())
         return []
 
-    def _step_of(
-        self, number: int, session: Session, following: MatchingRow | None
-    ) -> tuple[SearchHit | None, int]:
-        """The newest step that matches a part and is not after the step of the next part. If all are after
-        it, the newest of them. Also the id of the newest row that matches the part."""
-        part, lineage = self._parts[number], self._parts[number].lineage(session)
-        rows, has_more = self._live_rows(part, session, LAST)
-        if not rows:
-            return None, 0
-        earlier = [row for row in rows if following is None or not _is_after(row, following)]
-        if not earlier and has_more and following is not None:
-            older, _ = self._live_rows(part, session, following.id)
-            earlier = [row for row in older if not _is_after(row, following)]
-        row = (earlier or rows)[0]
-        is_live = lineage.contains(str(row.owner), row.anchor)
-        match = PartMatch(number, None if has_more else len(rows), None if earlier else following)
-        return SearchHit(row, session, is_live, lineage, match), rows[0].id
+    def _rows_of_parts(self, session: Session) -> list[_PartRows]:
+        """The newest live rows that match each part. Of a part whose newest rows are all after those of the
+        next part, also older ones. Empty if no row matches a part."""
+        found = list[_PartRows]()  # the last part first
+        for part in reversed(self._parts):
+            rows, has_more = self._live_rows(part, session, LAST)
+            if not rows:
+                return []
+            newest = rows[0].id
+            following = found[-1].rows[-1] if found else None
+            if has_more and following is not None and all(_is_after(row, following) for row in rows):
+                rows += self._live_rows(part, session, following.id)[0]
+            unique = {row.id: row for row in rows}.values()
+            found.append(_PartRows(sorted(unique, key=lambda row: row.first), newest, has_more))
+        return found[::-1]
+
+    def _hit(
+        self, session: Session, number: int, part: _PartRows, row: MatchingRow, following: MatchingRow | None
+    ) -> SearchHit:
+        lineage = self._parts[number].lineage(session)
+        is_late = following is not None and _is_after(row, following)
+        match = PartMatch(
+            number,
+            None if part.has_more else len(part.rows),
+            following if is_late else None,
+            _nearest(part.rows, row),
+        )
+        return SearchHit(row, session, lineage.contains(str(row.owner), row.anchor), lineage, match)
 
     def _live_rows(
         self, part: ProjectSearch, session: Session, before: int
@@ -144,6 +170,40 @@ class WholeSessionSearch:
             or (self.query.with_takes and row.owner == session.pk)
         ]
         return live, len(rows) == MAX_ROWS
+
+
+def _closest(parts: Sequence[Sequence[MatchingRow]]) -> list[MatchingRow]:
+    """A row of each part: the ones with the fewest steps between them. If there are any, rows in the order of
+    the parts.
+
+    Two steps that follow each other count as close as one step that matches both parts, and are preferred: a
+    failed edit is not the failure after the edit. Of equally close rows, the newest.
+
+    Args:
+        parts: the rows of each part, in the order of their positions.
+    """
+    *earlier, newest = [(rows, [row.first for row in rows]) for rows in parts]
+    best, least = list[MatchingRow](), _ENDLESS
+    for row in reversed(newest[0]):
+        chosen, late, steps = [row], 0, 0
+        for rows, positions in reversed(earlier):
+            following = chosen[-1]
+            chosen.append(rows[max(0, bisect_right(positions, following.first) - 1)])
+            late += _is_after(chosen[-1], following)
+            steps += abs(following.step - chosen[-1].step)
+        distance = late, max(1, steps), not steps
+        if distance < least:
+            best, least = chosen[::-1], distance
+        if distance == _CLOSEST:
+            break
+    return best
+
+
+def _nearest(rows: Sequence[MatchingRow], shown: MatchingRow) -> tuple[MatchingRow, ...]:
+    """The other steps that are closest to the shown one, in the order of their positions."""
+    others = [row for row in rows if row.step != shown.step]
+    others.sort(key=lambda row: abs(row.step - shown.step))
+    return tuple(sorted(others[:_LISTED], key=lambda row: row.first))
 
 
 def _is_after(row: MatchingRow, other: MatchingRow) -> bool:

@@ -85,12 +85,30 @@ def test_each_step_names_its_condition_and_how_many_others_match_it(
         append(project, session, [act("look"), ok(outputs=outputs)])
     page = alice.get("/search?q=gecko+AND+zebra+since:2020-01-01")
     assert [address.split("step=")[1][0] for address in addresses(html(page))] == ["1", "2"]
-    assert "for gecko since:2020-01-01 one of 3 such steps in this session" in text(page)
+    shown = "for gecko since:2020-01-01 one of 3 such steps in this session the others: step 3 , step 4"
+    assert shown in text(page)
+    assert f'<a href="/sessions/{session}?step=4">step 4</a>' in html(page)
     (alike,) = re.findall(r'href="([^"]+)">\s*one of 3', html(page))
     assert "3 steps" in text(alice.get(alike.replace("&amp;", "&")))
     assert "after step" not in text(page)
     late = text(alice.get("/search?q=zebra+AND+lion"))
     assert "for zebra after step 1: no such step before it" in late
+
+
+def test_a_step_lists_the_closest_five_others_that_match_its_condition(
+    alice: Client, project: Project, settled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project).pk
+    for outputs in ("gecko", *["wombat"] * 9):
+        append(project, session, [act("look"), ok(outputs=outputs)])
+    closest = "step 3 , step 4 , step 5 , step 6 , step 7"
+    page = text(alice.get("/search?q=gecko+AND+wombat"))
+    assert f"one of 9 such steps in this session the closest others: {closest}" in page
+    monkeypatch.setattr("historyapp.models.search_sessions.MAX_ROWS", 9)
+    page = text(alice.get("/search?q=gecko+AND+wombat"))
+    assert (
+        f"one of many such steps in this session not all are compared the closest others: {closest}" in page
+    )
 
 
 @pytest.mark.parametrize("query", ["zebra", "zebra tool:look", "nothing AND zebra", "nothing zebra"])
