@@ -29,6 +29,7 @@ from historyapp.api.session_queries import SessionFilter, SessionListQuery, face
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
+from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.core.session_metadata import MAX_TAGS
 from historyapp.core.settings import SessionSettings, load_settings
@@ -43,6 +44,7 @@ from historyapp.models.annotations import (
 from historyapp.models.history import History
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
+from historyapp.models.stored_totals import stored_totals
 from historyapp.services.list_columns import run_span
 from historyapp.services.prices import price_list
 from historyapp.services.retention import erase
@@ -206,7 +208,9 @@ def list_sessions(request: ApiRequest, filter: Query[SessionListQuery]) -> HttpR
         limit=filter.limit,
     )
     cursor = encode_cursor(_LIST, page.cursor) if page.cursor else None
-    return json_response(SessionPage(items=[_session_item(row) for row in page.sessions], next=cursor))
+    totals = stored_totals([row.pk for row in page.sessions])
+    items = [_session_item(row, totals[row.pk]) for row in page.sessions if row.pk in totals]
+    return json_response(SessionPage(items=items, next=cursor))
 
 
 @router.get("/facets", response=SessionFacets, summary="Count sessions by facet")
@@ -288,6 +292,7 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
         texts: the texts of the history, if they have been read already.
     """
     session, totals = history.session, history.tail.totals
+    tokens = tokens_of(totals)
     span = run_span(session, history.lineage)
     texts = texts or CurrentTexts.of(history)
     return fill(
@@ -300,7 +305,8 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
         errors=totals.errors,
         tokens=totals.tokens,
         cost=totals.cost / MICRO,
-        shown_tokens=tokens_of(totals).shown,
+        shown_tokens=tokens.shown,
+        token_source=tokens.source,
         shown_cost=money_of(totals, session.model, price_list()).micros / MICRO,
         last_entry_at=history.last_entry_at,
         first_entry_at=span.first if span else None,
@@ -312,13 +318,14 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
     )
 
 
-def _session_item(session: Session) -> SessionItem:
+def _session_item(session: Session, totals: Totals) -> SessionItem:
     return fill(
         SessionItem,
         session,
         forked_from=session.forked_from_id,
         spawned_by=session.spawned_by_id,
         cost=session.cost / MICRO,
+        token_source=tokens_of(totals).source,
         shown_cost=session.money / MICRO,
         duration=session.duration / 1000 if session.duration else None,
         **_annotation_fields(session),

@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 
 from historyapp.management.exit_codes import FAILED
-from historyapp.terminal.output import STYLES, Column, Output, dollars_text, note
+from historyapp.terminal.output import STYLES, Column, Output, dollars_text, note, seconds_text, tokens_text
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server
 from historyapp.terminal.sessions import find_session
@@ -20,9 +20,9 @@ TOTALS = (
     Column("Steps", number=True),
     Column("Errors", number=True),
     Column("Likely failed", number=True),
-    Column("Tokens", number=True),
+    Column("Tokens in", number=True),
     Column("Cost", number=True),
-    Column("Seconds", number=True),
+    Column("Time", number=True),
 )
 PAIRS = (
     Column("A", number=True),
@@ -108,11 +108,12 @@ def _pairs_around(pairs: list[JsonObject], divergence: JsonObject) -> list[JsonO
 
 def _totals_cells(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
-    figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "likely_failures", "tokens")]
+    figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "likely_failures")]
+    tokens = tokens_text(totals["tokens"], totals["token_source"])
     money = "" if totals["money"] is None else dollars_text(totals["money"])
-    seconds = "" if totals["seconds"] is None else f"{totals['seconds']:,.0f}"
+    time = seconds_text(totals["seconds"])
     at = "" if side["as_of"] is None else f"@{side['as_of']}"
-    return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, money, seconds]
+    return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, tokens, money, time]
 
 
 def _pair_cells(pair: JsonObject) -> list[str]:

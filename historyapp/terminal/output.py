@@ -126,6 +126,11 @@ def seconds_text(seconds: float | None) -> str:
     return "" if seconds is None else dates.duration_text(timedelta(seconds=seconds))
 
 
+def tokens_text(tokens: int, source: str) -> str:
+    """A number of tokens as in the lists of the pages: an estimate of the text is marked."""
+    return f"≈ {tokens:,}" if source == "estimated" and tokens else f"{tokens:,}"
+
+
 def dollars_text(dollars: float) -> str:
     """An amount of money, rounded as on the pages."""
     return rounded_dollars(round(dollars * MICRO)) if dollars else "$0.00"

@@ -5,7 +5,16 @@ import shlex
 from argparse import Namespace
 
 from historyapp.terminal.errors import CommandFailed, WrongUsage
-from historyapp.terminal.output import Column, Output, dollars_text, note, seconds_text, short_ids, time_text
+from historyapp.terminal.output import (
+    Column,
+    Output,
+    dollars_text,
+    note,
+    seconds_text,
+    short_ids,
+    time_text,
+    tokens_text,
+)
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import JsonObject, Server, api_path
 
@@ -38,7 +47,7 @@ COLUMNS = (
     Column("Status"),
     Column("Steps", number=True),
     Column("Errors", number=True),
-    Column("Tokens", number=True),
+    Column("Tokens in", number=True),
     Column("Cost", number=True),
     Column("Last entry (UTC)"),
     Column("Time", number=True),
@@ -74,12 +83,12 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     ids = short_ids([item["id"] for item in items])
     rows = []
     for id, item in zip(ids, items, strict=True):
-        figures = [f"{item[name]:,}" for name in ("steps", "errors", "shown_tokens")]
+        figures = [f"{item['steps']:,}", f"{item['errors']:,}"]
+        tokens = tokens_text(item["shown_tokens"], item["token_source"])
         cost = dollars_text(item["shown_cost"]) if item["shown_cost"] else ""
         texts = [item["title"], item["agent"], item["status"]]
-        rows.append(
-            [id, *texts, *figures, cost, time_text(item["last_entry_at"]), seconds_text(item["duration"])]
-        )
+        times = [time_text(item["last_entry_at"]), seconds_text(item["duration"])]
+        rows.append([id, *texts, *figures, tokens, cost, *times])
     output.table(COLUMNS, rows)
     if page["next"]:
         first = "newest" if order == f"-{SORTS[0]}" else "first"

@@ -15,6 +15,7 @@ from historyapp.terminal.output import (
     note,
     seconds_text,
     time_text,
+    tokens_text,
 )
 from historyapp.terminal.safe_text import safe_line, safe_text
 from historyapp.terminal.server import JsonObject, Server, api_path
@@ -99,8 +100,10 @@ def print_head(output: Output, session: JsonObject) -> None:
     output.line((safe_line(session["title"]) or "(untitled)", "bold"))
     agent_and_model = ", ".join(filter(None, (session["agent"], session["model"])))
     output.line((session["id"], "dim"), f"  {safe_line(agent_and_model)}")
-    counts = {"step": session["steps"], "error": session["errors"], "token": session["shown_tokens"]}
+    counts = {"step": session["steps"], "error": session["errors"]}
     figures = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items()]
+    tokens, source = session["shown_tokens"], session["token_source"]
+    figures.append(f"{tokens_text(tokens, source)} {'tokens in' if source == 'reported' else 'tokens'}")
     if session["shown_cost"]:
         figures.append(dollars_text(session["shown_cost"]))
     output.line((session["status"], STYLES.get(session["status"], "")), f"  {', '.join(figures)}")

@@ -48,6 +48,11 @@ class SessionItem(ResponseModel):
         default=0,
         description="The tokens that the pages show: input as the provider billed it, otherwise `tokens`.",
     )
+    token_source: str = Field(
+        default="estimated",
+        description="Where `shown_tokens` come from. `estimated`: no provider reported its usage.",
+        json_schema_extra={"enum": ["reported", "estimated"]},
+    )
     shown_cost: float = Field(
         default=0.0,
         description="The cost that the pages show, in US dollars: `cost`, otherwise the billed tokens at the "

@@ -1,13 +1,16 @@
 """``playhead compare``: where two runs differ."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
+from historyapp.core.entries import ModelOutput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
-from tests.services.drafts import act, failed, ok
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, draft, failed, ok
 from tests.terminal.conftest import Playhead
 
 
@@ -78,6 +81,15 @@ def test_only_pairs_around_the_first_difference_are_shown_unless_all_are_request
     assert whole.err == ""
     assert len(whole.out.splitlines()) > 70
     assert len(playhead("compare", session_id, made.pk, "--all", "--json").answer["pairs"]["items"]) >= 72
+
+
+def test_the_time_of_a_run_has_its_units(playhead: Playhead, project: Project) -> None:
+    session = create_session(project)
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    for minutes in (0, 1, 302):
+        append(project, session.pk, [draft(ModelOutput(text="done"), start + timedelta(minutes=minutes))])
+    totals = playhead("compare", session.pk, f"{session.pk}@2").out.splitlines()[:3]
+    assert [line.split("  ")[-1].strip() for line in totals] == ["Time", "5 h 2 min", "1 min 0 s"]
 
 
 @pytest.mark.parametrize("name", ["nonsense", "last@x", "last/takes/999", "last@99999"])

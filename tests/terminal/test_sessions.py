@@ -170,9 +170,19 @@ def test_tokens_and_cost_are_those_of_the_pages(playhead: Playhead, project: Pro
     append(project, session.pk, [ask("go"), draft(ModelOutput(text="done"), **metadata)])
     line = playhead("sessions", "billed").out.splitlines()[1]
     assert " 40,000  $0.12 " in line
-    assert "40,000 tokens, $0.12" in playhead("show", session.pk).out
+    assert "40,000 tokens in, $0.12" in playhead("show", session.pk).out
     (item,) = playhead("sessions", "billed", "--json").answer["items"]
     shown = playhead("show", session.pk, "--json").answer
     assert item["shown_tokens"] == shown["shown_tokens"] == 40_000
     assert item["shown_cost"] == shown["shown_cost"] == pytest.approx(0.1215)
+    assert item["token_source"] == shown["token_source"] == "reported"
     assert (item["tokens"] < 50, item["cost"]) == (True, 0)
+
+
+def test_estimated_tokens_are_marked(playhead: Playhead, session_id: UUID) -> None:
+    """They are far fewer than the provider would have billed."""
+    item = playhead("show", session_id, "--json").answer
+    assert item["token_source"] == "estimated"
+    assert f" ≈ {item['shown_tokens']} " in playhead("sessions").out
+    assert f", ≈ {item['shown_tokens']} tokens\n" in playhead("show", session_id).out
+    assert f" ≈ {item['shown_tokens']} " in playhead("compare", session_id, f"{session_id}@3").out
