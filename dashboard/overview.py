@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import accumulate, groupby
-from operator import attrgetter
 
 from django.urls import reverse
 
@@ -166,16 +165,12 @@ class OverviewPage:
 
     @property
     def first_failure(self) -> str:
-        """The address of the first failure, otherwise of that of the sub-agent that started first among those
-        with failures; empty without one."""
+        """The address of the first failure, otherwise of that of the sub-agent that failed first; empty
+        without one."""
         if failure := self.figures.first_failure:
             return f"{self.location.address_of(failure.step)}#failure"
-        failing = [child for child in self.overview.subagents if child.has_own_failure]
-        if not failing:
-            return ""
-        dated = [child for child in failing if child.started_at]
-        first = min(dated, key=attrgetter("started_at"), default=failing[0])
-        return f"{reverse('jump', args=[first.session.pk])}?to={FIRST_ERROR}"
+        child = self.overview.first_failing
+        return f"{reverse('jump', args=[child.session.pk])}?to={FIRST_ERROR}" if child else ""
 
     @property
     def total_time(self) -> timedelta | None:

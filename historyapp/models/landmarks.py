@@ -5,6 +5,7 @@ so its cost does not depend on the length of the session.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from heapq import merge
 from itertools import chain
 from operator import attrgetter
@@ -15,17 +16,19 @@ from django.db.models import Q
 
 from historyapp.core.call_subjects import command_line
 from historyapp.core.command_files import MAX_COMMAND, MAX_PARSED, files_written, may_use_files
+from historyapp.core.dates import known_time
 from historyapp.core.entries import PERSON, ModelOutput, load_body, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
 from historyapp.core.person_inputs import begins_turn
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
-from historyapp.models.fields import session_value, unpack
+from historyapp.models.fields import as_uuid, session_value, unpack, uuid_value
 from historyapp.models.history import History
 from historyapp.models.long_rows import long_rows
+from historyapp.models.sessions import Session
 from historyapp.models.short_entries import short_entries
-from historyapp.models.sql import RowPlace
+from historyapp.models.sql import RowPlace, fetch_all
 from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
 
@@ -79,6 +82,33 @@ def failure(history: History, start: int, forwards: bool) -> Landmark:
 def error(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step that ended in an error."""
     return _first_with(history, StepFilter("error"), start, forwards)
+
+
+_FAILURES = " UNION ALL ".join(
+    "SELECT * FROM (SELECT session_id, anchor, number FROM historyapp_episode"  # noqa: S608 no values
+    f" WHERE session_id = %s AND {condition} ORDER BY number LIMIT 1) AS {name}_{{part}}"
+    for name, condition in (("errors", "status = 'error'"), ("likely", "likely_failure > ''"))
+)
+
+
+def first_failures(sessions: Sequence[Session]) -> dict[UUID, datetime]:
+    """When the first step that failed or likely failed ended in each session, where that is known.
+
+    Two queries for all sessions without a rewind that are no forks, a few for each of the others.
+    """
+    plain = [session for session in sessions if session.tail_start == 1]
+    statement = " UNION ALL ".join(_FAILURES.format(part=part) for part in range(len(plain)))
+    keys = [uuid_value(session.pk) for session in plain for _ in range(2)]
+    found = fetch_all(statement, keys) if plain else []
+    rows = Episode.objects.at([RowPlace(as_uuid(id), *row) for id, *row in found])
+    rows.sort(key=attrgetter("number"), reverse=True)
+    first = {row.session_id: row for row in rows}
+    for session in sessions:
+        history = History(session) if session.tail_start != 1 else None
+        if history and (number := failure(history, 0, True).step):
+            first[session.pk] = history.row(number)
+    times = {id: known_time(row.finished_at or row.started_at) for id, row in first.items()}
+    return {id: moment for id, moment in times.items() if moment}
 
 
 def _first_with(history: History, step_filter: StepFilter, start: int, forwards: bool) -> Landmark:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from historyapp.core.settings import known_window
 from historyapp.core.usage import Usage
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
+from historyapp.models.landmarks import first_failures
 from historyapp.models.relatives import starting_steps
 from historyapp.models.takes import as_begun, takes
 from historyapp.services.figures import run_figures
@@ -29,7 +30,7 @@ MAX_SUBAGENTS, MAX_LEVELS = 200, 5
 MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
-    "spawned_position", "duration", "head", "forked_from",
+    "spawned_position", "duration", "head", "forked_from", "tail_start",
 )  # fmt: skip
 
 
@@ -113,6 +114,20 @@ class RunOverview:
             sum(child.likely_failures for child in direct),
             tuple(sorted(set(starters))),
         )
+
+    @cached_property
+    def first_failing(self) -> Subagent | None:
+        """The sub-agent that failed first. Those with unknown times come last, by their starts."""
+        failing = [child for child in self.subagents if child.has_own_failure]
+        if len(failing) < 2:
+            return failing[0] if failing else None
+        moments = first_failures([child.session for child in failing])
+
+        def when(child: Subagent) -> tuple[bool, datetime]:
+            moment = moments.get(child.session.pk)
+            return moment is None, moment or child.started_at or datetime.max.replace(tzinfo=UTC)
+
+        return min(failing, key=when)
 
     @cached_property
     def span(self) -> RunSpan | None:

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 
 from historyapp.core.entries import ModelOutput
-from historyapp.models import Project, Session
+from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
-from historyapp.services.rewinds import fork
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ask, draft, failed, ok
@@ -68,9 +68,15 @@ def test_the_overview_says_how_many_subagents_failed_and_leads_to_their_failures
 def test_e_on_the_overview_of_a_clean_run_opens_the_first_failure_of_a_subagent(
     alice: Client, family: Family
 ) -> None:
-    parent, _, _, second = family
+    parent, _, first, second = family
+    opens = 'data-href="/sessions/{}/jump?to=first-error"'
+    assert opens.format(second.pk) in html(alice.get(f"/sessions/{parent.pk}/overview"))
+    Episode.objects.filter(session=second, status="error").update(finished_at=START + timedelta(minutes=9))
     page = html(alice.get(f"/sessions/{parent.pk}/overview"))
-    assert f'data-href="/sessions/{second.pk}/jump?to=first-error"' in page, "the one that started first"
+    assert opens.format(first.pk) in page, "the one that failed first, although the other began first"
+    rewind(second.project, second.pk, Target(to_step=1))
+    append(second.project, second.pk, [each._replace(created_at=START) for each in (act("ls"), failed())])
+    assert opens.format(second.pk) in html(alice.get(f"/sessions/{parent.pk}/overview")), "after a rewind"
 
 
 def test_e_in_a_clean_run_says_that_subagents_failed(alice: Client, family: Family) -> None:
