@@ -98,6 +98,15 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A link to a search takes along what is typed in a field, also if it opens in a new tab.
+for (const kind of ["mousedown", "click"]) {
+  document.addEventListener(kind, ({ target }) => {
+    const link = target.closest("[data-takes-text]");
+    const typed = link && document.querySelector(link.dataset.takesText).value.trim();
+    if (link) link.search = typed && new URLSearchParams({ q: typed });
+  });
+}
+
 // Typing after a form was opened goes into the form: with the focus outside of it, single keys are shortcuts.
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches("[data-menu][open], .note-form[open]")) return;

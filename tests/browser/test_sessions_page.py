@@ -74,7 +74,9 @@ def test_the_list_and_the_running_agents_are_updated(page: Page, project: Projec
     expect(at_work).to_have_count(0)
 
 
-def test_choosing_and_typing_filter_the_list_and_stay_in_the_address(page: Page, project: Project) -> None:
+def test_choosing_and_typing_filter_the_list_and_stay_in_the_address_and_in_a_search_of_all_steps(
+    page: Page, project: Project
+) -> None:
     record_session(project, 3, title="Audit the ledgers")
     record_session(project, 1, title="Repair the invoices")
     create_session(project, names={"title": "Audit the books", "agent": "writer"})
@@ -89,6 +91,8 @@ def test_choosing_and_typing_filter_the_list_and_stay_in_the_address(page: Page,
     expect(titles).to_have_text(["Audit the ledgers"])
     expect(facets.get_by_role("link", name="writer 1")).to_be_visible()
     expect(page).to_have_url(re.compile("q=audit.*agent=demo"))
+    page.get_by_role("link", name="Search all steps").click()
+    expect(page).to_have_url(re.compile(r"/search\?q=audit$"))
 
 
 @pytest.mark.thorough

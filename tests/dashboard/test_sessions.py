@@ -137,6 +137,11 @@ def test_older_sessions_are_loaded_by_a_link_that_needs_no_script(alice: Client,
     assert sorted(seen) == [f"run {number:03}" for number in range(120)]
 
 
+def test_the_link_to_a_search_of_all_steps_keeps_the_text(alice: Client, session: Session) -> None:
+    page = html(alice.get("/?q=total+%26"))
+    assert '<a class="button" href="/search?q=total%20%26" data-takes-text="#q">' in page
+
+
 def test_a_search_by_htmx_gets_only_the_results(alice: Client, session: Session) -> None:
     part = html(fragment(alice, "/?q=totals", target="results"))
     assert part.startswith('<div id="results"')
