@@ -61,6 +61,11 @@ class ComparedPair:
         """Whether the row shows the previews of both tool calls."""
         return "call" in self.pair.differs
 
+    @property
+    def names_tools(self) -> bool:
+        """Whether the row names the tools: its steps do not match, and the tools may be all that differs."""
+        return self.is_unmatched or self.pair.a is None or self.pair.b is None
+
 
 class PairStretch(NamedTuple):
     """Consecutive rows, folded together or not."""

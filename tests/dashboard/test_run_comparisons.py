@@ -40,15 +40,18 @@ def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     alice: Client, project: Project, session: Session
 ) -> None:
     response = alice.get(page_of(session.pk, forked(project, session).pk))
-    different = html(response).partition("different steps")[2].partition("</li>")[0]
+    different = html(response).partition("only A · only B")[2].partition("</li>")[0]
     assert "pair-delta" not in different, "these steps have nothing to do with each other"
     page = text(response)
     assert "Both runs share steps 1–2." in page
     assert "They diverge at step 4 of both." in page
     assert "The first difference" in page
     assert "result, status" in page
-    assert "write_file" in page.partition("different steps")[2]
-    assert page.count("only A") == 1, "the last step of A"
+    assert "write_file" in page.partition("only A · only B")[2]
+    assert [step in page for step in ("read_file · file-4.txt", "read_file · file-5.txt")] == [True, True]
+    assert "read_file · file-3.txt" not in page, "the icon suffices for two calls of one tool"
+    assert page.count("only A") == 2, "with the last step of A"
+    assert "2 only in A · 1 only in B" in page
     assert "A · parent B · fork" in page
     assert "After the common part: 0 equal" in page
 
