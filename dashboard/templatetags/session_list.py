@@ -14,7 +14,7 @@ from dashboard.session_list.columns import ListColumn
 from dashboard.session_list.filters import SessionFilters
 from dashboard.templatetags.playhead import icon, outcome
 from historyapp.core.overview.findings import stated_ending, unanswered_text
-from historyapp.models import Session
+from historyapp.models import Annotation, Session
 from historyapp.models.recent import is_active
 from historyapp.models.session_folds import ChildCounts
 from historyapp.models.session_lists import Order
@@ -29,6 +29,12 @@ _SHOWN = 14
 def is_idle(session: Session) -> bool:
     """Whether an unfinished session is not among those that are live now."""
     return not is_active(session, timezone.now())
+
+
+@register.filter
+def saved_annotation(session: Session) -> Annotation | None:
+    """The session's note and score. As a variable of a template, a missing one takes 80 µs in each row."""
+    return getattr(session, "annotation", None)
 
 
 @register.simple_tag

@@ -19,8 +19,8 @@ from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, SavedSearch, Session
 from historyapp.models.changes import newest_cursor
 from historyapp.models.recent import active_sessions
-from historyapp.models.session_filters import facet_counts
-from historyapp.models.session_folds import child_counts, top_level
+from historyapp.models.session_filters import FacetCounts, facet_counts
+from historyapp.models.session_folds import TOP_LEVEL, child_counts
 from historyapp.models.session_lists import Order, exit_statuses, page_of
 from historyapp.models.sessions import SessionQuerySet, columns_except
 from historyapp.services.bulk.progress import progress_of
@@ -57,8 +57,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         filters = filters.but(found=found.sessions)
     listed = _listed(filters, project.pk)
     if are_folded := not filters.has_filters:
-        listed = top_level(listed)
-    matching = listed
+        listed = listed.filter(TOP_LEVEL)
     groups = grouped(listed, filters, order) if filters.group else None
     if groups is not None:
         listed = groups.sessions
@@ -89,16 +88,15 @@ def sessions(request: PersonRequest) -> HttpResponse:
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
         return render(request, "session_list/_rows.html", context | {"is_later": True})
-    total, facets = _facets(project.pk, filters, found)
-    is_whole_list = groups is None and "cursor" not in request.GET and not page.cursor
-    listed_total = len(page.sessions) if is_whole_list else matching.count() if are_folded else total
+    counts, facets = _facets(project.pk, filters, found)
+    listed_total = counts.top_level if are_folded else counts.total
     context |= {
         "facets": facets,
         "archived": archived_link(facets),
         "chips": chosen_chips(filters),
         "unfiltered_url": list_url(filters.removed()),
         "total": listed_total,
-        "folded_total": max(0, total - listed_total) if are_folded else 0,
+        "folded_total": counts.total - listed_total,
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:
@@ -118,12 +116,13 @@ def _above_list(project: UUID) -> dict[str, object]:
 
 def _facets(
     project: UUID, filters: SessionFilters, found: FoundSessions | None
-) -> tuple[int, list[FacetGroup]]:
-    """The number of sessions that match, with folded ones, and the facets."""
+) -> tuple[FacetCounts, list[FacetGroup]]:
+    """How many sessions match, and the facets."""
     problem = found.problem if found else ""
     counted = filters.but(q="", found=None) if problem else filters  # so that the facets do not disappear
     counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria)
-    return 0 if problem else counts.total, facet_groups(filters, counts)
+    groups = facet_groups(filters, counts)
+    return counts._replace(total=0, top_level=0) if problem else counts, groups
 
 
 def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:

@@ -1,10 +1,10 @@
 """The filters of the list of sessions, and the number of sessions that each other filter would leave."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
-from historyapp.models.sessions import SessionQuerySet
+from historyapp.models.session_folds import TOP_LEVEL
+from historyapp.models.sessions import Session, SessionQuerySet
 
 NAMED_FACETS = ("agent", "model", "repository", "folder")
 """Facets with names. Several names of one facet match sessions with any of them."""
@@ -91,6 +92,8 @@ class FacetCounts(NamedTuple):
     """The number of sessions of a list, and with each other value of a facet."""
 
     total: int
+    top_level: int
+    """Those without a listed parent, see :data:`historyapp.models.session_folds.TOP_LEVEL`."""
     facets: Mapping[str, Counter[str]]
     """By facet and value. Errors and likely failures have ``true`` and ``false``. Another tag narrows the
     list. Another agent or model widens it, so agents and models are counted as if none was chosen. So are
@@ -106,11 +109,11 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
         SearchTooSlow: if they take longer than :data:`LIST_SECONDS`.
     """
     facets = {facet: Counter[str]() for facet in (*FACETS, "date")}
-    total = 0
-    for facet, value, count in _grouped(sessions.search(chosen.q).tagged(chosen.tag), chosen.conditions):
+    totals = dict.fromkeys(("total", "top_level"), 0)
+    for facet, value, count in _counted(sessions.search(chosen.q).tagged(chosen.tag), chosen.conditions):
         match facet:
-            case "total":
-                total = count
+            case "total" | "top_level":
+                totals[facet] = count
             case "errors" | "likely_failures":
                 facets[facet]["true" if value == "1" else "false"] = count
             case "date":
@@ -118,49 +121,68 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
             case _:
                 facets[facet][value] = count
     facets["tag"] = _tag_counts(chosen.apply(sessions))
-    return FacetCounts(total, facets)
+    return FacetCounts(**totals, facets=facets)
 
 
-def _grouped(sessions: SessionQuerySet, conditions: Mapping[str, Q]) -> list[tuple[str, str, int]]:
-    """Each facet's values with their sessions, which meet the conditions of all other facets; and ``total``.
+def _counted(sessions: SessionQuerySet, conditions: Mapping[str, Q]) -> list[tuple[str, str, int]]:
+    """Each facet's values with their sessions, which meet the conditions of all other facets; and the totals.
 
-    The statement reads each session once. One GROUP BY of all facets takes three times as long.
+    The statement reads each session once, and groups only the facets whose values are not known before. One
+    GROUP BY of all facets takes three times as long.
     """
     met = {facet: f"meets_{facet}" for facet in conditions}
-    columns = {
-        "total": Value(""),
-        "errors": _condition(Q(errors__gt=0)),
-        "likely_failures": _condition(Q(likely_failures__gt=0)),
-        "date": _bucket(),
-        **{facet: F(facet) for facet in ("status", *NAMED_FACETS)},
+    known: dict[str, tuple[Any, Iterable[int | str]]] = {
+        "total": (Value(1), (1,)),
+        "top_level": (_condition(TOP_LEVEL), (1,)),
+        "errors": (_condition(Q(errors__gt=0)), (0, 1)),
+        "likely_failures": (_condition(Q(likely_failures__gt=0)), (0, 1)),
+        "date": (_bucket(), range(len(_BUCKETS))),
+        "status": (F("status"), Session.Status.values),
     }
     rows = sessions.order_by().annotate(
-        **{f"value_of_{facet}": column for facet, column in columns.items()},
+        **{f"value_of_{facet}": column for facet, (column, _) in known.items()},
+        **{f"value_of_{facet}": F(facet) for facet in NAMED_FACETS},
         **{met[facet]: _condition(condition) for facet, condition in conditions.items()},
     )
-    names = [*(f"value_of_{facet}" for facet in columns), *met.values()]
+    names = [f"value_of_{facet}" for facet in (*known, *NAMED_FACETS)]
     try:
-        statement, values = rows.values_list(*names).query.sql_with_params()
+        statement, values = rows.values_list(*names, *met.values()).query.sql_with_params()
     except EmptyResultSet:
         return []
-    counts = []
-    for facet in columns:
-        others = " AND ".join(f"{name} = 1" for other, name in met.items() if other != facet) or "1 = 1"
-        value = f"CAST(value_of_{facet} AS TEXT)"
-        counts.append(f"SELECT '{facet}', {value}, COUNT(*) FROM listed WHERE {others} GROUP BY 2")  # noqa: S608 our own names
+
+    def others(facet: str) -> str:
+        return " AND ".join(f"{name} = 1" for other, name in met.items() if other != facet) or "1 = 1"
+
+    sums, counts = [], []
+    for facet, (_, facet_values) in known.items():
+        for value in facet_values:
+            chosen = f"value_of_{facet} = {value!r} AND {others(facet)}"
+            sums.append(f"COUNT(*) FILTER (WHERE {chosen}) AS {facet}_{value}")
+            counts.append(f"SELECT '{facet}', '{value}', {facet}_{value} FROM sums")  # noqa: S608 our own names and numbers
+    for facet in NAMED_FACETS:
+        grouped = f"FROM listed WHERE {others(facet)} GROUP BY 2"
+        counts.append(f"SELECT '{facet}', value_of_{facet}, COUNT(*) {grouped}")
     with connection.cursor() as cursor:
-        cursor.execute(f"WITH listed AS MATERIALIZED ({statement}) {' UNION ALL '.join(counts)}", values)
-        return list(cursor.fetchall())
+        cursor.execute(
+            f"WITH listed AS MATERIALIZED ({statement}), "  # noqa: S608
+            f"sums AS MATERIALIZED (SELECT {', '.join(sums)} FROM listed) {' UNION ALL '.join(counts)}",
+            values,
+        )
+        return [row for row in cursor.fetchall() if row[2]]
 
 
 def _tag_counts(sessions: SessionQuerySet) -> Counter[str]:
     """How many of the sessions have each tag. The newest are read, up to :data:`MAX_TAG_CHARACTERS`."""
-    counts, characters = Counter[str](), 0
+    tagged, characters = Counter[str](), 0
     for tags_text in sessions.with_tags().newest_first().values_list("tags_text", flat=True).iterator(500):
-        counts.update(tags_text.split("\n")[1:-1])
+        tagged[tags_text] += 1
         characters += len(tags_text)
         if characters > MAX_TAG_CHARACTERS:
             break
+    counts = Counter[str]()
+    for tags_text, number in tagged.items():
+        for tag in tags_text.split("\n")[1:-1]:
+            counts[tag] += number
     return counts
 
 

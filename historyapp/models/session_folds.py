@@ -23,13 +23,10 @@ class ChildCounts(NamedTuple):
     """Sub-agents with tokens and without a known cost."""
 
 
-def top_level(sessions: SessionQuerySet) -> SessionQuerySet:
-    """The sessions without a listed parent. Children of an archived session are top-level."""
-    alone = [
-        Q(**{parent: None}) | Q(**{f"{parent}__status": "archived"})
-        for parent in ("forked_from", "spawned_by")
-    ]
-    return sessions.filter(*alone)
+TOP_LEVEL = (Q(forked_from=None) | Q(forked_from__status="archived")) & (
+    Q(spawned_by=None) | Q(spawned_by__status="archived")
+)
+"""The condition of sessions without a listed parent. Children of an archived session are top-level."""
 
 
 def children_of(sessions: SessionQuerySet, parent: UUID) -> SessionQuerySet:
