@@ -19,6 +19,7 @@ from historyapp.models import CompressionRun, Membership, Project, Session, Shar
 from historyapp.models.compiled import CompiledQuery
 from historyapp.models.large_reads import read_for
 from historyapp.models.sessions import columns_except
+from historyapp.models.visibility import HIDDEN_TITLE
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.spending import Spender
 
@@ -137,6 +138,8 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
         raise NotFound(f"There is no session {session_id}.")
     [session] = sessions
     read_for(session.project_id.bytes)
-    if share is not None and not share.with_inputs:
-        session.title = ""
+    if share is not None:
+        share.session = session
+        if not share.with_inputs and session.title:
+            session.title = HIDDEN_TITLE
     return session

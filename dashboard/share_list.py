@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Invalid
 from historyapp.models import Project, Session, ShareLink
+from historyapp.models.samples import steps_at
 from historyapp.models.sessions import large_columns
 from historyapp.models.shares import ShareQuerySet
 
@@ -28,7 +29,7 @@ class ShareList:
 
 def session_links(session: Session, query: QueryDict) -> ShareList:
     """All links to a session, including expired and revoked ones."""
-    return _page(ShareLink.objects.filter(session=session), query)
+    return _page(session.shares.all(), query)
 
 
 def project_links(project: Project, query: QueryDict) -> ShareList:
@@ -45,4 +46,20 @@ def _page(usable: ShareQuerySet, query: QueryDict, *, of_project: bool = False) 
             raise Invalid("links_before is not the ID of a share link. Reload the page.") from None
     links = list(usable.order_by("-pk")[: LINKS + 1])
     older = links[LINKS - 1].pk if len(links) > LINKS else None
+    _read_steps(links[:LINKS])
     return ShareList(links[:LINKS], older, of_project)
+
+
+def _read_steps(links: list[ShareLink]) -> None:
+    """Reads how many steps the links to positions show with one query, and one for each other link to a part
+    of a fork that its parent recorded."""
+    places = {
+        (str(link.session_id), link.as_of)
+        for link in links
+        if link.as_of is not None and link.as_of > link.session.fork_position
+    }
+    steps = steps_at(places)
+    for link in links:
+        place = str(link.session_id), link.as_of or 0
+        if place in steps:
+            link.steps = steps[place]

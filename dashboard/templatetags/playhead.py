@@ -274,6 +274,12 @@ def score(number: float) -> str:
 
 
 @register.filter
+def up_to_step(steps: int) -> str:
+    """The part of a session with this many steps."""
+    return f"up to step {steps:,}" if steps else "before the first step"
+
+
+@register.filter
 def short_figure(number: int) -> str:
     """A number in at most five characters: 999, 1.2k, 57k, 3.4M."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):

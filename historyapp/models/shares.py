@@ -1,11 +1,13 @@
 """Share links: read-only links to a session, live or as of a position."""
 
 from datetime import datetime
+from functools import cached_property
 
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from historyapp.models.samples import count_steps
 from historyapp.models.sessions import Session
 from historyapp.models.visibility import Visibility
 
@@ -48,6 +50,11 @@ class ShareLink(models.Model):
 
     def __str__(self) -> str:
         return f"link to {self.session_id}"
+
+    @cached_property
+    def steps(self) -> int:
+        """The number of steps that it shows, without takes."""
+        return count_steps(self.session.lineage(self.as_of))
 
     @property
     def visible(self) -> Visibility:

@@ -9,6 +9,9 @@ from historyapp.core.person_tools import asks_person
 if TYPE_CHECKING:
     from historyapp.models.episodes import Episode
 
+HIDDEN = "(hidden)"
+"""Shown instead of a result that may contain a person's text."""
+HIDDEN_TITLE = "Session with a hidden title"
 OF_THE_AGENT = ("thought", "answer", "call", "result")
 """Fields of :data:`historyapp.core.searchable.FIELDS` that agents and their tools wrote."""
 
@@ -41,5 +44,5 @@ def without_hidden_previews(row: "Episode") -> "Episode":
     """The row without previews of people's texts."""
     row.input_preview = ""
     if hides_results(row):
-        row.result_preview = row.error_line = ""
+        row.result_preview, row.error_line = row.result_preview and HIDDEN, row.error_line and HIDDEN
     return row

@@ -96,7 +96,9 @@ def test_rewinding_previews_the_cut_steps_and_keeps_them_as_a_take(page: Page, s
     take.locator("summary", has_text="Take: 4 steps cut off").click()
     expect(take.locator(".row")).to_have_count(4)
     take.get_by_role("link", name="Open").click()
-    expect(page.locator(".bar-past")).to_contain_text("You are viewing the session as of position 13")
+    expect(page.locator(".bar-past")).to_contain_text(
+        "You are viewing the session as it was up to step 6 (position 13)"
+    )
     expect(page.locator("#rows [data-step]")).to_have_count(6)
     page.keyboard.press("G")  # moving stays in the past
     expect(page).to_have_url(re.compile(rf"\?step=6&as_of={session.head}$"))

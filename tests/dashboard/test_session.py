@@ -117,7 +117,7 @@ def test_a_take_is_shown_as_of_its_position(alice: Client, project: Project, ses
     look = re.search(r'href="([^"]*as_of[^"]*)">(?:<svg.*?</svg>)Open', page)
     assert look
     response = alice.get(look[1].replace("&amp;", "&"))
-    assert "You are viewing the session as of position 11, with 5 steps." in text(response)
+    assert "You are viewing the session as it was up to step 5 (position 11)." in text(response)
     assert playhead_step(alice, look[1].replace("&amp;", "&")) == 3
 
 

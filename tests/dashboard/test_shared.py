@@ -319,6 +319,15 @@ def session_steps(session: Session) -> int:
     return session.steps
 
 
+def test_hidden_text_is_not_called_missing(project: Project) -> None:
+    session = create_session(project, names={"title": PERSONS})
+    append(project, session.pk, [act("ask_user"), ok(outputs=PERSONS), act("ask_user"), ok(outputs="")])
+    page = text(Client().get(linked(session), follow=True))
+    assert "Session with a hidden title" in page
+    assert re.findall(r"ask_user (\([a-z ]+\))", page) == ["(hidden)", "(no output)"]
+    assert "Untitled session" in text(Client().get(linked(create_session(project)), follow=True))
+
+
 def test_a_late_result_of_a_tool_that_asks_nobody_is_shown(project: Project) -> None:
     session = create_session(project)
     late = result("success", tool_call_id="b", tool_name="bash", outputs="of a tool", feedback=None)

@@ -4,7 +4,9 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard import share_list
@@ -87,6 +89,29 @@ def test_a_link_to_a_position_ends_with_the_step_in_view_and_opens_there(
     assert "file-2.txt" in html(response)
     assert "file-3.txt" not in html(response)
     assert "2 steps" in text(response)
+    assert "Shared, read-only, up to step 2. Expires" in text(response)
+    assert "You are viewing" not in text(response), "said once"
+
+
+def test_links_to_positions_are_listed_by_their_last_steps(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    other = fork(project, session.pk, at_step=2)
+    append(project, other.pk, [act("read")])
+    for as_of in (0, 1, 2, session.head + 1):
+        create_share(project, session.pk, ShareOptions(as_of=as_of))
+    with CaptureQueriesContext(connection) as queries:
+        alice.get(form(session))
+    create_share(project, session.pk, ShareOptions(as_of=session.head))
+    with CaptureQueriesContext(connection) as more_queries:
+        page = text(alice.get(form(session)))
+    first, ends = "before the first step", [f"up to step {number}" for number in (5, 2, 1)]
+    assert re.findall(r"(before the first step|up to step \d) ,", page) == [*ends, first, first]
+    assert len(more_queries) == len(queries)
+    for as_of, end in ((2, "up to step 1"), (other.fork_position + 1, "up to step 3")):
+        create_share(project, other.pk, ShareOptions(as_of=as_of))
+        assert f"{end} , no inputs" in text(alice.get(form(other)))
 
 
 def test_a_link_to_a_position_in_a_take_shows_the_take(
