@@ -20,22 +20,69 @@ from historyapp.core.entries import check_unknown_fields
 
 UNKNOWN_WINDOW = 200_000
 """The window in tokens of a model that the table does not list."""
+_OPENAI_LONG, _CLAUDE_LONG = 922_000, 1_000_000
 _WINDOWS = {
+    "gpt-6-astra": _OPENAI_LONG,
+    "gpt-6-sol": _OPENAI_LONG,
+    "gpt-6-luna": _OPENAI_LONG,
+    "gpt-6.1-sol": _OPENAI_LONG,
+    "gpt-6.1-terra": _OPENAI_LONG,
+    "gpt-6.2-astra": _OPENAI_LONG,
+    "gpt-6.2-astra-law": 0,
+    "gpt-6.2-sol": _OPENAI_LONG,
+    "gpt-5.6-sol": _OPENAI_LONG,
+    "gpt-5.6-terra": _OPENAI_LONG,
+    "gpt-5.6-luna": _OPENAI_LONG,
+    "gpt-5.6": 0,
+    "gpt-5.5": _OPENAI_LONG,
+    "gpt-5.4": _OPENAI_LONG,
+    "gpt-5.4-mini": 272_000,
+    "gpt-5.4-nano": 272_000,
+    "gpt-5.3-chat": 111_000,
+    "gpt-5.3-codex-spark": 0,
+    "gpt-5.2-chat": 111_000,
+    "gpt-5.1-chat": 111_000,
     "gpt-5": 272_000,
+    "gpt-5-chat": 111_000,
+    "gpt-5-pro": 0,
     "gpt-4.1": 1_014_000,
     "gpt-4o": 111_000,
+    "chatgpt-4o": 111_000,
     "gpt-4": 8_000,
+    "gpt-4-32k": 32_000,
+    "gpt-4-turbo": 123_000,
+    "gpt-4-0125": 123_000,
+    "gpt-4-1106": 123_000,
+    "gpt-4-vision": 123_000,
     "gpt-3.5-turbo": 12_000,
+    "gpt-3.5-turbo-0301": 4_000,
+    "gpt-3.5-turbo-0613": 4_000,
     "o1": 100_000,
+    "o1-mini": 62_000,
+    "o1-preview": 95_000,
     "o3": 100_000,
     "o4-mini": 100_000,
+    "codex-mini": 100_000,
     "claude": 200_000,
+    "claude-opus-4-6": _CLAUDE_LONG,
+    "claude-opus-4-7": _CLAUDE_LONG,
+    "claude-opus-4-8": _CLAUDE_LONG,
+    "claude-sonnet-4-6": _CLAUDE_LONG,
+    "claude-opus-5": _CLAUDE_LONG,
+    "claude-sonnet-5": _CLAUDE_LONG,
+    "claude-haiku-5": _CLAUDE_LONG,
+    "claude-fable": _CLAUDE_LONG,
+    "claude-mythos": _CLAUDE_LONG,
     "gemini-2": 1_048_576,
     "gemini-3": 1_048_576,
 }
-"""Tokens of input, by the prefix of a family's names: the window minus the longest answer.
-Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22; Gemini API
-documentation, "Gemini models", on 2026-11-24."""
+"""Tokens of input, by the prefix of a family's names: of OpenAI's models the window minus the longest answer.
+0: not known, unlike that of the shorter prefix.
+Source, for the names in openai 3.54 and anthropic 2.12: OpenAI documentation, "Models" (from GPT-5.4 on also
+the pages of Vercel's AI Gateway), and Claude documentation, "Models overview" and the pages of legacy models,
+on 2026-11-29; Gemini API documentation, "Gemini models", on 2026-11-24."""
+_LONG_SUFFIX = "[1m]"
+"""Claude Code adds this to the name of a model that it calls with a window of 1,000,000 tokens."""
 
 
 MAX_BUDGET = 2**31 - 1
@@ -170,4 +217,6 @@ def known_window(model: str, billed: int = 0, recorded: int = 0) -> int | None:
     name = model.lower().replace("/", ":").rpartition(":")[2]
     families = [family for family in _WINDOWS if name.startswith(family)]
     window = _WINDOWS[max(families, key=len)] if families else 0
+    if name.endswith(_LONG_SUFFIX):
+        window = max(window, _CLAUDE_LONG)
     return window if window >= max(billed, 1) else None

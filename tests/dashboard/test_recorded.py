@@ -84,11 +84,11 @@ def test_an_unknown_window_is_never_smaller_than_the_bill(
 
 def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project: Project) -> None:
     """A later request of 240,000 tokens shows that the window was larger than 200,000 all the time."""
-    session = create_session(project, names={"model": "claude-opus-4-6"})
+    session = create_session(project, names={"model": "claude-opus-4-5"})
 
     def answer(size: int) -> EntryDraft:
         usage = {"input_tokens": size, "output_tokens": 9}
-        return draft(ModelOutput(text="done"), model="claude-opus-4-6", usage=usage)
+        return draft(ModelOutput(text="done"), model="claude-opus-4-5", usage=usage)
 
     append(project, session.pk, [ask("go"), answer(90_000)])
     assert "90,000 tokens, as billed · context window 200,000 (usual for this model)" in panel(alice, session)
@@ -104,7 +104,7 @@ def test_every_step_and_the_overview_agree_on_the_window(alice: Client, project:
     assert "context window unknown (at least 240k)" in as_of
 
 
-@pytest.mark.parametrize(("billed", "origin"), [(9, "258,400 (recorded)"), (260_000, "272,000 (usual for")])
+@pytest.mark.parametrize(("billed", "origin"), [(9, "258,400 (recorded)"), (260_000, "922,000 (usual for")])
 def test_a_recorded_window_comes_before_the_usual_one(
     alice: Client, project: Project, billed: int, origin: str
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_recorded_window_comes_before_the_usual_one(
     output = draft(ModelOutput(text="done"), model="gpt-5.4", usage=usage, source={"window": 258_400})
     append(project, session.pk, [ask("go"), output])
     assert f"context window {origin}" in panel(alice, session)
-    short = origin.replace("272,000", "272k")
+    short = origin.replace("922,000", "922k")
     assert f"context window {short}" in text(alice.get(address(session, "", "overview")))
 
 
@@ -255,7 +255,7 @@ def test_the_page_of_a_session_keeps_mode_and_options(alice: Client, session: Se
 
 def test_what_if_takes_the_window_of_the_model_of_the_step(alice: Client, project: Project) -> None:
     session = create_session(project, names={"model": "gpt-5"})
-    output = draft(ModelOutput(text="done"), model="claude-opus-4-6")
+    output = draft(ModelOutput(text="done"), model="claude-opus-4-5")
     append(project, session.pk, [ask("go"), output])
     assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
     assert "/ 272,000 tokens" in panel(alice, session, "?step=1&mode=what_if&model=gpt-5")
