@@ -3,6 +3,7 @@
 
 const WANTED = "playhead-origins";
 const UNMARKED = ".result, a, button, summary, .visually-hidden";
+const MAX_MARKED = 2000; // marks of one step
 const RESTING = 500; // milliseconds: steps that are only passed on the way are not asked for
 const step = document.getElementById("step");
 let waiting = 0;
@@ -37,36 +38,50 @@ function placeOf(text, name, from = 0) {
 }
 
 // The places of names in a text, the last first; of two overlapping names only the longer one.
-function placesIn(text, names) {
+function placesIn(text, names, room) {
   const places = [];
   for (const { name, state } of names) {
     for (let start = placeOf(text, name); start >= 0; start = placeOf(text, name, start + name.length)) {
       const end = start + name.length;
+      if (places.length === room) break;
       if (places.every((place) => end <= place.start || start >= place.end)) places.push({ start, end, name, state });
     }
   }
   return places.sort((one, other) => other.start - one.start);
 }
 
-// Marks the names in text nodes of one line. A coloured name may span several of them.
-function markIn(nodes, names) {
+// Moves the text between two places into a mark. Ranges in one long text are slow: 4 ms for each mark in Chromium.
+function enclose(mark, first, start, last, end) {
+  if (first === last) {
+    const rest = first.splitText(end);
+    mark.append(first.splitText(start));
+    rest.before(mark);
+    return;
+  }
+  const range = new Range();
+  range.setStart(first, start);
+  range.setEnd(last, end);
+  mark.append(range.extractContents());
+  range.insertNode(mark);
+}
+
+// Marks the names in text nodes of one line, and returns their number. A coloured name may span several nodes.
+function markIn(nodes, names, room) {
   let length = 0;
   const ends = nodes.map((node) => (length += node.length));
   const text = nodes.map((node) => (node.parentElement.closest(UNMARKED) ? " ".repeat(node.length) : node.data)).join("");
-  for (const { start, end, name, state } of placesIn(text, names)) {
+  const places = placesIn(text, names, room);
+  for (const { start, end, name, state } of places) {
     const first = ends.findIndex((each) => each > start);
     const last = ends.findIndex((each) => each >= end);
-    const range = new Range();
-    range.setStart(nodes[first], start - (ends[first - 1] ?? 0));
-    range.setEnd(nodes[last], end - (ends[last - 1] ?? 0));
     const mark = document.createElement("button");
     mark.type = "button";
     mark.className = `origin-mark is-${state}`;
     mark.dataset.of = name;
     mark.title = state === "nowhere" ? "From nowhere" : "Where does this name come from?";
-    mark.append(range.extractContents());
-    range.insertNode(mark);
+    enclose(mark, nodes[first], start - (ends[first - 1] ?? 0), nodes[last], end - (ends[last - 1] ?? 0));
   }
+  return places.length;
 }
 
 function markNames() {
@@ -74,9 +89,10 @@ function markNames() {
   const names = items.map((item) => ({ name: item.dataset.name, state: item.dataset.state }));
   names.sort((one, other) => other.name.length - one.name.length);
   for (const mark of step.querySelectorAll(".origin-mark")) mark.replaceWith(...mark.childNodes);
+  let room = MAX_MARKED;
   for (const call of step.querySelectorAll(".action")) {
     call.normalize();
-    for (const nodes of [...textBlocks(call)]) markIn(nodes, names);
+    for (const nodes of [...textBlocks(call)]) room -= markIn(nodes, names, room);
   }
 }
 
