@@ -21,6 +21,8 @@ STEPS = "Negative numbers count from the end. Without either bound: all steps ex
 RunId = Annotated[UUID, id_of("compression"), UUID_SCHEMA]
 ComparisonId = Annotated[UUID, id_of("comparison"), UUID_SCHEMA]
 StrategyName = Annotated[Line, Field(max_length=100)]
+MAX_OPTIONS = 100
+"""The maximum number of options of a strategy in a request. Errors of each would be collected."""
 
 
 class StrategyChoice(RequestBody):
@@ -28,7 +30,9 @@ class StrategyChoice(RequestBody):
 
     strategy: StrategyName | None = Field(default=None, description=STRATEGY)
     model: ModelName | None = Field(default=None, description=MODEL)
-    options: dict[Text, Any] = Field(default_factory=dict, description="Options of the strategy.")
+    options: dict[Text, Any] = Field(
+        default_factory=dict, max_length=MAX_OPTIONS, description="Options of the strategy."
+    )
 
 
 class CompressionIn(StrategyChoice):

@@ -155,6 +155,13 @@ def test_options_of_an_estimate_must_be_a_json_object(six: Agent, options: str, 
     assert_problem(six.get(f"/compressions/estimate?options={options}"), 422, words)
 
 
+def test_a_request_has_few_options(six: Agent) -> None:
+    many = {"strategy": "simple_extract", "options": dict.fromkeys(map(str, range(101)))}
+    assert_problem(six.post("/compressions", many), 422, "body.options must have at most 100 items")
+    sides = {"from_step": 1, "to_step": 2, "sides": [many, {"strategy": "structured"}]}
+    assert_problem(six.post("/comparisons", sides), 422, "body.sides[0].options must have at most 100 items")
+
+
 def test_an_archived_session_is_not_compressed(six: Agent) -> None:
     six.delete()
     assert_problem(six.post("/compressions", LOCAL), 409, "archived")

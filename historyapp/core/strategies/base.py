@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
+from historyapp.core.entries import StoredModel
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import PlayheadError
 from historyapp.core.tokens import TokenCounter, count_tokens
@@ -89,10 +90,8 @@ class SummaryDraft:
     key_points: tuple[str, ...] = ()
 
 
-class NoOptions(BaseModel):
+class NoOptions(StoredModel):
     """The options of strategies that have none."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

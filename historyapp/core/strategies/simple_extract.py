@@ -7,9 +7,9 @@ because summaries quote them before the extract.
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from historyapp.core.entries import Body, ToolResults
+from historyapp.core.entries import Body, StoredModel, ToolResults
 from historyapp.core.episodes import Episode
 from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft
 from historyapp.core.strategies.facts import extract
@@ -28,9 +28,7 @@ _MAX_TOKEN = 128
 """Characters of the longest token."""
 
 
-class ExtractOptions(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ExtractOptions(StoredModel):
     max_tokens: int = Field(MAX_TOKENS, ge=MIN_TOKENS, le=10_000, description="Maximum tokens of a step.")
 
 

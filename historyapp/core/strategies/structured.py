@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from historyapp.core.entries import StoredModel
 from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.results import returned_text
@@ -27,9 +28,7 @@ _SHORTENINGS = (8, 5, 3, 1, 0)
 """The maximum numbers of facts of each step, tried in this order until the rows fit."""
 
 
-class StructuredOptions(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class StructuredOptions(StoredModel):
     style: Style = Field("json", description="`json` or a Markdown `table`.")
 
 

@@ -120,9 +120,9 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
         options = strategy.options.model_validate(dict(request.options)).model_dump(exclude_defaults=True)
     except ValidationError as error:
         first_error = error.errors(include_url=False, include_input=False)[0]
-        option = ".".join(map(str, first_error["loc"]))
+        option = ".".join(map(str, ("options", *first_error["loc"])))
         raise Invalid(
-            f"options.{option} of the strategy {strategy.name}: {first_error['msg']}. "
+            f"{option} of the strategy {strategy.name}: {first_error['msg']}. "
             f"Its options: {', '.join(strategy.options.model_fields) or 'none'}."
         ) from error
     history = History(session, as_of)

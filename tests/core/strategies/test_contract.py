@@ -202,6 +202,13 @@ def test_the_estimated_length_of_the_instruction_is_close(strategy: Strategy) ->
         assert abs(resources().count(prompt.instruction) - strategy.instruction_tokens) < 30
 
 
+@each
+def test_unknown_options_are_one_error(strategy: Strategy) -> None:
+    with pytest.raises(ValidationError) as refused:
+        strategy.options.model_validate(dict.fromkeys(map(str, range(1000)), 1))
+    assert refused.value.error_count() == 1
+
+
 def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
     with pytest.raises(Invalid) as refused:
         strategy_named("magic")
