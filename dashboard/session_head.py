@@ -7,11 +7,11 @@ from dashboard.access import PersonRequest
 from dashboard.location import Location, page_context
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
-from historyapp.core.run_costs import RunMoney, money_of, tokens_of
+from historyapp.core.run_costs import RunMoney, money_of, tokens_of, totals_after
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.models.relatives import MAX_RELATIVES
+from historyapp.services.list_columns import read_shared
 from historyapp.services.prices import price_list
-from historyapp.services.run_comparisons import own_totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ def head_figures(location: Location) -> HeadFigures:
     totals, session, own = location.history.tail.totals, location.session, None
     is_after_fork = location.as_of is None or location.as_of >= session.fork_position
     if session.forked_from_id is not None and not location.is_shared and is_after_fork:
-        own = money_of(own_totals(location.history), session.model, price_list())
+        shared = read_shared(session, location.history.lineage)
+        own = money_of(totals_after(totals, shared), session.model, price_list())
     tokens, money = tokens_of(totals), money_of(totals, session.model, price_list())
     label, usage = "tokens", tokens.usage
     if tokens.source == "reported":

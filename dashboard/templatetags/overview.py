@@ -15,6 +15,7 @@ from historyapp.core.overview.files import FileFigures
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
 from historyapp.models import Session
 from historyapp.models.text_search import MAX_CHARACTERS
+from historyapp.services.list_columns import own_totals
 from historyapp.services.prices import price_list
 
 register = template.Library()
@@ -91,19 +92,19 @@ def round_figure(number: float) -> str:
 
 @register.simple_tag
 def run_tokens(session: Session) -> RunTokens:
-    """The token figure of a session of a list, from its row."""
-    return tokens_of(session.live_tail.totals)
+    """The token figure of a session of a list, from its row; that of a fork since the fork."""
+    return tokens_of(own_totals(session))
 
 
 @register.simple_tag
 def run_money(session: Session) -> RunMoney:
-    """The money figure of a session of a list, from its row."""
-    return money_of(session.live_tail.totals, session.model, price_list())
+    """The money figure of a session of a list, from its row; that of a fork since the fork."""
+    return money_of(own_totals(session), session.model, price_list())
 
 
 @register.simple_tag
 def run_time(session: Session) -> str:
-    """The time of a session of a list; empty if undated, and for a fork."""
+    """The time of a session of a list, that of a fork since the fork; empty if undated."""
     return duration(timedelta(milliseconds=session.duration)) if session.duration else ""
 
 

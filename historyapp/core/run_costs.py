@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from historyapp.core.prices import Prices
 from historyapp.core.projection import Totals
-from historyapp.core.usage import Usage
+from historyapp.core.usage import ModelTotals, Usage
 
 TokenSource = Literal["reported", "estimated"]
 MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
@@ -98,3 +98,27 @@ def _source(sources: set[str], unknown: list[str]) -> MoneySource:
     if sources:
         return "reported" if "reported" in sources else "priced"
     return "unknown" if unknown else "none"
+
+
+def totals_after(whole: Totals, shared: Totals) -> Totals:
+    """The totals of the entries after a part that runs share."""
+    return whole._replace(
+        steps=whole.steps - shared.steps,
+        errors=whole.errors - shared.errors,
+        tokens=whole.tokens - shared.tokens,
+        input_tokens=whole.input_tokens - shared.input_tokens,
+        output_tokens=whole.output_tokens - shared.output_tokens,
+        cost=whole.cost - shared.cost,
+        models=_usage_after(whole, shared),
+    )
+
+
+def _usage_after(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
+    """The usage of each model after the common part."""
+    later = dict[str, ModelTotals]()
+    for model, totals in whole.models.items():
+        shared_totals = shared.models.get(model, ModelTotals())
+        difference = ModelTotals(*(a - b for a, b in zip(totals, shared_totals, strict=True)))
+        if any(difference):
+            later[model] = difference
+    return later

@@ -164,7 +164,8 @@ class Session(models.Model):
     tail_start = models.PositiveIntegerField(default=1)
     """Own entries from this position to the head are also live."""
     tail = JSONText(default=empty_tail)
-    """:class:`historyapp.core.projection.Tail` as JSON: the state that the next append needs."""
+    """:class:`historyapp.core.projection.Tail` as JSON: the state that the next append needs. Also the totals
+    of the live entries that a fork shares, see ``services.list_columns``."""
 
     forked_from = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
     fork_position = models.PositiveIntegerField(default=0)
@@ -184,14 +185,15 @@ class Session(models.Model):
 
     likely_failures = models.PositiveIntegerField(default=0, db_default=0)
     first_entry_at: datetime | None = None
-    """The time of the entry at position 1, if the session was read to append to it; not a column."""
+    """The time of the session's own first entry, if the session was read to append to it; not a column."""
     duration = models.PositiveBigIntegerField(default=0, db_default=0)
-    """Milliseconds from the first recorded to the newest live entry. 0 if undated, and in forks."""
+    """Milliseconds from the first recorded to the newest live entry, in forks from their own first one. 0 if
+    undated."""
     shown_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
-    """The tokens that lists show, see :mod:`historyapp.core.run_costs`."""
+    """The tokens that lists show, see :mod:`historyapp.core.run_costs`; in forks those since the fork."""
     money = models.PositiveBigIntegerField(default=0, db_default=0)
-    """The cost that lists show and sort by, in millionths of a US dollar at the prices of the newest append.
-    """
+    """The cost that lists show and sort by, in millionths of a US dollar at the prices of the newest append;
+    in forks that since the fork."""
     strip = models.TextField(default="", db_default="")
     """See :mod:`historyapp.core.strips`."""
     is_listed = models.BooleanField(default=True, db_default=False)

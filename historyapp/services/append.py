@@ -19,12 +19,13 @@ from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind,
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import FailureSearch, Prepared, prepare, with_facts
-from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.strips import extend_strip
 from historyapp.models import Project, Session
 from historyapp.models.changes import ChangeKind
 from historyapp.models.compiled import CompiledQuery
 from historyapp.models.history import History
+from historyapp.models.stored_totals import SHARED
 from historyapp.models.transaction_limits import check_time
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.changes import record_change
@@ -35,7 +36,7 @@ from historyapp.services.linked_snapshots import (
     link_snapshots,
     named_snapshots,
 )
-from historyapp.services.list_columns import MAX_VALUE, extend_duration, set_list_columns
+from historyapp.services.list_columns import MAX_VALUE, extend_duration, set_list_columns, stored_shared
 from historyapp.services.packing import pack_in_thread
 from historyapp.services.statements import (
     EntryRow,
@@ -324,7 +325,7 @@ def _check_images(body: ModelInput, index: int) -> None:
 def _write_session(session: Session, tail: Tail, entries: Sequence[core.Entry], *, wake: bool) -> None:
     """Writes the session row after an append. ``wake``: mark it for workers when compression is due."""
     newest, first_at = entries[-1], session.first_entry_at
-    if first_at is None and session.head == 0:
+    if first_at is None and (session.head == 0 or session.forked_from_id is not None):
         first_at = entries[0].created_at
     session.head, session.last_entry_at = newest.position, newest.created_at
     if session.status == Session.Status.FINISHED:
@@ -347,9 +348,16 @@ def _is_compression_due(session: Session, tail: Tail) -> bool:
     return by_steps or (tokens is not None and tail.totals.tokens >= tokens)
 
 
-def apply_tail(session: Session, tail: Tail) -> None:
-    """Copies the totals of the tail to the session row."""
-    session.tail = tail.dump()
+def apply_tail(session: Session, tail: Tail, shared: Totals | None = None) -> None:
+    """Copies the totals of the tail to the session row.
+
+    Args:
+        shared: the totals of the live entries that a fork shares; None if they have not changed.
+    """
+    state = tail.dump()
+    if session.forked_from_id is not None:
+        state[SHARED] = stored_shared(session) if shared is None else shared.dump()
+    session.tail = state
     session.steps, session.errors = tail.totals.steps, tail.totals.errors
     session.tokens, session.cost = tail.totals.tokens, min(MAX_VALUE, tail.totals.cost)
     session.revision += 1

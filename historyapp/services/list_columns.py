@@ -1,19 +1,20 @@
 """The columns of a session by which lists are sorted, and its strip of outcomes.
 
 An append updates them with the session's other counters. A worker computes them for sessions that an earlier
-version stored.
+version stored. Time, tokens and cost of a fork are those since the fork, so that sums count nothing twice.
 """
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from historyapp.core.dates import known_time, milliseconds_of
 from historyapp.core.lineage import Lineage
-from historyapp.core.projection import Tail
-from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.core.projection import Tail, Totals
+from historyapp.core.run_costs import money_of, tokens_of, totals_after
 from historyapp.models import Entry, Session
+from historyapp.models.stored_totals import SHARED
 from historyapp.models.strips import read_strip
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
@@ -27,12 +28,34 @@ MAX_VALUE = 2**62
 
 
 def set_list_columns(session: Session, tail: Tail) -> None:
-    """Sets all columns except the strip and the duration from the session's newest tail."""
+    """Sets all columns except the strip and the duration from the session's newest tail, which is stored in
+    the session already."""
+    totals = tail.totals if session.forked_from_id is None else own_totals(session)
     session.likely_failures = tail.step.total_likely_failures if tail.step else 0
-    session.shown_tokens = min(MAX_VALUE, tokens_of(tail.totals).shown)
+    session.shown_tokens = min(MAX_VALUE, tokens_of(totals).shown)
     session.money = 0
-    if tail.totals.models or tail.totals.cost:
-        session.money = min(MAX_VALUE, money_of(tail.totals, session.model, price_list()).micros)
+    if totals.models or totals.cost:
+        session.money = min(MAX_VALUE, money_of(totals, session.model, price_list()).micros)
+
+
+def own_totals(session: Session) -> Totals:
+    """The totals of a session; those of a fork without the live entries that it shares with its parent."""
+    totals = session.live_tail.totals
+    if session.forked_from_id is None:
+        return totals
+    return totals_after(totals, Totals.load(stored_shared(session)))
+
+
+def stored_shared(session: Session) -> dict[str, Any]:
+    """The totals of the live entries that a fork shares, as stored. Those of earlier versions are read."""
+    stored: dict[str, Any] | None = session.tail.get(SHARED)
+    return read_shared(session, session.lineage()).dump() if stored is None else stored
+
+
+def read_shared(session: Session, lineage: Lineage) -> Totals:
+    """The totals of the entries of a fork's lineage that it shares."""
+    newest = Entry.objects.defer("body", "metadata").newest(lineage.cut(session.fork_position))
+    return Totals.load(newest.totals) if newest else Totals()
 
 
 class RunSpan(NamedTuple):
@@ -65,21 +88,29 @@ def run_span(session: Session, lineage: Lineage) -> RunSpan | None:
 
 
 def set_duration(session: Session, lineage: Lineage) -> None:
-    """Sets the duration from the entries of the session's current lineage. That of a fork is 0: lists do not
-    show it, because most of it may be its parent's.
+    """Sets the duration from the entries of the session's current lineage. That of a fork begins with its own
+    first entry: most of the time before it may be its parent's.
     """
-    span = None if session.forked_from_id is not None else run_span(session, lineage)
-    session.duration = span.milliseconds if span else 0
+    session.duration = 0
+    if session.forked_from_id is None:
+        if span := run_span(session, lineage):
+            session.duration = span.milliseconds
+    elif lineage.last > session.fork_position:
+        entries = Entry.objects.defer("body", "metadata")
+        first = entries.filter(session=session, position=session.fork_position + 1).first()
+        newest = entries.newest(lineage)
+        if first and newest:
+            extend_duration(session, first.created_at, newest.created_at)
 
 
 def extend_duration(session: Session, first: datetime, newest: datetime) -> None:
     """Sets the duration after an append, as :func:`set_duration` does, without reading entries.
 
     Args:
-        first: the time of the session's first entry.
+        first: the time of the session's own first entry.
         newest: the time of the newest one.
     """
-    is_known = session.forked_from_id is None and known_time(first) and known_time(newest)
+    is_known = known_time(first) and known_time(newest)
     session.duration = RunSpan(first, newest).milliseconds if is_known else 0
 
 
@@ -108,8 +139,11 @@ def refresh_list_columns(session_id: UUID) -> None:
         session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
         if session is None:
             return
+        lineage = session.lineage()
+        if session.forked_from_id is not None:
+            session.tail = {**session.tail, SHARED: read_shared(session, lineage).dump()}
         set_list_columns(session, session.live_tail)
-        set_duration(session, session.lineage())
-        session.strip = read_strip(session.lineage(), session.steps)
+        set_duration(session, lineage)
+        session.strip = read_strip(lineage, session.steps)
         session.is_listed = True
-        session.save(update_fields=[*LIST_COLUMNS, *PLACE_COLUMNS, "is_listed"])
+        session.save(update_fields=[*LIST_COLUMNS, *PLACE_COLUMNS, "tail", "is_listed"])

@@ -21,7 +21,7 @@ from historyapp.models.takes import as_begun, takes
 from historyapp.services.figures import run_figures
 from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.figures.run_figures import CountedRun, count_run
-from historyapp.services.list_columns import RunSpan, run_span
+from historyapp.services.list_columns import RunSpan, own_totals, run_span
 from historyapp.services.prices import price_list
 from historyapp.services.take_costs import TakeCosts, take_costs
 
@@ -309,21 +309,19 @@ def subagents_of(session: Session) -> list[Subagent]:
         for row in rows:
             tail = row.live_tail
             totals, likely = tail.totals, tail.step.total_likely_failures if tail.step else 0
-            money = money_of(totals, row.model, price_list())
+            own = own_totals(row)
+            money = money_of(own, row.model, price_list())
             is_priced = money.is_known and not money.unknown
-            # Most of a fork's time may be its parent's, and its duration is not stored.
-            duration = row.duration if row.head and row.forked_from_id is None else None
-            tokens = tokens_of(totals).shown
             by_id[row.pk] = Subagent(
                 session=row,
                 level=level,
                 steps=totals.steps,
                 errors=totals.errors,
                 likely_failures=likely,
-                tokens=tokens,
+                tokens=tokens_of(own).shown,
                 micros=money.micros,
-                unpriced=int(bool(totals.steps) and not is_priced),
-                milliseconds=duration,
+                unpriced=int(bool(own.steps) and not is_priced),
+                milliseconds=row.duration if row.head else None,
                 has_own_failure=bool(totals.errors or likely),
             )
         parents = [row.pk for row in rows]

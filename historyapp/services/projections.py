@@ -14,12 +14,13 @@ from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.projects import PURGED
+from historyapp.models.stored_totals import SHARED
 from historyapp.models.strips import read_strip
 from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.figures.day_checks import recount_days
 from historyapp.services.figures.run_figures import recount
-from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, set_duration
+from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, read_shared, set_duration
 from historyapp.services.names.index import rebuild_names
 from historyapp.services.outcomes import OUTCOME_COLUMNS
 from historyapp.services.rewinds import copy_cut_step
@@ -116,10 +117,11 @@ def _replay(session: Session, report: RebuildReport) -> None:
             tail = tail._replace(totals=_with_stored_hours(tail.totals, entry))
     rows.flush()
     revision = session.revision
-    apply_tail(session, tail)
-    set_duration(session, session.lineage())
+    lineage = session.lineage()
+    apply_tail(session, tail, read_shared(session, lineage) if session.forked_from_id else None)
+    set_duration(session, lineage)
     session.revision, session.is_listed = revision, True
-    session.strip = read_strip(session.lineage(), session.steps)
+    session.strip = read_strip(lineage, session.steps)
     session.save(update_fields=[*_PROJECTED_COLUMNS, *PLACE_COLUMNS])
 
 
@@ -220,14 +222,16 @@ def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -
 def _without_new_outcomes(
     stored: dict[str, Any], rebuilt: dict[str, Any], ignored: Sequence[str]
 ) -> dict[str, Any]:
-    """The rebuilt row with the stored values of ignored columns, and without new fields of the newest
-    step."""
+    """The rebuilt row with the stored values of ignored columns, and without new fields of the tail and of
+    its newest step."""
     if "tail" not in rebuilt:
         return {**rebuilt, **{name: stored[name] for name in ignored}}
     stored_step, rebuilt_step = (row["tail"].get("step") or {} for row in (stored, rebuilt))
     step = {name: value for name, value in rebuilt_step.items() if name in stored_step}
     step |= {name: stored_step[name] for name in ignored if name in step}
     tail = {**rebuilt["tail"], "step": step or rebuilt_step or None}
+    if SHARED not in stored["tail"]:
+        tail.pop(SHARED, None)
     for name in ("begins_turn", "is_compacted"):
         if ignored and name not in stored["tail"]:
             tail.pop(name, None)

@@ -25,7 +25,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.disk_space import check_disk_space
-from historyapp.services.list_columns import set_duration
+from historyapp.services.list_columns import read_shared, set_duration
 from historyapp.services.sessions import check_not_deleted, insert
 from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
 from historyapp.services.transactions import writing
@@ -210,7 +210,8 @@ def rewind_locked(
     tail = copy_cut_step(session.pk, tail, position)
     session.strip = strip_of_part(session, remaining, tail.totals.steps) if strip is None else strip
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
-    apply_tail(session, tail)
+    is_fork = session.forked_from_id is not None
+    apply_tail(session, tail, read_shared(session, remaining) if is_fork else None)
     set_duration(session, remaining)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
@@ -349,7 +350,7 @@ def begin_fork(
     if newest is not None:
         child.last_entry_at = newest.created_at
     insert(child)
-    apply_tail(child, copy_cut_step(child.pk, tail, position))
+    apply_tail(child, copy_cut_step(child.pk, tail, position), tail.totals)
     if child.forked_from is not None:
         parent = child.forked_from
         child.strip = strip_of_part(parent, shared, tail.totals.steps) if strip is None else strip

@@ -15,8 +15,7 @@ from uuid import UUID
 from historyapp.core.dates import known_time
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.projection import Totals
-from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
-from historyapp.core.usage import ModelTotals
+from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of, totals_after
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.samples import count_steps
@@ -224,37 +223,6 @@ def _parts(history: History, common: CommonPart) -> tuple[RunPart, RunPart]:
     whole = history.tail.totals
     after_common = totals_after(whole, common.totals)._replace(steps=history.steps - common.steps)
     return _part_from(history, whole, 1), _part_from(history, after_common, first)
-
-
-def totals_after(whole: Totals, shared: Totals) -> Totals:
-    """The totals of the entries after a part that runs share."""
-    return whole._replace(
-        steps=whole.steps - shared.steps,
-        errors=whole.errors - shared.errors,
-        tokens=whole.tokens - shared.tokens,
-        input_tokens=whole.input_tokens - shared.input_tokens,
-        output_tokens=whole.output_tokens - shared.output_tokens,
-        cost=whole.cost - shared.cost,
-        models=_usage_after(whole, shared),
-    )
-
-
-def own_totals(history: History) -> Totals:
-    """The totals of a fork after the live entries that it shares with its parent."""
-    shared = history.lineage.cut(history.session.fork_position)
-    newest = Entry.objects.defer("body", "metadata").newest(shared)
-    return totals_after(history.tail.totals, Totals.load(newest.totals) if newest else Totals())
-
-
-def _usage_after(whole: Totals, shared: Totals) -> dict[str, ModelTotals]:
-    """The usage of each model after the common part."""
-    later = dict[str, ModelTotals]()
-    for model, totals in whole.models.items():
-        shared_totals = shared.models.get(model, ModelTotals())
-        difference = ModelTotals(*(a - b for a, b in zip(totals, shared_totals, strict=True)))
-        if any(difference):
-            later[model] = difference
-    return later
 
 
 def _part_from(history: History, totals: Totals, first: int) -> RunPart:

@@ -82,7 +82,8 @@ _STORE_EXCERPT = (
     "UPDATE historyapp_episode SET excerpt = %s WHERE session_id = %s AND anchor = %s AND excerpt IS NULL"
 )
 _FIRST_ENTRY_AT = (
-    "(SELECT created_at FROM historyapp_entry WHERE session_id = historyapp_session.id AND position = 1)"
+    "(SELECT created_at FROM historyapp_entry "
+    "WHERE session_id = historyapp_session.id AND position = historyapp_session.fork_position + 1)"
 )
 _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)}, {_FIRST_ENTRY_AT} FROM historyapp_session "  # noqa: S608

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from historyapp.core.projection import Totals
-from historyapp.core.run_costs import money_of
+from historyapp.core.run_costs import money_of, totals_after
 from historyapp.core.usage import NO_CALLS, ModelTotals
 from historyapp.models.history import History
 from historyapp.models.takes import cut_totals, takes
 from historyapp.services.prices import price_list
-from historyapp.services.run_comparisons import totals_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def print_head(output: Output, session: JsonObject) -> None:
     if session["tags"]:
         output.line(f"tags: {safe_line(', '.join(session['tags']))}")
     if session["forked_from"]:
-        output.line(f"fork of {session['forked_from']}")
+        output.line(f"fork of {session['forked_from']}; the figures include the steps that both share")
     start, end = session["first_entry_at"], session["last_entry_at"]
     if start:
         output.line(f"{time_text(start)} to {time_text(end)}  {seconds_text(session['duration'])}")

@@ -46,7 +46,8 @@ class SessionItem(ResponseModel):
     cost: float = Field(description="Cost in US dollars, as the source reported it; 0: none.")
     shown_tokens: int = Field(
         default=0,
-        description="The tokens that the pages show: input as the provider billed it, otherwise `tokens`.",
+        description="The tokens that the pages show: input as the provider billed it, otherwise `tokens`. In "
+        "lists, those of a fork since the fork.",
     )
     token_source: str = Field(
         default="estimated",
@@ -56,7 +57,7 @@ class SessionItem(ResponseModel):
     shown_cost: float = Field(
         default=0.0,
         description="The cost that the pages show, in US dollars: `cost`, otherwise the billed tokens at the "
-        "prices of the price list; 0: none, or unknown.",
+        "prices of the price list; 0: none, or unknown. In lists, that of a fork since the fork.",
     )
     folder: str = Field(default="", description="The folder in which the agent worked; empty if unknown.")
     repository: str = Field(
@@ -79,8 +80,8 @@ class SessionItem(ResponseModel):
     )
     duration: float | None = Field(
         default=None,
-        description="Seconds from the first entry to the newest one that no rewind has cut off; null if "
-        "unknown, and in lists for forks.",
+        description="Seconds from the first entry to the newest one that no rewind has cut off; in lists, "
+        "those of a fork from its own first entry. Null if unknown.",
     )
 
 

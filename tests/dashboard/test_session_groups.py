@@ -6,13 +6,16 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from historyapp.core.entries import ModelOutput
 from historyapp.models import Project, Session
 from historyapp.models.session_groups import MAX_GROUPS, session_groups
 from historyapp.models.session_lists import Order
+from historyapp.services.append import append
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.dashboard.test_sessions import make, titles
+from tests.services.drafts import draft
 
 GROUP = re.compile(
     r'<tr class="session-group">.*?href="([^"]*)" aria-expanded="(true|false)".*?<bdi>([^<]*)</bdi>'
@@ -86,6 +89,19 @@ def test_a_group_has_the_totals_of_its_sessions(alice: Client, project: Project)
     assert "fixer 2 sessions" in row
     for total in ("1,202", "2.0k", "$2.25"):
         assert total in row
+
+
+def test_totals_of_a_group_count_what_a_fork_shares_once(alice: Client, project: Project) -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 0}
+    step = draft(ModelOutput(text="done"), model="claude-haiku-4-5", usage=usage)
+    parent = create_session(project, names={"agent": "fixer"})
+    append(project, parent.pk, [step, step])
+    append(project, fork(project, parent.pk).pk, [step])
+    row = text(alice.get("/?agent=fixer&group=agent&open=fixer"))
+    assert "fixer 2 sessions" in row
+    assert "3.0M $3.00" in row
+    assert "1.0M $1.00" in row, "the fork"
+    assert "time, tokens and cost since the fork" in row
 
 
 @pytest.mark.usefixtures("runs")

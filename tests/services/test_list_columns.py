@@ -15,7 +15,7 @@ from historyapp.services.append import append
 from historyapp.services.list_columns import LIST_COLUMNS, fill_list_columns, has_unlisted_sessions
 from historyapp.services.overview import overview_of
 from historyapp.services.projections import rebuild
-from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, draft, failed, ok
 
@@ -92,12 +92,70 @@ def test_the_duration_is_that_from_the_first_entry_to_the_newest_live_one(projec
     assert durations(session) == (210_000, 210_000)
 
 
-def test_a_fork_has_no_duration_in_lists(project: Project) -> None:
+def test_the_duration_of_a_fork_begins_with_its_own_first_entry(project: Project) -> None:
     session = timed(project, 0, 60, 90)
     child = fork(project, session.pk, at_step=2)
     assert durations(child) == (0, 60_000)
     append(project, child.pk, [answered_at(100)])
-    assert durations(child) == (0, 100_000)
+    append(project, child.pk, [answered_at(103)])
+    assert durations(child) == (3_000, 103_000)
+    rewind(project, child.pk, Target(to_step=1))
+    assert durations(child) == (0, 0), "only an entry of the parent is live"
+
+
+def billed(project: Project, session: Session, *inputs: int) -> None:
+    """Answers whose model calls have so many input tokens, at a dollar for each million."""
+    for tokens in inputs:
+        usage = {"input_tokens": tokens, "output_tokens": 0}
+        drafts = [draft(ModelOutput(text="done"), model="claude-haiku-4-5", usage=usage)]
+        append(project, session.pk, drafts)
+
+
+def figures(session: Session) -> tuple[int, int]:
+    """The tokens and the cost that lists show. A worker and a rebuild compute the same."""
+    names = ("shown_tokens", "money", "tail")
+    stored = Session.objects.filter(pk=session.pk).values_list(*names).get()
+    Session.objects.filter(pk=session.pk).update(shown_tokens=7, money=7, is_listed=False)
+    assert fill_list_columns(lambda: False) == 1
+    assert Session.objects.filter(pk=session.pk).values_list(*names).get() == stored
+    assert rebuild(session).differences == []
+    assert Session.objects.filter(pk=session.pk).values_list(*names).get() == stored
+    tokens, money, _ = stored
+    return tokens, money
+
+
+def test_tokens_and_cost_of_a_fork_are_those_since_the_fork(project: Project) -> None:
+    session = create_session(project)
+    billed(project, session, 1_000, 2_000, 4_000)
+    assert figures(session) == (7_000, 7_000)
+    child = fork(project, session.pk, at_step=2)
+    assert figures(child) == (0, 0)
+    billed(project, child, 8_000)
+    assert figures(child) == (8_000, 8_000)
+    grandchild = fork(project, child.pk, at_step=3)
+    billed(project, grandchild, 16_000)
+    assert figures(grandchild) == (16_000, 16_000)
+    cut = rewind(project, child.pk, Target(to_step=1))
+    billed(project, child, 32_000)
+    assert figures(child) == (32_000, 32_000)
+    undo_rewind(project, child.pk, cut.position)
+    assert figures(child) == (8_000, 8_000)
+    assert figures(session) == (7_000, 7_000)
+
+
+def test_an_append_to_a_fork_of_an_earlier_version_counts_what_it_shares(project: Project) -> None:
+    session = create_session(project)
+    billed(project, session, 1_000)
+    child = fork(project, session.pk)
+    Session.objects.filter(pk=child.pk).update(tail=session_tail(session), shown_tokens=1_000, money=1_000)
+    assert rebuild(child, check_only=True).differences == ["session differed in shown_tokens"]
+    billed(project, child, 2_000)
+    assert figures(child) == (2_000, 2_000)
+
+
+def session_tail(session: Session) -> object:
+    session.refresh_from_db()
+    return session.tail
 
 
 def test_undated_entries_have_no_duration(project: Project) -> None:

@@ -11,6 +11,7 @@ from historyapp.models import Project
 from historyapp.models.session_lists import ORDERS
 from historyapp.services.append import append
 from historyapp.services.keys import create_key
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from historyapp.terminal.command_line import run
 from historyapp.terminal.output import short_ids
@@ -177,6 +178,24 @@ def test_tokens_and_cost_are_those_of_the_pages(playhead: Playhead, project: Pro
     assert item["shown_cost"] == shown["shown_cost"] == pytest.approx(0.1215)
     assert item["token_source"] == shown["token_source"] == "reported"
     assert (item["tokens"] < 50, item["cost"]) == (True, 0)
+
+
+def test_a_fork_has_only_the_tokens_and_the_cost_of_its_own_steps(
+    playhead: Playhead, project: Project
+) -> None:
+    """Whoever adds up the column counts no model call twice."""
+    usage = {"input_tokens": 40_000, "output_tokens": 100}
+    step: Any = draft(ModelOutput(text="done"), model="claude-sonnet-4-5", usage=usage)
+    session = create_session(project, names={"title": "billed", "model": "claude-sonnet-4-5"})
+    append(project, session.pk, [ask("go"), step, step])
+    child = fork(project, session.pk, at_step=2)
+    items = playhead("sessions", "--json").answer["items"]
+    assert [(item["shown_tokens"], item["shown_cost"]) for item in items] == [(0, 0), (80_000, 0.243)]
+    append(project, child.pk, [step])
+    items = playhead("sessions", "--json").answer["items"]
+    assert [item["shown_tokens"] for item in items] == [40_000, 80_000]
+    assert {item["token_source"] for item in items} == {"reported"}
+    assert "120,000 tokens in, $0.36" in playhead("show", child.pk).out
 
 
 def test_estimated_tokens_are_marked(playhead: Playhead, session_id: UUID) -> None:
