@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.location import Location
 from dashboard.templatetags.playhead import duration, short_figure
-from dashboard.timeline.axis import places_by_step, places_by_time
+from dashboard.timeline.axis import Pause, Tick, places_by_step, places_by_time, ticks_by_time
 from dashboard.timeline.bars import (
     FAILURE,
     FAILURES,
@@ -36,6 +36,8 @@ BRANCHES = 13
 """Height of the lane of rewinds, forks and sub-agents. Without any, the lane is left out."""
 LANES, LANE = 3, 9
 """Lanes for takes, and the height of one in pixels."""
+TIMES = 16
+"""Height of the lane of times."""
 FALL = 0.9
 """A fall is a place where less than this share of the context remains."""
 MIN_FALL, MAX_FALLS = 5_000, 8
@@ -92,6 +94,10 @@ class Timeline:
     """None in short sessions."""
     branches_top: int
     """Where the lane of rewinds, forks and sub-agents begins."""
+    ticks: list[tuple[str, Tick]]
+    """Times below all lanes, with their places. Empty if the bars are placed by step."""
+    lanes_height: int
+    """Where the times begin."""
     floor: int = FLOOR
     context_top: int = CONTEXT
     context_height: int = CONTEXT_HEIGHT
@@ -169,7 +175,8 @@ def draw_timeline(
     branches_top = CONTEXT + (CONTEXT_HEIGHT + 4 if context else 0)
     top = branches_top + (BRANCHES if any(mark.kind in BELOW for mark in marks) else 0)
     below = list(_take_bars(takes, bars, first, slots, top))
-    lanes = max((bar.lane + 1 for bar in below), default=0)
+    lanes_height = top + LANE * max((bar.lane + 1 for bar in below), default=0)
+    ticks = ticks_by_time(shares) if by_time else []
     playhead = place_of(bars, location.step + 0.5)
     steps = location.steps
     description = f"{form.height.capitalize()} and outcome of {steps:,} step{'s' * (steps != 1)}"
@@ -184,18 +191,28 @@ def draw_timeline(
         hits=list(dict.fromkeys(f"{100 * place:.1f}%" for place in hit_places if place is not None)),
         falls=_falls(bars),
         pauses=[
-            TimelineLabel(percent(start), f"pause of {duration(length)}", width=percent(end - start))
-            for (start, end), length in pauses
+            TimelineLabel(percent(start), _pause_label(pause), width=percent(end - start))
+            for pause in pauses
+            for start, end in [pause.place]
         ],
         context=context,
         first=first,
         slots=slots,
-        height=top + lanes * LANE,
+        height=lanes_height + (TIMES if ticks else 0),
         description=description,
         playhead="" if playhead is None else percent(playhead),
         minimap=draw_map(location, form, shares, hits, searched),
         branches_top=branches_top,
+        ticks=[(percent(tick.place), tick) for tick in ticks],
+        lanes_height=lanes_height,
     )
+
+
+def _pause_label(pause: Pause) -> str:
+    """Says how long a pause was and what followed it."""
+    share = pause.share
+    tools = ", ".join(dict.fromkeys(share.row.tool_names)) if share.steps == 1 else ""
+    return f"pause of {duration(pause.length)} before step {share.first:,}{f' ({tools})' if tools else ''}"
 
 
 def _context_path(bars: Sequence[TimelineBar]) -> str:

@@ -1,6 +1,7 @@
 // Times in the reader's zone. The server writes UTC, which is shown if scripts do not run.
-// <time data-shown="full"> shows a time to the second, "day" a date, "clock" the time of day; others keep their text. All show
-// the exact time on hover, in both zones.
+// <time data-shown="full"> shows a time to the second, "day" a date, "clock" the time of day, "minute" the same without seconds,
+// "stamp" day and time; others keep their text. All show the exact time on hover, in both zones, except texts of pictures, which
+// have data-datetime.
 
 const day = { day: "numeric", month: "short", year: "numeric" };
 const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
@@ -8,22 +9,26 @@ const formats = {
   full: new Intl.DateTimeFormat("en-GB", { ...day, ...clock }),
   clock: new Intl.DateTimeFormat("en-GB", clock),
   day: new Intl.DateTimeFormat("en-GB", day),
+  minute: new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" }),
+  stamp: new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }),
 };
 const exact = new Intl.DateTimeFormat("en-GB", { ...day, ...clock, timeZoneName: "short" });
 
+const TIMES = "time[datetime], [data-datetime]";
+
 function localise(time) {
-  const moment = new Date(time.dateTime);
+  const moment = new Date(time.dateTime ?? time.dataset.datetime);
   if (Number.isNaN(moment.getTime())) return;
   const utc = moment.toISOString().slice(0, 19).replace("T", " ");
-  time.title = `${exact.format(moment)} (${utc} UTC)`;
+  if (time.dateTime) time.title = `${exact.format(moment)} (${utc} UTC)`;
   const format = formats[time.dataset.shown];
   if (format) time.textContent = format.format(moment);
 }
 
 function localiseIn(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return;
-  if (node.matches("time[datetime]")) localise(node);
-  node.querySelectorAll("time[datetime]").forEach(localise);
+  if (node.matches(TIMES)) localise(node);
+  node.querySelectorAll(TIMES).forEach(localise);
 }
 
 localiseIn(document.body);
