@@ -10,12 +10,16 @@ from django.urls import reverse
 
 from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location
-from dashboard.rendering.text import short_targets
+from dashboard.rendering.text import short_target, short_targets
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
+from historyapp.core.overview.findings import Finding
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes
+from historyapp.core.person_tools import asking_names
+from historyapp.models.episodes import Episode
+from historyapp.models.history import History
 from historyapp.services.ledger import ledger_of
 from historyapp.services.missing_costs import missing_cost
 from historyapp.services.overview import RunOverview
@@ -172,6 +176,26 @@ class OverviewPage:
         child = self.overview.first_failing
         return f"{reverse('jump', args=[child.session.pk])}?to={FIRST_ERROR}" if child else ""
 
+    @cached_property
+    def findings(self) -> list[tuple[Finding, str]]:
+        """The findings, each with the line or the target of its step that says what it was about."""
+        return [(finding, self._subject_of(finding)) for finding in self.overview.findings]
+
+    def _subject_of(self, finding: Finding) -> str:
+        figures, history = self.figures, self.overview.history
+        if finding.kind == "first_failure" and figures.first_failure:
+            return figures.first_failure.line or figures.first_failure.target
+        if finding.kind == "slowest_step":
+            return short_target(figures.slowest[0].target)
+        step = finding.steps[0] if finding.steps else 0
+        if finding.kind not in ("longest_approval", "longest_pause") or not 1 <= step <= history.steps:
+            return ""
+        row = history.row(step)
+        if finding.kind == "longest_pause" and not _asked_for(history, row, finding.milliseconds):
+            return ""
+        target = f" {short_target(row.target)}" if len(row.tool_names) == 1 else ""
+        return f"{', '.join(dict.fromkeys(row.tool_names))}{target}"
+
     @property
     def total_time(self) -> timedelta | None:
         return self.overview.total_time
@@ -312,6 +336,15 @@ class OverviewPage:
     @cached_property
     def _folder(self) -> str:
         return _shared_folder([path for path, _ in self.overview.files])
+
+
+def _asked_for(history: History, row: Episode, waited: int) -> bool:
+    """Whether a wait of so many milliseconds was for the answer to a call, not for an earlier input."""
+    if not asking_names(row.tool_names) or row.finished_at is None:
+        return False
+    before = history.row(row.number - 1).finished_at if row.number > 1 else None
+    wait = timedelta(milliseconds=waited)
+    return row.finished_at - row.started_at >= wait and (not before or row.started_at - before < wait)
 
 
 def _shared_folder(paths: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Times are shown in the reader's zone, and in UTC where scripts do not run."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,7 +17,8 @@ NIGHT = datetime(2026, 1, 2, 20, 30, 5, tzinfo=UTC)
 
 def session_at_night(project: Project) -> Session:
     session = create_session(project, names={"title": "a run"})
-    append(project, session.pk, [draft._replace(created_at=NIGHT) for draft in (act(), ok(), act(), ok())])
+    append(project, session.pk, [draft._replace(created_at=NIGHT) for draft in (act(), ok(), act())])
+    append(project, session.pk, [ok()._replace(created_at=NIGHT + timedelta(seconds=100))])
     return session
 
 
@@ -31,7 +32,8 @@ def test_times_are_shown_and_typed_in_the_readers_zone(page: Page, server: str) 
     in_tokyo(page)
     page.goto("/")
     expect(page.locator(".when time")).to_have_text("3 Jan 2026")
-    page.goto(page_of(session, "?step=1"))
+    page.goto(page_of(session, "?step=1&axis=time"))
+    expect(page.locator(".tick text").first).to_have_text("05:30:10")
     time = page.locator(".step-head time")
     expect(time).to_have_text("3 Jan 2026, 05:30:05")
     expect(time).to_have_attribute("title", "3 Jan 2026, 05:30:05 GMT+9 (2026-01-02 20:30:05 UTC)")
