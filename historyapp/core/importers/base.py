@@ -11,6 +11,10 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from historyapp.core.entries import EntryDraft
 
+MAX_SESSION_ID = 300
+"""Characters of a session's id in the source. Those of harnesses have at most a hundred, with the names of
+folders. Each entry of the session repeats it, and so do the ids of tool calls that have none."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:

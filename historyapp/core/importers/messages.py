@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from historyapp.core.content import arguments_of
 from historyapp.core.embedded_json import shared_value_limit
 from historyapp.core.entries import EntryDraft, ToolCall, ToolResult, text_of
-from historyapp.core.importers.base import Source
+from historyapp.core.importers.base import MAX_SESSION_ID, Source
 from historyapp.core.text import preview
 
 _TITLE_LENGTH = 80
@@ -100,7 +100,7 @@ class CallMatcher:
     """
 
     def __init__(self, session: str) -> None:
-        self._session = session
+        self._session = session[:MAX_SESSION_ID]  # a longer one is refused, but after its first output
         self._outputs = 0
         self._open: list[_OpenCall] = []
 

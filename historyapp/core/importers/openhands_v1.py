@@ -30,6 +30,8 @@ _THINKING, _END_OF_THINKING = re.compile("<think>"), re.compile(r"</think>\s*")
 _COUNTERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
 )  # fmt: skip
+_MAX_TOTAL = 10**15
+"""A larger total of tokens or dollars is not one. Sums of such totals may be infinite."""
 
 
 def is_event(record: dict[str, Any]) -> bool:
@@ -169,7 +171,7 @@ class V1EventReader:
             values = {name: usage.get(name) for name in _COUNTERS}
             for name, value in {**values, "cost": mapping(metric).get("accumulated_cost")}.items():
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
-                    totals[name] += value
+                    totals[name] += value if abs(value) <= _MAX_TOTAL else 0
         for name, total in totals.items():
             added = max(0, total - self._totals.get(name, 0))
             self._unassigned[name] = self._unassigned.get(name, 0) + added

@@ -13,6 +13,7 @@ from typing import Any
 from historyapp.core.entries import EntryDraft, Rewind, ToolResults
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import (
+    MAX_SESSION_ID,
     AddNote,
     AddSummary,
     Append,
@@ -25,9 +26,6 @@ from historyapp.core.json import dump_json, is_longer, load_dumped
 from historyapp.core.session_metadata import MAX_METADATA, MAX_TAG, MAX_TAGS, MAX_TITLE, fitting_metadata
 from historyapp.core.text import clean, preview
 
-MAX_SESSION_ID = 300
-"""Characters of a session's id in the source. Those of harnesses have at most a hundred, with the names of
-folders. Each entry of the session repeats it, and so do the ids of tool calls that have none."""
 MAX_SUMMARY = 1_000_000
 """Characters of a summary. The API accepts 100,000."""
 MAX_KEY_POINTS, MAX_KEY_POINT = 1_000, 10_000

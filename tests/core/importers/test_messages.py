@@ -84,6 +84,11 @@ def test_one_result_can_answer_all_open_calls() -> None:
     assert ids.match_result("old") == ("old", "look")
 
 
+def test_calls_without_ids_repeat_little_of_a_long_id_of_their_session() -> None:
+    made, _ = CallMatcher("s" * 100_000).add_output(calls(*[None] * 10))
+    assert max(len(call.id) for call in made) < 310
+
+
 @given(st.lists(st.lists(st.sampled_from([None, "", "a", "b", "s-1-2", "s-2-1"]), max_size=4), max_size=4))
 def test_every_call_gets_its_own_id_and_is_paired_with_its_result(turns: list[list[str | None]]) -> None:
     ids = CallMatcher("s")

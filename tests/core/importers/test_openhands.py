@@ -229,6 +229,14 @@ class TestV1:
         assert [entry.get("usage", {}).get("prompt_tokens") for entry in entry_metadata] == [10, 5, None]
         assert [entry.get("cost") for entry in entry_metadata] == [0.5, 0.25, None]
 
+    @pytest.mark.parametrize("total", [1e308, -1e308, 10**400], ids=["huge", "negative", "400 digits"])
+    def test_totals_without_an_end_are_left_out(self, total: float) -> None:
+        usage = {"accumulated_token_usage": {"prompt_tokens": total}, "accumulated_cost": 0.5}
+        value = {"usage_to_metrics": {"a": usage, "b": usage, "c": {"accumulated_cost": total}}}
+        stats = event("ConversationStateUpdateEvent", "environment", key="stats", value=value)
+        [said, *_] = metadata(read(OPENHANDS, lines(stats, *OPENHANDS_V1[-1:])))
+        assert (said["cost"], said["usage"]["prompt_tokens"]) == (1.0, 0)
+
     def test_a_condensation_names_the_events_that_the_model_no_longer_saw(self) -> None:
         condensed = event(
             "Condensation", "environment", forgotten_event_ids=["a", "b"], summary="Done so far."

@@ -9,6 +9,7 @@ import pytest
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import (
+    MAX_SESSION_ID,
     AddNote,
     AddSummary,
     Operation,
@@ -19,7 +20,7 @@ from historyapp.core.importers.base import (
 from historyapp.core.json_memory import memory_of
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.imports import files, headers
-from historyapp.services.imports.headers import MAX_SESSION_ID, within_limits
+from historyapp.services.imports.headers import within_limits
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport
 from historyapp.services.imports.sessions import ImportJob
