@@ -17,6 +17,7 @@ from dashboard.access import (
     spender,
 )
 from dashboard.location import newest_step, page_context, read_number
+from dashboard.run_folds import folded_runs
 from dashboard.session_head import head_context
 from dashboard.strategy_rows import LETTERS, needed_letters, shown_row
 from dashboard.strategy_rows import PAGE as PAGE_OF_ROWS
@@ -57,10 +58,11 @@ def compressions(request: PersonRequest) -> HttpResponse:
         "projects": own_projects,
         "of_session": session,
         "runs": page,
+        "folds": folded_runs(page),
         "watched": [run for run in page if run.active],
         "older": page[-1].pk if len(runs) > PAGE else None,
         "is_first_page": before is None,
-        "page_size": PAGE,
+        "is_older": before is not None,
     }
     if request.htmx and request.htmx.target in FRAGMENTS:
         return render(request, FRAGMENTS[request.htmx.target], context)

@@ -74,6 +74,30 @@ def test_runs_are_listed_newest_first_a_page_at_a_time(
     assert "<html" not in rows
 
 
+def test_automatic_runs_of_a_session_are_one_card_with_the_hint_once(
+    alice: Client, project: Project, session: Session
+) -> None:
+    other = create_session(project)
+    hint, runs = "Set OPENAI_API_KEY to use it.", [ended(session) for _ in range(4)]
+    for run in runs[:3]:
+        CompressionRun.objects.filter(pk=run.pk).update(
+            automatic=True, note=hint, tokens_before=80, tokens_after=80, done=2
+        )
+    CompressionRun.objects.filter(pk=runs[0].pk).update(to_step=2)
+    response = alice.get("/compressions")
+    assert [len(fold.runs) for fold in response.context["folds"]] == [1, 3]
+    page = text(response)
+    assert "3 automatic runs within steps 1–5" in page
+    assert "Summaries 6 Tokens before 240 After 240 Saved 0" in page
+    assert "their summaries save nothing" in page
+    assert page.count(hint) == 1
+    assert all(page_of(run) in html(response) for run in runs)
+    CompressionRun.objects.filter(pk=runs[1].pk).update(session=other)
+    CompressionRun.objects.filter(pk=runs[2].pk).update(state="failed")
+    folds = alice.get("/compressions").context["folds"]
+    assert [len(fold.runs) for fold in folds] == [1, 1, 1, 1], "of another session, and one that failed"
+
+
 def test_an_invalid_cursor_or_session_is_refused(alice: Client, charlie: Client, session: Session) -> None:
     assert alice.get("/compressions?cursor=zzz").status_code == 422
     assert alice.get("/compressions?session=zzz").status_code == 422
