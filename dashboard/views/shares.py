@@ -54,7 +54,7 @@ def revoke(request: PersonRequest, session_id: UUID, share_id: UUID) -> HttpResp
     revoke_share(session.project, share_id, session_id=session.pk, actor=actor(request))
     if request.POST.get("list") == "project":
         return redirect(reverse("project-settings") + "#share-links")
-    return redirect("shares", session.pk)
+    return redirect(f"{reverse('shares', args=[session.pk])}?{request.GET.urlencode()}")
 
 
 def _create(request: PersonRequest, session_id: UUID) -> HttpResponse:

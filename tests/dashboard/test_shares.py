@@ -145,6 +145,15 @@ def test_a_revoked_link_stops_working_and_stays_listed(alice: Client, session: S
     assert Client().get(path, follow=True).status_code == 404
 
 
+def test_revoking_a_link_stays_at_the_step_in_view(alice: Client, session: Session) -> None:
+    create_share(session.project, session.pk, ShareOptions())
+    page = html(alice.get(f"{form(session)}?step=3"))
+    (revoke,) = re.findall(r'action="([^"]+/revoke[^"]*)"', page)
+    page = html(alice.post(revoke, follow=True))
+    assert "at the end of step 3" in page
+    assert f'<h1><a href="/sessions/{session.pk}?step=3">' in page
+
+
 def test_the_project_lists_the_usable_links_of_its_sessions(
     alice: Client, charlie: Client, project: Project, session: Session
 ) -> None:
