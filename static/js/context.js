@@ -32,6 +32,25 @@ document.addEventListener("htmx:afterSettle", (event) => {
   else if (target.matches("#context, .saw-list")) target.closest("#context").style.minHeight = "";
 });
 
+// A request that did not reach the server is sent again once the server has answered another one.
+const waits = document.querySelector("[data-context-waits]");
+let isLost = false;
+
+function setLost(isNow) {
+  isLost = isNow;
+  waits.textContent = isLost ? "Not up to date: the server cannot be reached. The panel updates when it answers." : "";
+  waits.hidden = !isLost;
+}
+
+document.addEventListener("htmx:sendError", ({ detail }) => {
+  if (detail.target.id === "context") setLost(true);
+});
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  if (!isLost || !detail.xhr.status) return;
+  setLost(false);
+  if (detail.target.id !== "context") document.getElementById("context-form").requestSubmit();
+});
+
 // Moving the playhead replaces the address, so each new context adds the choices again.
 document.addEventListener("htmx:afterSwap", (event) => {
   const form = document.getElementById("context-form");

@@ -77,9 +77,12 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
 
 // A part that loads automatically hides only its own errors.
 const sourceOf = (event) => event.detail.target?.closest("#news, [id^=watch], [id^=context]")?.id ?? "";
+// What the page loads without being asked, it loads again later.
+const isAutomatic = (event) => sourceOf(event) || event.detail.requestConfig?.triggeringEvent?.type === "reload";
+const whatNow = (event) => (isAutomatic(event) ? "This page continues when it answers." : "Check the connection, then try again.");
 const errors = {
   responseError: (event) => messageOf(event.detail.xhr),
-  sendError: () => "The server cannot be reached. Check the connection, then try again.",
+  sendError: (event) => `The server cannot be reached. ${whatNow(event)}`,
   timeout: () => "The server took too long to answer. Try again.",
   swapError: () => "The response could not be shown. Reload the page.",
 };

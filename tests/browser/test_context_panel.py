@@ -20,7 +20,9 @@ def expect_context_after(page: Page, step: int) -> None:
     expect(panel(page).locator(".context-moment")).to_contain_text(f"After step {step}:")
 
 
-def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, session: Session) -> None:
+def test_the_panel_is_loaded_once_for_each_move_not_for_a_fold_and_again_after_an_outage(
+    page: Page, session: Session
+) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
@@ -45,6 +47,14 @@ def test_the_panel_is_loaded_once_for_each_move_and_not_for_a_fold(page: Page, s
     expect_context_after(page, 4)
     page.remove_listener("request", note)
     assert len(requested_urls) == 2, "one for the quick moves, one for the last, and none for the fold"
+    page.route("**/context?*", lambda route: route.abort())
+    page.keyboard.press("ArrowRight")
+    lost = page.get_by_text("Not up to date: the server cannot be reached.")
+    expect(lost).to_be_visible()
+    page.unroute("**/context?*")
+    page.get_by_role("link", name="more lines").click()  # any other request
+    expect_context_after(page, 5)
+    expect(lost).to_be_hidden()
 
 
 @pytest.mark.thorough

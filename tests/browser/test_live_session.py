@@ -251,7 +251,8 @@ def test_a_hidden_page_does_not_poll_and_changes_of_an_outage_are_loaded_after_i
     expect_step(page, 7)
     page.route("**/news?*", lambda route: route.abort())
     append(project, session.pk, [act("look"), ok()])
-    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    unreachable = "The server cannot be reached. This page continues when it answers."
+    expect(page.get_by_text(unreachable)).to_be_visible()
     expect(page.locator("body[data-unreachable]")).to_have_count(1)
     page.unroute("**/news?*")
     expect_step(page, 8)
