@@ -1,4 +1,4 @@
-"""The sentences of "Worth a look" on the overview page."""
+"""The sentences of "Worth a look" on the overview page, and of its lists without rows."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
 from historyapp.models import Project
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.dashboard.pages import text
+from tests.dashboard.pages import html, text
 from tests.services.drafts import act, answer, ask, draft, ok
 
 
@@ -35,6 +35,19 @@ def test_a_finding_about_a_wait_or_a_slow_step_names_what_was_called(alice: Clie
     assert "Longest wait for a person's input 25 min 0 s step 4" in text(
         alice.get(f"/sessions/{session.pk}/overview")
     )
+
+
+def test_a_list_without_rows_is_no_large_empty_card(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [act("read_file", path="a.py"), ok()])
+    words = html(alice.get(f"/sessions/{session.pk}/overview"))
+    assert 'id="commands"' not in words
+    assert "No command was run." in words
+    assert '<section class="card brief" aria-labelledby="repeated">' in words
+    append(project, session.pk, [act("bash", command="make"), ok()])
+    words = html(alice.get(f"/sessions/{session.pk}/overview"))
+    assert 'id="commands"' in words
+    assert '<section class="card wide brief" aria-labelledby="repeated">' in words
 
 
 def flat(minutes: dict[int, list[EntryDraft]]) -> list[tuple[int, EntryDraft]]:
