@@ -14,6 +14,8 @@ class RunFold(NamedTuple):
 
     runs: list[CompressionRun]
     """Newest first."""
+    repeats_note: bool = False
+    """Whether a card above has the same note, of another session."""
 
     @property
     def newest(self) -> CompressionRun:
@@ -57,8 +59,12 @@ class RunFold(NamedTuple):
 def folded_runs(runs: Iterable[CompressionRun]) -> list[RunFold]:
     """The cards of a page of the list. A card stands where its newest run would."""
     folds: dict[object, RunFold] = {}
+    notes = set[str]()
     for run in runs:
         is_alike = run.automatic and run.state == run.State.SUCCEEDED
         key = (run.session_id, run.strategy, run.model, run.note, str(run.options)) if is_alike else run.pk
-        folds.setdefault(key, RunFold([])).runs.append(run)
+        if key not in folds:
+            folds[key] = RunFold([], is_alike and run.note in notes)
+            notes.add(run.note)
+        folds[key].runs.append(run)
     return list(folds.values())

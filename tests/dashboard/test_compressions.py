@@ -93,6 +93,7 @@ def test_automatic_runs_of_a_session_are_one_card_with_the_hint_once(
     assert page.count(hint) == 1
     assert all(page_of(run) in html(response) for run in runs)
     CompressionRun.objects.filter(pk=runs[1].pk).update(session=other)
+    assert text(alice.get("/compressions")).count(hint) == 1
     CompressionRun.objects.filter(pk=runs[2].pk).update(state="failed")
     folds = alice.get("/compressions").context["folds"]
     assert [len(fold.runs) for fold in folds] == [1, 1, 1, 1], "of another session, and one that failed"
