@@ -7,7 +7,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.browser.visits import page_of
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, ask, ok
 
 EDIT = {"file_path": "a.py", "old_string": "if x in y:\n    a()", "new_string": "if x not in y:\n    a()"}
 GIF = {
@@ -17,10 +17,19 @@ GIF = {
 }
 
 
+LINES = """() => {
+  const lines = document.createRange();
+  lines.selectNodeContents(document.querySelector(".input .text, .input .prose"));
+  return [...lines.getClientRects()].map((line) => [line.right, line.top]);
+}"""
+"""The right and upper edges of the lines of the input."""
+
+
 @pytest.fixture
 def session(project: Project) -> Session:
     session = create_session(project)
     steps = [
+        ask("Please look for every place that calls it, " * 9),
         act("Edit", **EDIT),
         ok(),
         act("Bash", command="ls"),
@@ -37,6 +46,7 @@ def test_a_diff_is_copied_and_stays_side_by_side_a_terminal_is_dark_and_an_image
 ) -> None:
     page.goto(page_of(session, "?step=1"))
     assert page.locator("#step ins").inner_text().strip() == "if x not in y:"
+    expect_no_text_behind_the_button(page)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".block-head").get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
@@ -54,6 +64,15 @@ def test_a_diff_is_copied_and_stays_side_by_side_a_terminal_is_dark_and_an_image
     expect_a_terminal_to_be_dark_in_both_schemes(page)
     page.keyboard.press("ArrowRight")
     expect_an_image_to_be_drawn(page)
+
+
+def expect_no_text_behind_the_button(page: Page) -> None:
+    button = page.locator(".input .copy").bounding_box()
+    assert button is not None
+    lines = page.evaluate(LINES)
+    assert len(lines) > 2
+    for right, top in lines:
+        assert right <= button["x"] or top >= button["y"] + button["height"] - 3
 
 
 def expect_a_terminal_to_be_dark_in_both_schemes(page: Page) -> None:

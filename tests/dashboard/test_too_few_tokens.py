@@ -32,7 +32,7 @@ def test_a_reported_output_below_our_count_gets_a_note(
         assert (note in shown) is is_noted
         assert ("have at least 42k tokens. The true cost is higher: by the price" in shown) is is_noted
     step = text(alice.get(f"/sessions/{session.pk}?step=1"))
-    assert (f"{reported:,} out too few: the output has about {written:,}" in step) is is_noted
+    assert (f"{reported:,} out as reported; the output has about {written:,} tokens" in step) is is_noted
 
 
 def test_an_output_without_a_reported_count_is_not_said_to_have_one(alice: Client, project: Project) -> None:
@@ -40,8 +40,8 @@ def test_an_output_without_a_reported_count_is_not_said_to_have_one(alice: Clien
     output = draft(ModelOutput(text="many words " * 40), usage={"input_tokens": 100})
     append(project, session.pk, [ask("go"), output])
     shown = text(alice.get(f"/sessions/{session.pk}?step=1"))
-    assert "100 in · 0 out output not reported: it has about 81" in shown
-    assert "too few" not in shown
+    assert "100 in · 0 out output not reported: it has about 81 tokens" in shown
+    assert "as reported;" not in shown
     note = "less than half of the tokens that the text has by Playhead's count, or none."
     assert note in text(alice.get(reverse("overview", args=[session.pk])))
 
