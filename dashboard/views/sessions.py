@@ -1,5 +1,7 @@
 """The list of sessions: searched, filtered and sorted, a page at a time."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
 from uuid import UUID
 
 from django.http import HttpResponse, QueryDict
@@ -27,6 +29,8 @@ from historyapp.services.bulk.progress import progress_of
 from historyapp.services.preferences import save_list_preference
 
 PAGE = 25
+MAX_OPENED = 25
+"""The maximum number of sessions whose forks and sub-agents stay unfolded when the list is updated."""
 SHOWN_SAVED = 12
 """Saved searches above the list."""
 _PARENTS = ("forked_from", "spawned_by")
@@ -42,6 +46,15 @@ BULK_BUTTONS = (
     ("compress", "Compress…"),
 )
 """The actions on the selected sessions, each with the title of its button."""
+
+
+class FoldedRows(NamedTuple):
+    """The forks and sub-agents of a session."""
+
+    rows: list[tuple[Session, int]]
+    """Each session, and where the distinct part of its title begins."""
+    older: str
+    """Not empty if there are more."""
 
 
 @signed_in
@@ -65,6 +78,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
         listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )
     begins = distinct_parts([session.title for session in page.sessions])
+    opened = _opened(request.GET.getlist("open"), page.sessions, choice.order)
+    shown = [*page.sessions, *(session for inner in opened.values() for session, _ in inner.rows)]
     context = {
         "project": project,
         "projects": own_projects,
@@ -79,8 +94,9 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "groups": groups,
         "groupings": grouping_links(filters),
         "rows": list(zip(page.sessions, begins, strict=True)),
-        "folded": child_counts([session.pk for session in page.sessions]),
-        "exit_statuses": exit_statuses(page.sessions),
+        "opened": opened,
+        "folded": child_counts([session.pk for session in shown]),
+        "exit_statuses": exit_statuses(shown),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
         "events_after": after,
@@ -136,19 +152,39 @@ def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:
 def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The rows of a session's forks and sub-agents, which follow its own row."""
     parent = find_session(request, session_id)
-    choice, filters = choice_of(request.user), SessionFilters(parent=parent.pk)
-    listed = _listed(filters, parent.project_id)
-    page = page_of(listed, choice.order, filters.query, limit=PAGE)
-    begins = distinct_parts([session.title for session in page.sessions])
+    choice = choice_of(request.user)
+    inner = _children_of(parent, choice.order)
+    shown = [parent, *(session for session, _ in inner.rows)]
     context = {
         "parent": parent,
+        "inner": inner,
         "choice": choice,
-        "rows": list(zip(page.sessions, begins, strict=True)),
-        "folded": child_counts([parent.pk, *(session.pk for session in page.sessions)]),
-        "exit_statuses": exit_statuses([parent, *page.sessions]),
-        "older": page.cursor,
+        "folded": child_counts([session.pk for session in shown]),
+        "exit_statuses": exit_statuses(shown),
     }
     return render(request, "session_list/_folded_rows.html", context)
+
+
+def _children_of(parent: Session, order: Order) -> FoldedRows:
+    filters = SessionFilters(parent=parent.pk)
+    page = page_of(_listed(filters, parent.project_id), order, filters.query, limit=PAGE)
+    begins = distinct_parts([session.title for session in page.sessions])
+    return FoldedRows(list(zip(page.sessions, begins, strict=True)), page.cursor)
+
+
+def _opened(ids: Iterable[str], listed: Iterable[Session], order: Order) -> dict[UUID, FoldedRows]:
+    """The forks and sub-agents of listed sessions that the reader has unfolded, also of unfolded ones.
+
+    Args:
+        ids: the sessions. Those that are not listed are ignored.
+    """
+    wanted, opened, waiting = set(ids), dict[UUID, FoldedRows](), list(listed)
+    while waiting and len(opened) < MAX_OPENED:
+        session = waiting.pop(0)
+        if str(session.pk) in wanted and session.pk not in opened:
+            opened[session.pk] = _children_of(session, order)
+            waiting += [child for child, _ in opened[session.pk].rows]
+    return opened
 
 
 @signed_in

@@ -92,13 +92,18 @@ function reload(element) {
   setTimeout(() => htmx.trigger(`#${element.id}`, "reload"), wait);
 }
 
-// The element may have changed since the request began.
+// The element may have changed since the request began: then it is not replaced, or is loaded again with what it includes.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  const { elt, triggeringEvent } = detail.requestConfig;
-  const unless = triggeringEvent?.type === "reload" && elt.dataset.reloadUnless;
-  if (!unless || !elt.querySelector(unless)) return;
+  const { elt, triggeringEvent, formData } = detail.requestConfig;
+  if (triggeringEvent?.type !== "reload") return;
+  const unless = elt.dataset.reloadUnless;
+  const included = elt.getAttribute("hx-include");
+  const isBusy = unless && elt.querySelector(unless);
+  const sent = ({ name, value }) => formData.getAll(name).includes(value);
+  if (!isBusy && (!included || [...document.querySelectorAll(included)].every(sent))) return;
   detail.shouldSwap = false;
   elt.dataset.reloadDue = "";
+  if (!isBusy) reload(elt);
 });
 
 document.addEventListener("playhead:change", ({ detail }) => {

@@ -10,6 +10,7 @@ from dashboard.views import sessions
 from historyapp.models import Membership, Project
 from historyapp.services.append import append
 from historyapp.services.keys import create_sign_in_link
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import record_session
 from tests.services.drafts import act
@@ -56,7 +57,7 @@ def test_typing_filters_the_list(page: Page, project: Project) -> None:
     expect(page.get_by_placeholder("Title, agent or tag")).to_be_focused()
 
 
-def test_the_list_and_the_running_agents_are_updated(page: Page, project: Project) -> None:
+def test_the_list_its_unfolded_forks_and_the_running_agents_are_updated(page: Page, project: Project) -> None:
     page.goto("/")
     expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
     session = create_session(project, names={"title": "Audit the ledgers"})
@@ -72,6 +73,12 @@ def test_the_list_and_the_running_agents_are_updated(page: Page, project: Projec
     expect(titles).to_have_text(["Repair the invoices", "Audit the ledgers"])
     expect(page.locator(".sessions tbody tr").last.locator("td.number").first).to_have_text("2")
     expect(at_work).to_have_count(0)
+    inner = fork(project, session.pk, at_step=1)
+    page.get_by_role("link", name="1 fork").click()
+    folded = page.locator(".sessions .folded-row td.number").first
+    expect(folded).to_have_text("1")
+    append(project, inner.pk, [act("look")])
+    expect(folded).to_have_text("2")
 
 
 def test_choosing_and_typing_filter_the_list_and_stay_in_the_address_and_in_a_search_of_all_steps(

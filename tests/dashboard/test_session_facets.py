@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from html import unescape
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -232,6 +233,23 @@ def test_folded_rows_are_opened_in_place(alice: Client, family: Session) -> None
     assert rows.count('<tr class="folded-row">') == 3
     assert f'hx-get="{address}"' not in rows  # the second click follows the link
     assert len(re.findall(r'hx-get="/sessions/[^"]*/folded"', rows)) == 1  # the fork has a fork
+
+
+def test_unfolded_sessions_stay_unfolded_when_the_list_is_updated(
+    alice: Client, family: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = Session.objects.get(title="another way")
+    ids = [family.pk, child.pk, uuid4(), "x"]
+    query = "&".join(f"open={each}" for each in ids)
+    rows = html(fragment(alice, f"/?{query}", target="results"))
+    below = TITLE.findall(rows)[1:]
+    assert below[below.index("another way") + 1] == "a third way"
+    assert sorted(below) == ["a third way", "another way", "helper", "reader"]
+    assert rows.count('<tr class="folded-row">') == 4
+    assert re.findall(r'name="open" value="([^"]+)"', rows) == [str(family.pk), str(child.pk)]
+    monkeypatch.setattr("dashboard.views.sessions.MAX_OPENED", 1)
+    few = TITLE.findall(html(fragment(alice, f"/?{query}", target="results")))
+    assert sorted(few) == ["Repair the totals", "another way", "helper", "reader"]
 
 
 def test_folded_rows_of_strangers_are_not_found(charlie: Client, family: Session) -> None:
