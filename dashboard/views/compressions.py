@@ -23,9 +23,9 @@ from dashboard.strategy_rows import LETTERS, needed_letters, shown_row
 from dashboard.strategy_rows import PAGE as PAGE_OF_ROWS
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
-from historyapp.models import CompressionItem, CompressionRun
+from historyapp.models import CompressionItem, CompressionRun, Session, Summary
 from historyapp.models.compressions import RunQuerySet
-from historyapp.models.sessions import large_columns
+from historyapp.models.sessions import LARGE_COLUMNS, large_columns
 from historyapp.services.compression.start import cancel_run, find_run, retry_run
 from historyapp.services.strategy_comparisons import compare_strategies, find_comparison
 
@@ -33,6 +33,8 @@ PAGE, ITEMS = 25, 50
 """Runs on one page of the list, and summaries on one page of a run."""
 FRAGMENTS = {"more": "compression/_run_rows.html", "runs": "compression/_runs.html"}
 """The template for each htmx target: older runs, or all runs after a change."""
+MAX_SUMMARIES = 50
+"""The summaries of a session without runs whose makers are named."""
 WATCHED = 60
 """The maximum number of runs whose progress one request returns."""
 
@@ -63,11 +65,26 @@ def compressions(request: PersonRequest) -> HttpResponse:
         "older": page[-1].pk if len(runs) > PAGE else None,
         "is_first_page": before is None,
         "is_older": before is not None,
+        "made_elsewhere": _made_elsewhere(session) if session and not runs and before is None else [],
     }
     if request.htmx and request.htmx.target in FRAGMENTS:
         return render(request, FRAGMENTS[request.htmx.target], context)
     head = head_context(request, newest_step(session)) if session else {}
     return render(request, "compression/compressions.html", context | head)
+
+
+def _made_elsewhere(session: Session) -> list[Session]:
+    """The other sessions that made summaries of steps which this one shares with them, of its first ones."""
+    lineage = session.lineage()
+    ends = (1, session.head)
+    summaries = Summary.objects.without_texts().first_ending_in(session, lineage, ends, MAX_SUMMARIES)
+    makers = {
+        summary.made_in_id
+        for summary in summaries
+        if summary.made_in_id != session.pk
+        and lineage.session_at(summary.last_position) == str(summary.session_id)
+    }
+    return list(Session.objects.filter(pk__in=makers, project=session.project_id).defer(*LARGE_COLUMNS))
 
 
 def _with_titles(runs: RunQuerySet) -> RunQuerySet:

@@ -13,6 +13,7 @@ from dashboard.views import compressions
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.services.compression.request import RunRequest
 from historyapp.services.compression.start import cancel_run, start_run
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from historyapp.services.strategy_comparisons import start_comparison
 from tests.api.compressing import carry_out
@@ -37,6 +38,17 @@ def page_of(run: CompressionRun, query: str = "") -> str:
 
 def test_the_list_is_empty_at_first(alice: Client, session: Session) -> None:
     assert "No compressions yet" in text(alice.get("/compressions"))
+
+
+def test_a_session_without_runs_names_the_fork_that_summarised_its_steps(
+    alice: Client, session: Session
+) -> None:
+    twin = fork(session.project, session.pk, at_step=5, title="the fork")
+    ended(twin)
+    page = alice.get(f"/compressions?session={session.pk}")
+    assert "No compressions of this session Some of its steps have summaries." in text(page)
+    assert f'<a href="/compressions?session={twin.pk}"><bdi>the fork</bdi></a>.' in html(page)
+    assert "succeeded" in text(alice.get(f"/compressions?session={twin.pk}"))
 
 
 def test_a_run_is_listed_with_its_figures(alice: Client, session: Session) -> None:
