@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from zlib import crc32
 
+from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -42,6 +43,11 @@ def claim_now() -> datetime:
     """
     start = _start_day() if on_sqlite() else None
     return database_now() if start is None else start + timedelta(seconds=elapsed())
+
+
+def claim_end() -> datetime:
+    """The end of a claim that begins now, or is extended now."""
+    return claim_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
 
 
 def elapsed() -> float:

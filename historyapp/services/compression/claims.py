@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.models.database_clock import claim_now
+from historyapp.models.database_clock import claim_end, claim_now
 from historyapp.models.families import SharedEntries
 from historyapp.models.fields import on_sqlite
 from historyapp.models.run_sql import run_sql
@@ -116,9 +116,8 @@ def _claimed_elsewhere(run: CompressionRun, now: datetime) -> list[_ClaimedItem]
 def renew(owner: UUID) -> list[int]:
     """Extends the owner's claims. Returns the primary keys of the items that it still has."""
     with writing():
-        until = claim_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
         claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
-        claimed.update(claimed_until=until)
+        claimed.update(claimed_until=claim_end())
         return list(claimed.values_list("pk", flat=True))
 
 

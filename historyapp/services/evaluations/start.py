@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from uuid_utils.compat import uuid7
+
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.policies import POLICIES, policy_named
 from historyapp.models import EvaluatedSession, Evaluation, Project, Session
-from historyapp.models.database_clock import database_now
+from historyapp.models.database_clock import claim_end, database_now
 from historyapp.models.evaluations import MAX_BUDGETS, MAX_EVALUATED, MAX_RUNNING
 from historyapp.models.what_ifs import MAX_TOKENS
 from historyapp.services.append import hold_sessions
@@ -116,17 +118,23 @@ def cancel_evaluation(evaluation: Evaluation) -> Evaluation:
     Raises:
         Conflict: when the evaluation has already ended.
     """
-    measured = evaluation.items.filter(state=EvaluatedSession.State.DONE)
-    number, results = measured.count(), compute_results(evaluation)
     with writing():
-        evaluation = Evaluation.objects.select_for_update().get(pk=evaluation.pk)
-        if evaluation.state != Evaluation.State.RUNNING:
-            raise Conflict("There is nothing to cancel: the evaluation has ended.", state=evaluation.state)
+        _lock_running(evaluation.pk)
+        waiting = evaluation.items.filter(state=EvaluatedSession.State.WAITING)
+        waiting.update(claim=uuid7(), claimed_until=claim_end())  # so that no worker measures them meanwhile
+    results = compute_results(evaluation)
+    with writing():
+        evaluation = _lock_running(evaluation.pk)
         sessions = evaluation.items.values_list("session_id", flat=True)
         hold_sessions(evaluation.project_id, list(sessions))  # as in start_evaluation
-        if measured.count() != number:  # another session has just been measured
-            results = compute_results(evaluation)
         end_evaluation(evaluation, Evaluation.State.CANCELLED, results)
+    return evaluation
+
+
+def _lock_running(evaluation_id: UUID) -> Evaluation:
+    evaluation = Evaluation.objects.select_for_update().get(pk=evaluation_id)
+    if evaluation.state != Evaluation.State.RUNNING:
+        raise Conflict("There is nothing to cancel: the evaluation has ended.", state=evaluation.state)
     return evaluation
 
 

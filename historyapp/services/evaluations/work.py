@@ -8,7 +8,7 @@ ended, because the evaluation was cancelled or another worker has the session, s
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import PlayheadError
 from historyapp.models import EvaluatedSession, Evaluation, Session
-from historyapp.models.database_clock import claim_now
+from historyapp.models.database_clock import claim_end, claim_now
 from historyapp.models.projects import PURGED
 from historyapp.services.evaluations.measuring import SessionEvaluation
 from historyapp.services.evaluations.results import compute_results, end_evaluation
@@ -97,13 +97,9 @@ def claim(evaluation_id: UUID) -> EvaluatedSession | None:
             return None
         item = _next_claimable(evaluation_id, claim_now())
         if item is not None:
-            item.claim, item.claimed_until = uuid7(), _claim_end()
+            item.claim, item.claimed_until = uuid7(), claim_end()
             item.save(update_fields=("claim", "claimed_until"))
     return item
-
-
-def _claim_end() -> datetime:
-    return claim_now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
 
 
 def _measure(item: EvaluatedSession, should_stop: Callable[[], bool]) -> bool:
@@ -176,7 +172,7 @@ def _store(item: EvaluatedSession, **columns: object) -> bool:
     """Stores columns of a claimed session and extends the claim. Returns whether the claim was still
     valid."""
     with writing():
-        return bool(_claimed(item).update(claimed_until=_claim_end(), **columns))
+        return bool(_claimed(item).update(claimed_until=claim_end(), **columns))
 
 
 def _end(item: EvaluatedSession, state: str, reason: str) -> bool:

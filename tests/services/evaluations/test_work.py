@@ -28,7 +28,7 @@ from historyapp.services.evaluations.start import (
     prune_evaluations,
     start_evaluation,
 )
-from historyapp.services.evaluations.work import process_evaluation
+from historyapp.services.evaluations.work import claim, process_evaluation
 from historyapp.services.retention import purge
 from historyapp.services.sessions import change_session
 from tests.plans import statements
@@ -136,7 +136,7 @@ def test_a_claim_is_renewed_while_one_step_takes_long(
     item = work.claim(started(project, record_lookups(project)).pk)
     assert item is not None
     later = timezone.now() + timedelta(hours=1)
-    monkeypatch.setattr(work, "_claim_end", lambda: later)
+    monkeypatch.setattr(work, "claim_end", lambda: later)
     check = work.claim_check(item)
     check()
     assert EvaluatedSession.objects.get().claimed_until == item.claimed_until
@@ -208,6 +208,27 @@ def test_cancelling_keeps_measured_steps(project: Project) -> None:
     assert progress.results.sessions == 1
     with pytest.raises(Conflict):
         cancel_evaluation(evaluation)
+
+
+def test_no_session_is_measured_while_the_results_of_a_cancellation_are_computed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = started(project, record_lookups(project), record_lookups(project))
+    for _ in range(4):
+        process_evaluation(evaluation.pk, lambda: True)
+    begun = claim(evaluation.pk)
+    assert begun
+    outer, compared, compare = len(connection.savepoint_ids), list[int](), compare_choices
+
+    def measure_and_compare(*arguments: Any) -> Any:
+        compared.append(len(connection.savepoint_ids))
+        assert not process_evaluation(evaluation.pk, lambda: False)
+        assert not work._store(begun, state=EvaluatedSession.State.DONE)
+        return compare(*arguments)
+
+    monkeypatch.setattr(results, "compare_choices", measure_and_compare)
+    progress = evaluation_progress(cancel_evaluation(evaluation))
+    assert (compared, progress.counts) == ([outer], {"done": 1, "waiting": 1})
 
 
 def test_sessions_without_anything_to_measure_are_named(project: Project) -> None:
