@@ -24,6 +24,7 @@ from historyapp.core.overview.cache_misses import CacheMisses
 from historyapp.core.overview.files import FileFigures, absolute_path, add_step_number, delete_known, name_of
 from historyapp.core.overview.person_waits import NO_WAITS, PersonWaits
 from historyapp.core.overview.repeats import RepeatedWork
+from historyapp.core.overview.running import add_running
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
 from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes
@@ -32,7 +33,7 @@ from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 42
+VERSION = 43
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -129,6 +130,8 @@ class RunFigures(RunTimes):
     """The number of reads and edits of further files."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
     more_commands: int = 0
+    running: dict[str, str] = field(default_factory=dict)
+    """The newest commands that returned while they still ran, by the ids that calls use to wait for them."""
     too_few: TooFewTokens = field(default_factory=TooFewTokens)
     compactions: int = 0
     sizes: ContextSizes = field(default_factory=ContextSizes)
@@ -212,6 +215,7 @@ class RunFigures(RunTimes):
         is_only_search = step.status == "error" and step.failed_call is None
         self.last_status = "success" if is_only_search else step.status
         for tool_call in step.calls:
+            self._name_wait(tool_call)
             self._add_call(step.number, tool_call)
         if self.first_failure is None and (failed := step.failed_call):
             self.first_failure = _failed_step(step.number, failed)
@@ -223,6 +227,16 @@ class RunFigures(RunTimes):
         weight = usage.uncached + usage.cache_read / 10 + written + usage.output * 5
         first_call = step.calls[0] if step.calls else None
         self.dearest = _ranked(self.dearest, step, step.cost or weight, MAX_DEAREST, first_call)
+
+    def _name_wait(self, tool_call: CallFacts) -> None:
+        """Gives a wait for a command the name of the command, if that is known."""
+        subject = tool_call.subject
+        if tool_call.process:
+            command = self.running.get(tool_call.process)
+            if command and not tool_call.sends_input:
+                tool_call.subject = subject._replace(target=preview(f"wait for {command}"))
+        elif tool_call.runs_as and subject.kind == "shell" and subject.target:
+            add_running(self.running, tool_call.runs_as, subject.target)
 
     def _add_call(self, number: int, tool_call: CallFacts) -> None:
         name = tool_call.name if tool_call.name in self.tools or len(self.tools) < MAX_TOOLS else ""

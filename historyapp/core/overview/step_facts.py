@@ -37,6 +37,7 @@ from historyapp.core.file_tools import use_of_file
 from historyapp.core.json import dump_json
 from historyapp.core.line_diff import WorkLeft
 from historyapp.core.overview.person_waits import PersonWaits, person_waits
+from historyapp.core.overview.running import process_of, running_as, sends_input
 from historyapp.core.recorded_diffs import recorded_diffs
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
@@ -83,6 +84,12 @@ class CallFacts:
     error_line: str = ""
     """The line of a reported error or of a likely failure."""
     result_digest: str = ""
+    process: str = ""
+    """The id of the running command that it names, see :mod:`historyapp.core.overview.running`."""
+    sends_input: bool = False
+    """Whether it writes to that command; otherwise it waits."""
+    runs_as: str = ""
+    """The id under which its command still runs."""
     patches: Sequence[PrintedPatch] = ()
     """The files of a diff that it printed, if the changes are its own."""
     tokens: float = 0
@@ -225,6 +232,8 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         file_lines=lines_by_file(arguments) if has_files else {},
         deleted=_deleted_files(name, arguments, subject) if subject.kind == "edit" else frozenset(),
         opened=opened_file(name, arguments),
+        process=process_of(arguments),
+        sends_input=sends_input(arguments),
     )
 
 
@@ -278,6 +287,7 @@ def _add_result(answered_calls: Sequence[CallFacts], result: ToolResult, text: s
         tool_call.found_nothing = nothing
         tool_call.error_line = finding.line if finding else reported_line
         tool_call.result_digest = digest
+        tool_call.runs_as = running_as(text)
     if begins_with_diff(text):
         printing = (
             each for each in answered_calls if each.name == SUBMIT or prints_own_changes(each.command)
