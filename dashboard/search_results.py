@@ -17,7 +17,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.search_query import QueryWord, SearchQuery, query_words
 from historyapp.core.search_snippets import Snippet
 from historyapp.models import Session
-from historyapp.models.search import MatchingRow, SearchHit
+from historyapp.models.search import MatchingRow, PartMatch, SearchHit
 from historyapp.services.search.results import Results
 
 MAX_VALUES = 8
@@ -35,6 +35,24 @@ class FacetLink(NamedTuple):
     address: str
 
 
+class ShownCondition(NamedTuple):
+    """A part of the query that a step matches."""
+
+    text: str
+    alike: int | None
+    """The steps of the session that match it. None: more than were counted."""
+    alike_address: str
+    """The search for these steps; empty if the session shares steps with others."""
+    others: tuple[tuple[int, str], ...]
+    """The numbers and addresses of some of the others: the closest ones."""
+    follows: int | None
+    """The step of the next condition, if this step comes after it."""
+
+    @property
+    def are_all_others(self) -> bool:
+        return self.alike is not None and len(self.others) >= self.alike - 1
+
+
 class ShownHit(NamedTuple):
     """A step, with the address where it is shown."""
 
@@ -48,20 +66,8 @@ class ShownHit(NamedTuple):
     pieces: list[tuple[str, bool]]
     """The snippet in order; True: a match."""
     at: datetime
-    condition: str = ""
-    """The part of the query that the step matches, if different steps may match its parts."""
-    alike: int | None = 1
-    """The steps of the session that match this part. None: more than were counted."""
-    alike_address: str = ""
-    """The search for these steps; empty if the session shares steps with others."""
-    others: tuple[tuple[int, str], ...] = ()
-    """The numbers and addresses of some of the others: the closest ones."""
-    follows: int | None = None
-    """The step of the next part, if this step comes after it."""
-
-    @property
-    def are_all_others(self) -> bool:
-        return self.alike is not None and len(self.others) >= self.alike - 1
+    conditions: tuple[ShownCondition, ...] = ()
+    """The parts of the query that the step matches, if different steps may match its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +87,18 @@ class SearchResults:
     @property
     def hits(self) -> Iterator[ShownHit]:
         for hit, snippet in self.matches.hits:
-            yield self._with_part(_shown(hit, snippet), hit)
+            conditions = tuple(self._condition(hit, match) for match in hit.matches)
+            yield _shown(hit, snippet)._replace(conditions=conditions)
 
-    def _with_part(self, shown: ShownHit, hit: SearchHit) -> ShownHit:
-        if hit.match is None:
-            return shown
-        condition = self.matches.query.parts[hit.match.part]
-        is_alone = {str(hit.session.pk)} == {str(hit.row.owner), *map(str, hit.lineage.owners)}
-        follows = hit.match.follows
-        return shown._replace(
-            condition=condition,
-            alike=hit.match.steps,
-            alike_address=_address(f"{condition} session:{hit.session.pk}") if is_alone else "",
-            others=tuple(_place(hit._replace(row=row, live=_is_live(hit, row))) for row in hit.match.others),
-            follows=min(follows.step, hit.session.steps) if follows else None,
+    def _condition(self, hit: SearchHit, match: PartMatch) -> ShownCondition:
+        text, session = self.matches.query.parts[match.part], hit.session
+        is_alone = {str(session.pk)} == {str(hit.row.owner), *map(str, hit.lineage.owners)}
+        return ShownCondition(
+            text=text,
+            alike=match.steps,
+            alike_address=_address(f"{text} session:{session.pk}") if is_alone else "",
+            others=tuple(_place(hit._replace(row=row, live=_is_live(hit, row))) for row in match.others),
+            follows=min(match.follows.step, session.steps) if match.follows else None,
         )
 
     @property

@@ -126,7 +126,8 @@ class SearchHit(NamedTuple):
     """The session in which it is shown: the owner, or a fork if the owner has cut it off."""
     live: bool
     lineage: Lineage
-    match: PartMatch | None = None
+    matches: tuple[PartMatch, ...] = ()
+    """The parts that it matches, if different steps may match the parts of the query."""
 
 
 @dataclass(slots=True)

@@ -122,9 +122,14 @@ class WholeSessionSearch:
             if before is not None and found[self._parts.index(driver)].newest >= before:
                 return []
             steps = _closest([part.rows for part in found])
-            parts = zip(range(len(found)), found, steps, [*steps[1:], None], strict=True)
-            hits = [self._hit(session, *part) for part in parts]
-            return list({step.row.id: step for step in hits}.values())
+            matches: dict[MatchingRow, list[PartMatch]] = {}
+            for number, (part, row) in enumerate(zip(found, steps, strict=True)):
+                matches.setdefault(row, []).append(_match(number, part, row, steps[number + 1 :]))
+            lineage = driver.lineage(session)
+            return [
+                SearchHit(row, session, lineage.contains(str(row.owner), row.anchor), lineage, tuple(parts))
+                for row, parts in matches.items()
+            ]
         return []
 
     def _rows_of_parts(self, session: Session) -> list[_PartRows]:
@@ -142,19 +147,6 @@ class WholeSessionSearch:
             unique = {row.id: row for row in rows}.values()
             found.append(_PartRows(sorted(unique, key=lambda row: row.first), newest, has_more))
         return found[::-1]
-
-    def _hit(
-        self, session: Session, number: int, part: _PartRows, row: MatchingRow, following: MatchingRow | None
-    ) -> SearchHit:
-        lineage = self._parts[number].lineage(session)
-        is_late = following is not None and _is_after(row, following)
-        match = PartMatch(
-            number,
-            None if part.has_more else len(part.rows),
-            following if is_late else None,
-            _nearest(part.rows, row),
-        )
-        return SearchHit(row, session, lineage.contains(str(row.owner), row.anchor), lineage, match)
 
     def _live_rows(
         self, part: ProjectSearch, session: Session, before: int
@@ -197,6 +189,17 @@ def _closest(parts: Sequence[Sequence[MatchingRow]]) -> list[MatchingRow]:
         if distance == _CLOSEST:
             break
     return best
+
+
+def _match(number: int, part: _PartRows, row: MatchingRow, later: Sequence[MatchingRow]) -> PartMatch:
+    """What a part has to do with its step.
+
+    Args:
+        later: the steps of the next parts.
+    """
+    steps = None if part.has_more else len(part.rows)
+    follows = later[0] if later and _is_after(row, later[0]) else None
+    return PartMatch(number, steps, follows, _nearest(part.rows, row))
 
 
 def _nearest(rows: Sequence[MatchingRow], shown: MatchingRow) -> tuple[MatchingRow, ...]:

@@ -91,6 +91,8 @@ def test_each_step_names_its_condition_and_how_many_others_match_it(
     (alike,) = re.findall(r'href="([^"]+)">\s*one of 3', html(page))
     assert "3 steps" in text(alice.get(alike.replace("&amp;", "&")))
     assert "after step" not in text(page)
+    both = text(alice.get("/search?q=gecko+AND+lion+gecko"))
+    assert "for gecko one of 3 such steps in this session the others: step 3 , step 4 for lion gecko" in both
     late = text(alice.get("/search?q=zebra+AND+lion"))
     assert "for zebra after step 1: no such step before it" in late
 
