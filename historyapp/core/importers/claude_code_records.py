@@ -196,6 +196,13 @@ def system_log(record: dict[str, Any]) -> DebugLog:
     return DebugLog(category=_CATEGORIES.get(kind, kind), message=message or kind)
 
 
+_SENT_HOOKS = ("SessionStart", "UserPromptSubmit")
+"""Claude Code sends the text that hooks of these events print to the model. JSON that they print has records
+of its own."""
+_NAMED = ("file", "edited_text_file")
+"""Attachments that contain a file, and those that contain the lines around a change that a person made."""
+
+
 def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
     """An attachment of Claude Code: a prompt typed while it worked, a reminder, a file or a hook's output."""
     attachment = mapping(record.get("attachment"))
@@ -210,13 +217,16 @@ def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
     if kind == "hook_system_message":  # Claude Code shows it to the user, not to the model
         content = text(attachment.get("content")).strip()
         return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {content}")
+    is_sent = kind == "hook_success" and text(attachment.get("hookEvent")) in _SENT_HOOKS
+    if is_sent and (output := text(attachment.get("content"))).strip():
+        return ModelInput(channel="meta", raw_input=attachment, content=output)
     if kind.startswith("hook_") and kind != "hook_additional_context":
         return DebugLog(category="hook", message=dump_json(attachment))
     name = text(attachment.get("displayPath")) or text(attachment.get("filename")) or "file"
     if kind == "file" and (image := _image(mapping(attachment.get("content")))):
         return ModelInput(channel="meta", content=[{"type": "text", "text": name}, image])
     content = "\n\n".join(_texts(attachment))
-    if kind == "file" and content.strip():
+    if kind in _NAMED and content.strip():
         content = f"{name}:\n\n{content}"
     return ModelInput(channel="meta", raw_input=attachment, content=content) if content.strip() else None
 
@@ -238,6 +248,9 @@ def _texts(attachment: dict[str, Any]) -> Iterator[str]:
         for part in listing(value) or [value]:
             if isinstance(part, str):
                 yield part
+    for key in ("addedLines", "addedBlocks"):  # agents and tools of the agent, instructions of MCP servers
+        if lines := [line for line in listing(attachment.get(key)) if isinstance(line, str)]:
+            yield "\n".join(lines)
     for skill in listing(attachment.get("skills")):
         if content := text(mapping(skill).get("content")):
             yield content

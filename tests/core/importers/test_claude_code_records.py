@@ -162,8 +162,46 @@ def test_a_reminder_is_an_input_and_a_hook_s_report_is_not() -> None:
             record("attachment", 1, None, attachment=reminder), record("attachment", 2, 1, attachment=report)
         )
     )
-    assert (first.channel, first.content, first.raw_input) == ("meta", "1 changed", reminder)
+    assert (first.channel, first.content, first.raw_input) == ("meta", "a:\n\n1 changed", reminder)
     assert second.category == "hook"
+
+
+@pytest.mark.parametrize(
+    ("attachment", "channel"),
+    [
+        ({"hookEvent": "UserPromptSubmit", "content": "Local time: Tuesday"}, "meta"),
+        ({"hookEvent": "SessionStart", "content": "Be brief."}, "meta"),
+        ({"hookEvent": "SessionStart", "content": "", "stdout": "{}"}, "hook"),
+        ({"hookEvent": "PostToolUse", "content": "formatted"}, "hook"),
+    ],
+)
+def test_what_a_hook_prints_before_a_prompt_is_an_input(attachment: dict[str, Any], channel: str) -> None:
+    facts = {"type": "hook_success", "hookName": "a", **attachment}
+    (body,) = bodies(read(record("attachment", 1, None, attachment=facts)))
+    if channel == "meta":
+        assert body == ModelInput(channel="meta", content=attachment["content"], raw_input=facts)
+    else:
+        assert body.category == "hook"
+
+
+@pytest.mark.parametrize(
+    ("facts", "content"),
+    [
+        (
+            {"type": "agent_listing_delta", "addedLines": ["- Plan: plans", "- Explore: reads"]},
+            "- Plan: plans\n- Explore: reads",
+        ),
+        (
+            {"type": "mcp_instructions_delta", "addedNames": ["docs"], "addedBlocks": ["## docs\nAsk it."]},
+            "## docs\nAsk it.",
+        ),
+    ],
+)
+def test_agents_and_servers_that_are_announced_to_the_model_are_an_input(
+    facts: dict[str, Any], content: str
+) -> None:
+    (body,) = bodies(read(record("attachment", 1, None, attachment=facts)))
+    assert (body.channel, body.content) == ("meta", content)
 
 
 def test_a_file_that_was_attached_is_an_input_with_its_name() -> None:
