@@ -24,6 +24,8 @@ class HeadFigures:
     cost: int
     """In millionths of a dollar; 0 if unknown."""
     cost_source: str
+    cost_is_minimum: bool
+    """Whether the true cost is higher."""
     own: RunMoney | None = None
     """What a fork cost after the steps that it shares; None for other sessions."""
 
@@ -41,7 +43,13 @@ def head_figures(location: Location) -> HeadFigures:
         cached = round(100 * usage.cache_read / max(1, usage.input))
         label = f"tokens in, {cached} % from cache" if usage.cache_read else "tokens in"
     return HeadFigures(
-        tokens.shown, label, TOKEN_SOURCES[tokens.source], money.micros, money_source(money), own
+        tokens=tokens.shown,
+        tokens_label=label,
+        tokens_source=TOKEN_SOURCES[tokens.source],
+        cost=money.micros,
+        cost_source=money_source(money),
+        cost_is_minimum=money.is_minimum,
+        own=own,
     )
 
 

@@ -9,7 +9,15 @@ TOKEN_SOURCES = {
 
 
 def money_source(money: RunMoney) -> str:
-    """One sentence for the money figure."""
+    """One or two sentences for the money figure."""
+    if money.is_known and money.unknown:
+        return f"{_source(money)} Models without a known price are left out."
+    if money.is_minimum:
+        return f"{_source(money)} The true cost is higher: too few output tokens were reported."
+    return _source(money)
+
+
+def _source(money: RunMoney) -> str:
     match money.source:
         case "reported":
             return "As reported."

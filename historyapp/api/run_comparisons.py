@@ -148,6 +148,7 @@ def _run_part_out(part: RunPart) -> RunPartOut:
         tokens=part.tokens.shown,
         token_source=part.tokens.source,
         money=None if part.money.source in _NO_COST else part.money.micros / MICRO,
+        money_is_minimum=part.money.is_minimum,
         seconds=None if part.duration is None else part.duration.total_seconds(),
     )
 

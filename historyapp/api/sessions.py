@@ -292,7 +292,7 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
         texts: the texts of the history, if they have been read already.
     """
     session, totals = history.session, history.tail.totals
-    tokens = tokens_of(totals)
+    tokens, money = tokens_of(totals), money_of(totals, session.model, price_list())
     span = run_span(session, history.lineage)
     texts = texts or CurrentTexts.of(history)
     return fill(
@@ -307,7 +307,8 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
         cost=totals.cost / MICRO,
         shown_tokens=tokens.shown,
         token_source=tokens.source,
-        shown_cost=money_of(totals, session.model, price_list()).micros / MICRO,
+        shown_cost=money.micros / MICRO,
+        cost_is_minimum=money.is_minimum,
         last_entry_at=history.last_entry_at,
         first_entry_at=span.first if span else None,
         duration=span.milliseconds / 1000 if span else None,
@@ -327,6 +328,7 @@ def _session_item(session: Session, totals: Totals) -> SessionItem:
         cost=session.cost / MICRO,
         token_source=tokens_of(totals).source,
         shown_cost=session.money / MICRO,
+        cost_is_minimum=money_of(totals, session.model, price_list()).is_minimum,
         duration=session.duration / 1000 if session.duration else None,
         **_annotation_fields(session),
     )

@@ -83,7 +83,8 @@ class Totals(NamedTuple):
         name = preview(model, 100) if isinstance(model, str) else ""
         if name not in self.models and not names_fit([*self.models, name]):
             name = ""
-        totals = self.models.get(name, NO_CALLS).plus(usage, cost, entry.metadata)
+        written = entry.tokens if isinstance(entry.body, ModelOutput) else 0
+        totals = self.models.get(name, NO_CALLS).plus(usage, cost, entry.metadata, written)
         return Totals(
             steps,
             self.errors,

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from historyapp.core.prices import Prices
 from historyapp.core.projection import Totals
-from historyapp.core.usage import ModelTotals, Usage
+from historyapp.core.usage import ModelTotals, Usage, lacks_output
 
 TokenSource = Literal["reported", "estimated"]
 MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
@@ -40,6 +40,14 @@ class RunMoney(NamedTuple):
     prices_as_of: str
     unknown: tuple[str, ...] = ()
     """The models that the figure leaves out."""
+    lacks_output: bool = False
+    """Whether it is too low because the source reports too few output tokens. Not known of entries of earlier
+    versions."""
+
+    @property
+    def is_minimum(self) -> bool:
+        """Whether the true cost is higher than the figure."""
+        return self.is_known and (bool(self.unknown) or self.lacks_output)
 
     @property
     def is_known(self) -> bool:
@@ -89,7 +97,11 @@ def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
             sources.add(source)
     if not totals.models and totals.cost:  # entries of earlier versions have no totals by model
         micros, sources = totals.cost, {"reported"}
-    return RunMoney(micros, _source(sources, unknown), prices.as_of, tuple(unknown))
+    source = _source(sources, unknown)
+    # A reported cost may include the missing tokens. If a price is unknown, this is the reason that is given.
+    missing = sum(used.missing_output for used in totals.models.values()) if source == "priced" else 0
+    lacks = bool(missing) and not unknown and lacks_output(missing, tokens_of(totals).usage.output)
+    return RunMoney(micros, source, prices.as_of, tuple(unknown), lacks)
 
 
 def _source(sources: set[str], unknown: list[str]) -> MoneySource:

@@ -62,9 +62,16 @@ class ModelTotals(NamedTuple):
     """Billed input tokens of the calls that have an estimate, for comparison."""
     cache_write_hour: int = 0
     """Those of ``cache_write`` that live for an hour. 0 in entries of earlier versions."""
+    missing_output: int = 0
+    """The output tokens by our own count that are missing from ``output``, see :func:`reports_too_few`. 0 in
+    entries of earlier versions."""
 
-    def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
-        """With one more model call. Its metadata may have ``estimated_tokens`` and ``counted_tokens``."""
+    def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any], written: int = 0) -> "ModelTotals":
+        """With one more model call. Its metadata may have ``estimated_tokens`` and ``counted_tokens``.
+
+        Args:
+            written: the tokens of its output by our own count.
+        """
         estimated, counted = _first(metadata, "estimated_tokens"), _first(metadata, "counted_tokens")
         return ModelTotals(
             self.calls + 1,
@@ -78,11 +85,14 @@ class ModelTotals(NamedTuple):
             self.counted + counted,
             self.estimated_billed + (usage.input if estimated else 0),
             self.cache_write_hour + usage.cache_write_hour,
+            self.missing_output + (written - usage.output if reports_too_few(usage, written) else 0),
         )
 
     def dump(self) -> list[int]:
-        """As stored: without the last field if it is 0."""
-        return list(self if self.cache_write_hour else self[:-1])
+        """As stored: without the last fields if they are 0."""
+        if self.missing_output:
+            return list(self)
+        return list(self[:-1] if self.cache_write_hour else self[:-2])
 
     @property
     def usage(self) -> Usage:
@@ -140,6 +150,11 @@ def reports_too_few(usage: Usage, written: int) -> bool:
     of 1,238 outputs without a stop reason in its files, and for 2 of all 2,719 other outputs, 2026-11-29.
     """
     return bool(usage.input or usage.output) and usage.output * 2 < written
+
+
+def lacks_output(missing: int, output: int) -> bool:
+    """Whether at least 1 % is missing from the reported output tokens of a run."""
+    return missing * 100 >= max(1, output)
 
 
 def cache_lifetime_of(metadata: Mapping[str, Any]) -> int:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Aggregate, Count, Max
+from django.db.models import Aggregate, Count, Max, Q
 
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.session_lists import Order
@@ -29,6 +29,8 @@ class SessionGroup(NamedTuple):
     money: int
     """In millionths of a US dollar."""
     last_entry_at: datetime
+    unpriced: int
+    """Sessions with tokens and without a known cost."""
 
 
 @limit_statements(LIST_SECONDS)
@@ -45,6 +47,7 @@ def session_groups(sessions: SessionQuerySet, column: str, order: Order) -> list
     """
     totals: dict[str, Aggregate] = {f"total_{name}": LargeSum(name) for name in _SUMMED}
     totals["total_last_entry_at"] = Max("last_entry_at")
+    totals["total_unpriced"] = Count("pk", filter=Q(money=0, shown_tokens__gt=0))
     if f"total_{order.column}" not in totals:
         order = Order()
     key = f"{'-' if order.is_descending else ''}total_{order.column}"

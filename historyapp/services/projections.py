@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, Totals, advance
-from historyapp.core.usage import names_fit
+from historyapp.core.usage import NO_CALLS, ModelTotals, names_fit
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.own_rows import OwnRow, own_rows
@@ -114,7 +114,7 @@ def _replay(session: Session, report: RebuildReport) -> None:
         if not _same_totals(entry, tail.totals.dump(), report):
             report.differences.append(f"entry {entry.position} has different running totals")
         else:
-            tail = tail._replace(totals=_with_stored_hours(tail.totals, entry))
+            tail = tail._replace(totals=_with_stored_fields(tail.totals, entry))
     rows.flush()
     revision = session.revision
     lineage = session.lineage()
@@ -162,20 +162,21 @@ def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport)
     )
 
 
-def _with_stored_hours(totals: Totals, entry: OwnRow) -> Totals:
-    """The totals with the tokens of caches for an hour as the entry has them.
+def _with_stored_fields(totals: Totals, entry: OwnRow) -> Totals:
+    """The totals with those fields as the entry has them that entries of earlier versions lack.
 
-    Entries of earlier versions have none. Costs of a part of a session are differences of stored totals, so
-    the session's totals must not have more than its newest entry.
+    Costs of a part of a session are differences of stored totals, so the session's totals must not have more
+    than its newest entry.
     """
-    if not any(figures.cache_write_hour for figures in totals.models.values()):
+    if not any(figures.cache_write_hour or figures.missing_output for figures in totals.models.values()):
         return totals
-    stored = Totals.load(entry.totals).models
-    hours = {name: figures.cache_write_hour for name, figures in stored.items()}
-    models = totals.models.items()
-    return totals._replace(
-        models={name: used._replace(cache_write_hour=hours.get(name, 0)) for name, used in models}
-    )
+    stored, models = Totals.load(entry.totals).models, dict[str, ModelTotals]()
+    for name, used in totals.models.items():
+        known = stored.get(name, NO_CALLS)
+        models[name] = used._replace(
+            cache_write_hour=known.cache_write_hour, missing_output=known.missing_output
+        )
+    return totals._replace(models=models)
 
 
 class _EpisodeWriter:

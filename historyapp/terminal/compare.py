@@ -110,7 +110,7 @@ def _totals_cells(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
     figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "likely_failures")]
     tokens = tokens_text(totals["tokens"], totals["token_source"])
-    money = "" if totals["money"] is None else dollars_text(totals["money"])
+    money = "" if totals["money"] is None else dollars_text(totals["money"], totals["money_is_minimum"])
     time = seconds_text(totals["seconds"])
     at = "" if side["as_of"] is None else f"@{side['as_of']}"
     return [f"{name} {side['session'][:13]}{at}", side["title"], *figures, tokens, money, time]

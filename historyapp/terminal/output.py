@@ -131,6 +131,7 @@ def tokens_text(tokens: int, source: str) -> str:
     return f"≈ {tokens:,}" if source == "estimated" and tokens else f"{tokens:,}"
 
 
-def dollars_text(dollars: float) -> str:
-    """An amount of money, rounded as on the pages."""
-    return rounded_dollars(round(dollars * MICRO)) if dollars else "$0.00"
+def dollars_text(dollars: float, is_minimum: bool = False) -> str:
+    """An amount of money, rounded and marked as on the pages."""
+    text = rounded_dollars(round(dollars * MICRO)) if dollars else "$0.00"
+    return f"≥ {text}" if is_minimum else text

@@ -85,7 +85,7 @@ def list_sessions(server: Server, output: Output, options: Namespace) -> None:
     for id, item in zip(ids, items, strict=True):
         figures = [f"{item['steps']:,}", f"{item['errors']:,}"]
         tokens = tokens_text(item["shown_tokens"], item["token_source"])
-        cost = dollars_text(item["shown_cost"]) if item["shown_cost"] else ""
+        cost = dollars_text(item["shown_cost"], item["cost_is_minimum"]) if item["shown_cost"] else ""
         texts = [item["title"], item["agent"], item["status"]]
         times = [time_text(item["last_entry_at"]), seconds_text(item["duration"])]
         rows.append([id, *texts, *figures, tokens, cost, *times])

@@ -105,7 +105,7 @@ def print_head(output: Output, session: JsonObject) -> None:
     tokens, source = session["shown_tokens"], session["token_source"]
     figures.append(f"{tokens_text(tokens, source)} {'tokens in' if source == 'reported' else 'tokens'}")
     if session["shown_cost"]:
-        figures.append(dollars_text(session["shown_cost"]))
+        figures.append(dollars_text(session["shown_cost"], session["cost_is_minimum"]))
     output.line((session["status"], STYLES.get(session["status"], "")), f"  {', '.join(figures)}")
     if session["tags"]:
         output.line(f"tags: {safe_line(', '.join(session['tags']))}")

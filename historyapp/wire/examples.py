@@ -70,9 +70,9 @@ SESSION_ITEM: dict[str, Any] = {
     "noted_at": LATER, "score": 0.8, "score_name": "correctness", "scored_by": "key:ph_x1Y2z3A",
     "scored_at": LATER, "head": 3, "steps": 1, "errors": 0, "likely_failures": 0, "tokens": 39,
     "cost": 0.0021, "shown_tokens": 61_204, "token_source": "reported", "shown_cost": 0.0021,
-    "folder": "/srv/parser", "repository": "github.com/acme/parser", "forked_from": None, "fork_position": 0,
-    "spawned_by": None, "spawned_position": None, "created_at": AT, "last_entry_at": LATER,
-    "duration": 2.5,
+    "cost_is_minimum": False, "folder": "/srv/parser", "repository": "github.com/acme/parser",
+    "forked_from": None, "fork_position": 0, "spawned_by": None, "spawned_position": None,
+    "created_at": AT, "last_entry_at": LATER, "duration": 2.5,
 }  # fmt: skip
 SESSION_FACETS: dict[str, Any] = {
     "total": 3, "status": [{"value": "live", "count": 2}, {"value": "finished", "count": 1}],

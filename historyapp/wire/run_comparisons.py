@@ -21,6 +21,11 @@ class RunPartOut(ResponseModel):
     money: float | None = Field(
         description="Cost as reported, otherwise by the price list; null if neither is known."
     )
+    money_is_minimum: bool = Field(
+        default=False,
+        description="Whether the true cost is higher than `money`: the price of a model is unknown, or the "
+        "source reports too few output tokens.",
+    )
     seconds: float | None = Field(
         description="`totals`: from the first entry to the newest one. `apart`: from the start of the first "
         "step to the end of the last step. Without the pause before a fork; null without times."

@@ -59,6 +59,11 @@ class SessionItem(ResponseModel):
         description="The cost that the pages show, in US dollars: `cost`, otherwise the billed tokens at the "
         "prices of the price list; 0: none, or unknown. In lists, that of a fork since the fork.",
     )
+    cost_is_minimum: bool = Field(
+        default=False,
+        description="Whether the true cost is higher than `shown_cost`: the price of a model is unknown, or "
+        "the source reports too few output tokens.",
+    )
     folder: str = Field(default="", description="The folder in which the agent worked; empty if unknown.")
     repository: str = Field(
         default="", description="The repository that the agent worked on; empty if unknown."

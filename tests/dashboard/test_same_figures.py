@@ -40,12 +40,13 @@ def _size(path: Path) -> tuple[int, str]:
 
 
 def figures_of_list(client: Client, session: Session) -> tuple[int, str, str]:
-    """Tokens, money and time. The money is empty if it is unknown, the time is – if it is unknown."""
+    """Tokens, money and time. The money is empty if unknown, and has ≥ if it is too low; the time is – if it
+    is unknown."""
     filtered = {"agent": session.agent}  # without a filter a sub-agent is folded under its parent
     rows = html(client.get(reverse("sessions"), filtered)).partition("<tbody")[2]
     row = rows.partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
     time = _words(r'data-label="errors?">.*?</td>\s*<td class="number(?: none)?">([^<]*)</td>', row)
-    return _number(r'title="([\d,]+)\. ', row), _words(r">\s*(\$[\d.,]+)</td>", row), time
+    return _number(r'title="([\d,]+)\. ', row), _words(r">\s*((?:≥ )?\$[\d.,]+)</td>", row), time
 
 
 def _number(pattern: str, page: str) -> int:
@@ -68,15 +69,15 @@ def test_all_pages_agree(alice: Client, project: Project, format: str) -> None:
         tokens, listed, time = figures_of_list(alice, session)
         head = html(alice.get(reverse("session", args=[session.pk]))).partition('class="tabs"')[0]
         assert _number(r'title="([\d,]+)\. [^"]*"><b>', head) == tokens
-        money = _words(r'title="[^"]*"><b>(\$[\d.,]+)</b>', head)
+        money = _words(r'title="[^"]*">\s*<b>((?:≥ )?\$[\d.,]+)</b>', head)
         assert listed == money
         ledger = html(alice.get(reverse("ledger", args=[session.pk])))
         label = "Input tokens" if "Tokens, estimated" not in ledger else "Tokens, estimated"
         assert _number(rf"{label}</dt>\s*<dd>([\d,]+)</dd>", ledger) == tokens
-        assert _words(r"Cost</dt>\s*<dd>(?:≥ )?([^<]*)</dd>", ledger) == (money or "unknown")
+        assert _words(r"Cost</dt>\s*<dd>([^<]*)</dd>", ledger) == (money or "unknown")
         overview = html(alice.get(reverse("overview", args=[session.pk])))
         assert _words(r'id="tokens">.*?class="big">([\d.]+[kMG]?)', overview) == short_figure(tokens)
-        assert _words(r'id="money">.*?class="big">(?:≥ )?([^<]*)</p>', overview) == (money or "unknown")
+        assert _words(r'id="money">.*?class="big">([^<]*)</p>', overview) == (money or "unknown")
         total = _words(r'id="time">.*?class="big">([^<]*)</p>', overview)
         assert total in ("undated", "unknown") if time == "–" else time == total
 

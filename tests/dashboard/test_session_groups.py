@@ -92,7 +92,7 @@ def test_a_group_has_the_totals_of_its_sessions(alice: Client, project: Project)
 
 
 def test_totals_of_a_group_count_what_a_fork_shares_once(alice: Client, project: Project) -> None:
-    usage = {"input_tokens": 1_000_000, "output_tokens": 0}
+    usage = {"input_tokens": 1_000_000, "output_tokens": 10}
     step = draft(ModelOutput(text="done"), model="claude-haiku-4-5", usage=usage)
     parent = create_session(project, names={"agent": "fixer"})
     append(project, parent.pk, [step, step])

@@ -8,7 +8,7 @@ from historyapp.core.entries import ModelOutput
 from historyapp.models import Entry, Project
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.dashboard.pages import text
+from tests.dashboard.pages import html, text
 from tests.services.drafts import ask, draft
 
 
@@ -31,6 +31,15 @@ def test_a_reported_output_below_our_count_gets_a_note(
         shown = text(alice.get(page))
         assert (note in shown) is is_noted
         assert ("have at least 42k tokens. The true cost is higher: by the price" in shown) is is_noted
+    comparison = f"/compare?a={session.pk}&b={session.pk}@2"
+    for page in (
+        "/",
+        overview,
+        f"/sessions/{session.pk}",
+        f"/sessions/{session.pk}/ledger?step=1",
+        comparison,
+    ):
+        assert ("≥ $0." in text(alice.get(page))) is is_noted, page
     step = text(alice.get(f"/sessions/{session.pk}?step=1"))
     assert (f"{reported:,} out as reported; the output has about {written:,} tokens" in step) is is_noted
 
@@ -92,4 +101,17 @@ def test_the_note_says_what_missing_tokens_cost_at_least(
     for page in (reverse("overview", args=[session.pk]), f"/sessions/{session.pk}/ledger?step=1"):
         shown = text(alice.get(page))
         assert (f"by the price list, it is at least ${total + more:.2f}, ${more:.2f} more." in shown) is costs
-        assert (f"≥ ${total:.2f}" in shown) is costs
+        assert f"≥ ${total:.2f}" in shown
+
+
+def test_a_cost_without_the_calls_of_a_model_is_marked_everywhere(alice: Client, project: Project) -> None:
+    session, other = (create_session(project, names={"agent": "fixer"}) for _ in range(2))
+    usage = {"input_tokens": 1_000_000, "output_tokens": 1}
+    models = ("claude-haiku-4-5", "no-such-model")
+    append(project, session.pk, [draft(ModelOutput(text="x"), model=model, usage=usage) for model in models])
+    append(project, other.pk, [draft(ModelOutput(text="unpriced"))])
+    pages = ["/", "/?group=agent", reverse("overview", args=[session.pk]), f"/sessions/{session.pk}"]
+    pages += [f"/sessions/{session.pk}/ledger?step=1", f"/compare?a={session.pk}&b={session.pk}@1"]
+    for page in pages:
+        assert "≥ $1.00" in text(alice.get(page)), page
+    assert "Models without a known price are left out." in html(alice.get("/"))

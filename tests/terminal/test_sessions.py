@@ -7,10 +7,11 @@ import pytest
 
 from historyapp.core.entries import ModelOutput
 from historyapp.core.search_query import FACETS
-from historyapp.models import Project
+from historyapp.models import Project, Session
 from historyapp.models.session_lists import ORDERS
 from historyapp.services.append import append
 from historyapp.services.keys import create_key
+from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from historyapp.terminal.command_line import run
@@ -196,6 +197,24 @@ def test_a_fork_has_only_the_tokens_and_the_cost_of_its_own_steps(
     assert [item["shown_tokens"] for item in items] == [40_000, 80_000]
     assert {item["token_source"] for item in items} == {"reported"}
     assert "120,000 tokens in, $0.36" in playhead("show", child.pk).out
+
+
+def test_a_cost_that_is_too_low_is_marked(playhead: Playhead, project: Project) -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 1}
+    steps = [
+        draft(ModelOutput(text="many words " * 1_000), model="claude-haiku-4-5", usage=usage),
+        draft(ModelOutput(text="done"), model="claude-haiku-4-5", usage=usage),
+    ]
+    session = create_session(project)
+    append(project, session.pk, steps)
+    assert " ≥ $2.00 " in playhead("sessions").out
+    assert ", ≥ $2.00\n" in playhead("show", session.pk).out
+    assert " ≥ $1.00 " in playhead("compare", session.pk, f"{session.pk}@1").out
+    child = fork(project, session.pk, at_step=1)
+    append(project, child.pk, [steps[1]])
+    items = playhead("sessions", "--json").answer["items"]
+    assert [item["cost_is_minimum"] for item in items] == [False, True], "the fork's own cost is right"
+    assert rebuild(Session.objects.get(pk=child.pk)).differences == []
 
 
 def test_estimated_tokens_are_marked(playhead: Playhead, session_id: UUID) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from historyapp.core.overview.files import add_step_number
-from historyapp.core.usage import Usage, reports_too_few
+from historyapp.core.usage import Usage, lacks_output, reports_too_few
 
 
 @dataclass(slots=True)
@@ -26,5 +26,5 @@ class TooFewTokens:
             self.missing += written - usage.output
 
     def is_noted(self, output: int) -> bool:
-        """Whether at least 1 % is missing from the reported output tokens of a run."""
-        return self.missing * 100 >= max(1, output)
+        """As :func:`historyapp.core.usage.lacks_output`."""
+        return lacks_output(self.missing, output)
