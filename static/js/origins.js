@@ -6,6 +6,7 @@ const UNMARKED = ".result, a, button, summary, .visually-hidden";
 const MAX_MARKED = 2000; // marks of one step
 const RESTING = 500; // milliseconds: steps that are only passed on the way are not asked for
 const step = document.getElementById("step");
+const range = new Range(); // only one, because each change of the page updates all ranges
 let waiting = 0;
 
 const stored = (name, value) => kept(name, value, "sessionStorage");
@@ -37,50 +38,77 @@ function placeOf(text, name, from = 0) {
   return -1;
 }
 
-// The places of names in a text, the last first; of two overlapping names only the longer one.
+// The places of names in a text, the last first; of two overlapping names only the longer one, which comes first.
 function placesIn(text, names, room) {
   const places = [];
+  const isTaken = new Uint8Array(text.length);
   for (const { name, state } of names) {
     for (let start = placeOf(text, name); start >= 0; start = placeOf(text, name, start + name.length)) {
       const end = start + name.length;
       if (places.length === room) break;
-      if (places.every((place) => end <= place.start || start >= place.end)) places.push({ start, end, name, state });
+      if (isTaken[start] || isTaken[end - 1]) continue;
+      isTaken.fill(1, start, end);
+      places.push({ start, end, name, state });
     }
   }
   return places.sort((one, other) => other.start - one.start);
 }
 
-// Moves the text between two places into a mark. Ranges in one long text are slow: 4 ms for each mark in Chromium.
-function enclose(mark, first, start, last, end) {
-  if (first === last) {
-    const rest = first.splitText(end);
-    mark.append(first.splitText(start));
-    rest.before(mark);
-    return;
+function markOf(name, state) {
+  const mark = document.createElement("button");
+  mark.type = "button";
+  mark.className = `origin-mark is-${state}`;
+  mark.dataset.of = name;
+  mark.title = state === "nowhere" ? "From nowhere" : "Where does this name come from?";
+  return mark;
+}
+
+// Puts marks into a text node, the last first, and returns the text node before them. The node is replaced once, because
+// Chromium takes milliseconds for each change of a long text that it has laid out.
+function divide(node, marks) {
+  const parts = [];
+  let rest = node.data;
+  for (const { mark, start, end } of marks) {
+    mark.textContent = rest.slice(start, end);
+    parts.push(rest.slice(end), mark);
+    rest = rest.slice(0, start);
   }
-  const range = new Range();
-  range.setStart(first, start);
-  range.setEnd(last, end);
-  mark.append(range.extractContents());
-  range.insertNode(mark);
+  const before = document.createTextNode(rest);
+  node.replaceWith(before, ...parts.reverse());
+  return before;
 }
 
 // Marks the names in text nodes of one line, and returns their number. A coloured name may span several nodes.
 function markIn(nodes, names, room) {
   let length = 0;
-  const ends = nodes.map((node) => (length += node.length));
+  const starts = nodes.map((node) => (length += node.length) - node.length);
   const text = nodes.map((node) => (node.parentElement.closest(UNMARKED) ? " ".repeat(node.length) : node.data)).join("");
   const places = placesIn(text, names, room);
+  let last = nodes.length - 1;
+  let index = last;
+  let marks = []; // within the node at the index
+  const finish = () => {
+    if (marks.length) nodes[index] = divide(nodes[index], marks);
+    marks = [];
+  };
   for (const { start, end, name, state } of places) {
-    const first = ends.findIndex((each) => each > start);
-    const last = ends.findIndex((each) => each >= end);
-    const mark = document.createElement("button");
-    mark.type = "button";
-    mark.className = `origin-mark is-${state}`;
-    mark.dataset.of = name;
-    mark.title = state === "nowhere" ? "From nowhere" : "Where does this name come from?";
-    enclose(mark, nodes[first], start - (ends[first - 1] ?? 0), nodes[last], end - (ends[last - 1] ?? 0));
+    while (starts[last] >= end) last -= 1;
+    let first = last;
+    while (starts[first] > start) first -= 1;
+    const [from, to] = [start - starts[first], end - starts[last]];
+    const mark = markOf(name, state);
+    if (first !== index) finish();
+    index = first;
+    if (first === last) {
+      marks.push({ mark, start: from, end: to });
+      continue;
+    }
+    range.setStart(nodes[first], from);
+    range.setEnd(nodes[last], to);
+    mark.append(range.extractContents());
+    range.insertNode(mark);
   }
+  finish();
   return places.length;
 }
 
