@@ -45,7 +45,8 @@ from historyapp.models.history import History
 from historyapp.models.session_filters import facet_counts
 from historyapp.models.session_lists import Order, page_of
 from historyapp.models.stored_totals import stored_totals
-from historyapp.services.list_columns import run_span
+from historyapp.services.fork_pauses import fork_pauses
+from historyapp.services.list_columns import RunSpan, run_span
 from historyapp.services.prices import price_list
 from historyapp.services.retention import erase
 from historyapp.services.sessions import StartingToolCall, change_session, create_session
@@ -311,12 +312,20 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
         cost_is_minimum=money.is_minimum,
         last_entry_at=history.last_entry_at,
         first_entry_at=span.first if span else None,
-        duration=span.milliseconds / 1000 if span else None,
+        duration=_seconds(history, span),
         settings=fill(SettingsOut, load_settings(session.settings)),
         instruction=texts.instruction,
         notebook=texts.notebook,
         **_annotation_fields(session),
     )
+
+
+def _seconds(history: History, span: RunSpan | None) -> float | None:
+    """How long the run took, without the pauses before forks; None if that is unknown."""
+    pauses = fork_pauses(history) if span else None
+    if span is None or pauses is None:
+        return None
+    return max(0.0, span.milliseconds / 1000 - round(pauses.total_seconds(), 3))
 
 
 def _session_item(session: Session, totals: Totals) -> SessionItem:

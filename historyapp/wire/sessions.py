@@ -85,8 +85,9 @@ class SessionItem(ResponseModel):
     )
     duration: float | None = Field(
         default=None,
-        description="Seconds from the first entry to the newest one that no rewind has cut off; in lists, "
-        "those of a fork from its own first entry. Null if unknown.",
+        description="Seconds from the first entry to the newest one that no rewind has cut off, without the "
+        "time between the entries that a fork shares and its own. In lists, those of a fork from its own "
+        "first entry. Null if unknown.",
     )
 
 

@@ -18,6 +18,19 @@ def three(run: Agent) -> Agent:
     return run
 
 
+def answers(*times: str) -> dict[str, Any]:
+    return {"entries": [{"kind": "model_output", "text": "done", "created_at": time} for time in times]}
+
+
+def test_the_duration_of_a_fork_is_without_the_time_until_it_began(alice: Agent, run: Agent) -> None:
+    run.post("/entries", answers("2026-01-01T12:00:00Z", "2026-01-01T12:01:00Z"))
+    fork = alice.within(f"/sessions/{run.post('/forks')['id']}")
+    assert fork.get()["duration"] == 60
+    fork.post("/entries", answers("2026-03-01T12:00:00Z", "2026-03-01T12:00:30Z"))
+    assert fork.get()["duration"] == 90
+    assert sorted(one["duration"] for one in alice.get("/sessions")["items"]) == [30, 60]
+
+
 @pytest.mark.parametrize(
     ("point", "head", "steps"),
     [
