@@ -111,10 +111,10 @@ if (form && panel) {
       return [nodes[index], offset - before];
     };
     for (let start = text.indexOf(needle); start >= 0 && ranges.length < room; start = text.indexOf(needle, start + needle.length)) {
-      const range = new Range();
-      range.setStart(...place(start));
-      range.setEnd(...place(start + needle.length));
-      ranges.push(range);
+      const [startContainer, startOffset] = place(start);
+      const [endContainer, endOffset] = place(start + needle.length);
+      // Each change of the page would update 2,000 other ranges, which takes milliseconds.
+      ranges.push(new StaticRange({ startContainer, startOffset, endContainer, endOffset }));
     }
     return ranges;
   }
@@ -144,7 +144,10 @@ if (form && panel) {
   }
 
   /** Scrolls to a match within a long text, of which only a part may be in view. The text may scroll as well. */
-  function scrollTo(range) {
+  function scrollTo(match) {
+    const range = new Range();
+    range.setStart(match.startContainer, match.startOffset);
+    range.setEnd(match.endContainer, match.endOffset);
     for (let box = range.startContainer.parentElement; box !== panel; box = box.parentElement) scrollIn(box, box, range);
     scrollIn(panel.scrollHeight > panel.clientHeight ? panel : document.scrollingElement, panel, range);
   }
