@@ -7,9 +7,10 @@ from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
+from historyapp.services.list_columns import own_totals
 from historyapp.services.prices import price_list
 
-_COLUMNS = ("title", "agent", "model", "status", "tail", "steps", "errors", "likely_failures")
+_COLUMNS = ("title", "agent", "model", "status", "tail", "steps", "errors", "likely_failures", "forked_from")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class SubagentRow:
     session: Session
     tokens: int
     micros: int
+    is_minimum: bool
+    """Whether the true cost is higher."""
 
 
 def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[SubagentRow]]:
@@ -31,8 +34,8 @@ def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[Su
     by_step: dict[int, list[SubagentRow]] = {}
     for number, children in started_by(history, rows, _COLUMNS).items():
         for child in children:
-            totals = child.live_tail.totals
+            totals = own_totals(child)
             money = money_of(totals, child.model, price_list())
-            row = SubagentRow(child, tokens_of(totals).shown, money.micros)
+            row = SubagentRow(child, tokens_of(totals).shown, money.micros, money.is_minimum)
             by_step.setdefault(number, []).append(row)
     return by_step

@@ -230,7 +230,7 @@ class RunOverview:
     def unpriced_with_subagents(self) -> bool:
         """Whether that cost leaves out calls whose cost is unknown."""
         is_known = self.money.is_known or not self.counted.steps
-        return bool(not is_known or self.money.unknown or self.subagents_unpriced)
+        return bool(not is_known or self.money.is_minimum or self.subagents_unpriced)
 
     @property
     def subagents_unpriced(self) -> int:
@@ -311,7 +311,7 @@ def subagents_of(session: Session) -> list[Subagent]:
             totals, likely = tail.totals, tail.step.total_likely_failures if tail.step else 0
             own = own_totals(row)
             money = money_of(own, row.model, price_list())
-            is_priced = money.is_known and not money.unknown
+            is_priced = money.is_known and not money.is_minimum
             by_id[row.pk] = Subagent(
                 session=row,
                 level=level,

@@ -20,7 +20,8 @@ class TakeCosts:
     micros: int
     """Their cost in millionths of a dollar, as far as it is known."""
     is_partial: bool
-    """Whether the cost leaves out model calls without a known price, or takes before the newest rewinds."""
+    """Whether the cost leaves out model calls without a known price, output tokens that were not reported, or
+    takes before the newest rewinds."""
 
 
 def take_costs(history: History) -> TakeCosts | None:
@@ -34,7 +35,7 @@ def take_costs(history: History) -> TakeCosts | None:
         steps=totals.steps,
         after_steps=sorted({take.after_step for take in takes(history) if take.steps and take.after_step}),
         micros=max(0, money.micros),  # of some rewinds, the difference may be negative
-        is_partial=not is_complete or not money.is_known or bool(money.unknown),
+        is_partial=not is_complete or not money.is_known or money.is_minimum,
     )
 
 

@@ -14,7 +14,7 @@ from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ask, draft, failed, ok
 
 START = datetime(2026, 1, 31, 9, tzinfo=UTC)
-USAGE = {"input_tokens": 1_000_000, "output_tokens": 0}
+USAGE = {"input_tokens": 1_000_000, "output_tokens": 1}
 
 
 def agent(project: Project, minute: int, *statuses: str, model: str = "claude-opus-4-5") -> Session:

@@ -5,11 +5,11 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp.core.entries import ModelOutput
-from historyapp.models import Entry, Project
+from historyapp.models import Entry, Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
-from tests.services.drafts import ask, draft
+from tests.services.drafts import act, ask, draft, ok
 
 
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (500, True), (5_000, False)])
@@ -115,3 +115,16 @@ def test_a_cost_without_the_calls_of_a_model_is_marked_everywhere(alice: Client,
     for page in pages:
         assert "≥ $1.00" in text(alice.get(page)), page
     assert "Models without a known price are left out." in html(alice.get("/"))
+
+
+def test_the_cost_of_a_sub_agent_is_marked_in_the_run_that_started_it(
+    alice: Client, project: Project
+) -> None:
+    parent, child = create_session(project), create_session(project)
+    usage = {"input_tokens": 1_000_000, "output_tokens": 1}
+    append(project, parent.pk, [ask("go"), act("task", prompt="look"), ok()])
+    output = draft(ModelOutput(text="many words " * 1_000), model="claude-haiku-4-5", usage=usage)
+    append(project, child.pk, [output])
+    Session.objects.filter(pk=child.pk).update(spawned_by=parent, spawned_position=2)
+    assert "· ≥ $1.00" in text(alice.get(f"/sessions/{parent.pk}?step=1"))
+    assert "at least $1.00" in text(alice.get(reverse("overview", args=[parent.pk])))
