@@ -61,8 +61,8 @@ class Subagent:
     unpriced: int
     """Sub-agents whose cost is unknown, at least in part."""
     milliseconds: int | None
-    """The time from its first to its newest entry; None without entries and for forks. Does not include
-    sub-agents below it, because some run in parallel."""
+    """The time from its first to its newest entry, of a fork from its first own one; None without entries.
+    Does not include sub-agents below it, because some run in parallel."""
     has_own_failure: bool
     """Whether one of its own steps failed or likely failed."""
     below: int = 0

@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -69,13 +70,17 @@ def test_the_call_is_found_by_the_agent_s_id_or_its_task(
     assert child.spawned_position == step.first_position
 
 
-def test_the_time_of_a_sub_agent_that_is_a_fork_is_unknown(project: Project, session: Session) -> None:
-    """Its duration is not stored, because most of its time may be its parent's."""
-    append(project, session.pk, [act(), ok()])
+def test_the_time_of_a_sub_agent_that_is_a_fork_is_that_since_the_fork(
+    project: Project, session: Session
+) -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    append(project, session.pk, [each._replace(created_at=begin) for each in (act(), ok())])
     child = fork(project, session.pk)
-    append(project, child.pk, [act(), ok()])
+    times = begin + timedelta(hours=1), begin + timedelta(hours=1, seconds=5)
+    drafts = zip((act(), ok()), times, strict=True)
+    append(project, child.pk, [each._replace(created_at=time) for each, time in drafts])
     Session.objects.filter(pk=child.pk).update(spawned_by=session)
-    assert [one.milliseconds for one in subagents_of(session)] == [None]
+    assert [one.milliseconds for one in subagents_of(session)] == [5_000]
 
 
 @pytest.mark.parametrize("by", ["thread", "task"])
