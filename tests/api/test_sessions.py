@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from historyapp.models import AuditRecord, Session
-from tests.api.agent import Agent, ask
+from tests.api.agent import Agent, ask, called
 from tests.api.conftest import Owner
 from tests.api.test_problems import assert_problem
 from tests.examples import examples
@@ -332,6 +332,13 @@ def test_pages_contain_each_session_once_in_order(alice: Agent, limit: int, mome
     assert len(paged) >= len(moments)
     times = [item["last_entry_at"] for item in paged]
     assert times == sorted(times, reverse=True)
+
+
+def test_sessions_with_open_calls_of_any_id_are_listed(alice: Agent, run: Agent, session_id: str) -> None:
+    run.append({"kind": "model_output", "text": "a"}, called("nul \x00, surrogate \ud800, backslash \\u0000"))
+    fork = run.post("/forks", {"at_step": 2})["id"]
+    listed = {item["id"]: item["steps"] for item in alice.get("/sessions?limit=2")["items"]}
+    assert listed == {session_id: 2, fork: 2}
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(alice: Agent, session_id: str) -> None:
