@@ -23,8 +23,9 @@ MAX_LINE = 200
 _MAX_CALL = 240
 _MAX_LINES_LENGTH = 1200  # characters of all kept result lines
 _MAX_LINES = 60
-_MAX_OTHERS_LENGTH = 2000  # characters of all names that are in no kept line
-_MAX_OTHERS = 200
+_MAX_OTHERS_LENGTH = 6000  # characters of all names that are in no kept line
+_MAX_OTHERS = 600
+_FEW_OTHERS_LENGTH, _FEW_OTHERS = 2000, 200  # until 2026-11-30
 MAX_LINES_READ = 1000
 """Lines of a text that are ranked; later lines are ignored."""
 MAX_TEXTS_READ = 1000
@@ -68,6 +69,12 @@ class Excerpt(NamedTuple):
         """About how many bytes it takes in memory."""
         names = len(self.names) + len(self.others) + sum([len(line.names) for line in self.lines])
         return 1_000 + 300 * len(self.lines) + 70 * names
+
+    def with_few_names(self) -> "Excerpt":
+        """As versions before 2026-11-30 made it. Steps whose several results have over 200 further names can
+        differ from that.
+        """
+        return self._replace(others=_others(self.others, _FEW_OTHERS, _FEW_OTHERS_LENGTH))
 
     def dump(self) -> list[Any]:
         """As stored: a JSON list."""
@@ -166,7 +173,6 @@ def continue_excerpt(
     ranked = sorted((*earlier, *new_lines)) if earlier else new_lines
     kept = _within(ranked[:_MAX_LINES], [len(line.text) for line in ranked], _MAX_LINES_LENGTH)
     further_names = (name for line in ranked[len(kept) :] for name in line.names)
-    other_names = list(islice(chain(excerpt.others, further_names), _MAX_OTHERS))
     lines = []
     for line in sorted(kept, key=lambda line: line.place):
         if line.place < 0:
@@ -176,7 +182,7 @@ def continue_excerpt(
             lines.append(ExcerptLine(text, count(text), tuple(line.names[:_NAMES_OF_LINE])))
     return excerpt._replace(
         lines=tuple(lines),
-        others=tuple(_within(other_names, [len(name) + 1 for name in other_names], _MAX_OTHERS_LENGTH)),
+        others=_others(chain(excerpt.others, further_names), _MAX_OTHERS, _MAX_OTHERS_LENGTH),
         result_names=excerpt.result_names + sum(len(line.names) for line in new_lines),
         result_tokens=excerpt.result_tokens + tokens,
     )
@@ -246,6 +252,12 @@ def _with_new_names(lines: Iterable[RankedLine], known_names: Container[str]) ->
             yield line
         elif rank := _rank(line.text, names):
             yield RankedLine(rank, line.place, line.text, names)
+
+
+def _others(names: Iterable[str], number: int, length: int) -> tuple[str, ...]:
+    """The first names, at most ``number`` and ``length`` characters."""
+    first = list(islice(names, number))
+    return tuple(_within(first, [len(name) + 1 for name in first], length))
 
 
 def _within(items: list[T], sizes: list[int], room: int) -> list[T]:

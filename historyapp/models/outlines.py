@@ -24,7 +24,7 @@ from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import SummaryRow, own_by_step
 
 MAX_CACHED = 96 * 2**20
-"""The maximum number of bytes of the excerpts that a process caches: 2 to 60 KB each, 5 KB on average."""
+"""The maximum number of bytes of the excerpts that a process caches: 2 to 100 KB each, 5 KB on average."""
 
 _NAMED, _NAMES = 20_000, 200
 """The characters of a summary in which names are looked for, and the maximum number of names."""

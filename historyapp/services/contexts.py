@@ -58,6 +58,8 @@ class ContextSpec:
     """True for snapshots from before 2026-11-26, which kept reasoning whatever came before it."""
     fills_newest: bool = True
     """False for snapshots from before 2026-11-29, whose newest step stayed clipped although room was left."""
+    reads_few_names: bool = False
+    """True for snapshots from before 2026-11-30, which read at most 200 further names of each step."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -170,6 +172,7 @@ def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
         model=spec.model,
         keeps_all_reasoning=spec.keeps_all_reasoning,
         fills_newest=spec.fills_newest,
+        reads_few_names=spec.reads_few_names,
     )
     try:
         return policy_named(spec.policy).choose(past, settings, spec.meter, extras)

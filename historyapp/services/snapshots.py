@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from uuid import UUID
 
 from django.db.models import F
@@ -153,13 +154,14 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
         screen_tokens=snapshot.screen_tokens,
         keeps_all_reasoning=not snapshot.prefix_sha256,
     )
-    request = build(past, spec).request
-    served = _as_served(request, snapshot.sha256)
-    if served is None:
-        served = _as_served(build(past, replace(spec, fills_newest=False)).request, snapshot.sha256)
-    if served is None:
-        return RebuiltRequest(request, digest(request), False)
-    return RebuiltRequest(served, snapshot.sha256, True)
+    few_names = replace(spec, reads_few_names=True)
+    specs_by_version = (spec, few_names, replace(few_names, fills_newest=False))
+    requests = (build(past, spec).request for spec in specs_by_version)
+    newest = next(requests)
+    for request in chain([newest], requests):
+        if served := _as_served(request, snapshot.sha256):
+            return RebuiltRequest(served, snapshot.sha256, True)
+    return RebuiltRequest(newest, digest(newest), False)
 
 
 def _as_served(request: Request, sha256: str) -> Request | None:

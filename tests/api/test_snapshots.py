@@ -8,6 +8,7 @@ import pytest
 from historyapp.core.formats import FORMATS
 from historyapp.core.formats.base import EARLIER_START, START
 from historyapp.core.policies import POLICIES
+from historyapp.models import outlines
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
@@ -175,6 +176,26 @@ def test_a_snapshot_whose_clipped_newest_step_left_room_is_rebuilt(
     monkeypatch.undo()
     now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 1000}).body
     assert now["manifest"]["tokens"] > earlier["manifest"]["tokens"]
+    for served in (earlier, now):
+        rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
+        assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])
+
+
+def test_a_snapshot_that_read_few_names_of_each_step_is_rebuilt(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until 2026-11-30, at most 200 names of a step that are in none of its lines were read."""
+    grow(run, "call_0", outputs="\n".join(f"v_{n}" for n in range(100, 600)))
+    grow(run, *(f"call_{n}" for n in range(1, 30)), outputs="line\n" * 300)
+    monkeypatch.setattr("historyapp.core.excerpts._MAX_OTHERS", 200)
+    monkeypatch.setattr("historyapp.core.excerpts._MAX_OTHERS_LENGTH", 2000)
+    monkeypatch.setattr("historyapp.services.snapshots.packed_excerpts", lambda _: [])
+    earlier = run.post("/contexts", {"policy": "budgeted", "max_tokens": 8000}).body
+    monkeypatch.undo()
+    outlines._cache.clear()
+    now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 8000}).body
+    assert "v_599" not in json.dumps(earlier["request"])
+    assert "v_599" in json.dumps(now["request"])
     for served in (earlier, now):
         rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
         assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])

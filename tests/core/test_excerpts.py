@@ -77,10 +77,10 @@ def test_an_excerpt_is_bounded_at_any_size(unit: str) -> None:
     built = excerpt(step(huge, {"content": huge}))
     assert len(built.call) <= 240
     assert sum(len(line.text) for line in built.lines) <= 1200
-    assert len(dump_json(built.dump())) < 9000
+    assert len(dump_json(built.dump())) < 16_000
     objects: list[object] = [built.lines, built.names, built.others, *built.names, *built.others]
     objects += [part for line in built.lines for part in (line, line.text, line.names, *line.names)]
-    assert sum(map(sys.getsizeof, objects)) < 1.5 * built.memory < 60_000
+    assert sum(map(sys.getsizeof, objects)) < 1.5 * built.memory < 101_000
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))
@@ -139,6 +139,12 @@ def test_lines_of_a_later_result_replace_less_informative_earlier_ones() -> None
         f"KeyError: lookup_{n}" for n in range(20)
     ]
     assert any("name_" in name for name in built.others)
+
+
+def test_few_names_are_the_first_200() -> None:
+    built = answered(" ".join(f"name_{n}" for n in range(2000)))
+    assert (len(built.others), len(built.with_few_names().others)) == (600, 200)
+    assert built.others[:200] == built.with_few_names().others
 
 
 @given(st.lists(ANY_TEXT, max_size=4))

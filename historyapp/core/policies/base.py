@@ -138,6 +138,9 @@ class RequestExtras:
     fills_newest: bool = True
     """Whether a clipped newest step takes the room that notes leave. Snapshots from before 2026-11-29 need
     False."""
+    reads_few_names: bool = False
+    """Whether at most 200 names of a step that are in none of its lines are read, as snapshots from before
+    2026-11-30 need."""
 
 
 NO_EXTRAS = RequestExtras()

@@ -101,7 +101,7 @@ class Budgeted:
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         limit = settings.budget()
         budget = UNLIMITED if limit is None else limit
-        material = _material(past, budget - assembly.used, meter)
+        material = _material(past, budget - assembly.used, meter, extras)
         add_parts = _add_parts if budget >= CACHEABLE else _add_uncached_parts
         for add in (add_parts, _newest_only):
             candidate = replace(assembly, parts=[], left_out=list(material.left_out), notes=[])
@@ -116,13 +116,15 @@ class Budgeted:
 BUDGETED = Budgeted()
 
 
-def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
+def _material(past: OutlinedPast, room: int, meter: RequestMeter, extras: RequestExtras) -> _Material:
     """The outlined steps, and as many inputs after the first outlined step as could fit.
 
     Of the earlier inputs, only the newest ones and the very first are read.
     """
     newest = past.steps
     steps = past.outline(first_outlined(newest, room), newest) if newest else []
+    if extras.reads_few_names:
+        steps = [step._replace(excerpt=step.excerpt.with_few_names()) for step in steps]
     first = steps[0].first_position if steps else 0
     max_inputs = max(EARLIER_INPUTS, room // MIN_INPUT)
     earlier = missed = 0
