@@ -38,6 +38,8 @@ MAX_TEXT = 1 << 24
 """The maximum number of characters of their bodies."""
 MAX_SEARCHES = 10
 """Batches of a search for failures. In most sessions the first one finds the step."""
+_OWN_FAILURES = 10
+"""Failed and likely failed steps of a session that was rewound, among which the first live one is sought."""
 _COMMANDS = 200
 """The maximum number of steps with commands whose files one search reads."""
 _PAGE = 64
@@ -86,7 +88,7 @@ def error(history: History, start: int, forwards: bool) -> Landmark:
 
 _FAILURES = " UNION ALL ".join(
     "SELECT * FROM (SELECT session_id, anchor, number FROM historyapp_episode"  # noqa: S608 no values
-    f" WHERE session_id = %s AND {condition} ORDER BY number LIMIT 1) AS {name}_{{part}}"
+    f" WHERE session_id = %s AND {condition} ORDER BY number LIMIT {{limit}}) AS {name}_{{part}}"
     for name, condition in (("errors", "status = 'error'"), ("likely", "likely_failure > ''"))
 )
 
@@ -94,20 +96,24 @@ _FAILURES = " UNION ALL ".join(
 def first_failures(sessions: Sequence[Session]) -> dict[UUID, datetime]:
     """When the first step that failed or likely failed ended in each session, where that is known.
 
-    Two queries for all sessions without a rewind that are no forks, a few for each of the others.
+    Takes two queries. Only each session's own rows are compared. After a rewind, only the first few are: the
+    time is unknown if none of them is live.
     """
-    plain = [session for session in sessions if session.tail_start == 1]
-    statement = " UNION ALL ".join(_FAILURES.format(part=part) for part in range(len(plain)))
-    keys = [uuid_value(session.pk) for session in plain for _ in range(2)]
-    found = fetch_all(statement, keys) if plain else []
-    rows = Episode.objects.at([RowPlace(as_uuid(id), *row) for id, *row in found])
-    rows.sort(key=attrgetter("number"), reverse=True)
-    first = {row.session_id: row for row in rows}
+    if not sessions:
+        return {}
+    limits = [1 if session.tail_start == 1 else _OWN_FAILURES for session in sessions]
+    parts = [_FAILURES.format(part=part, limit=limit) for part, limit in enumerate(limits)]
+    found: dict[UUID, list[RowPlace]] = {session.pk: [] for session in sessions}
+    for id, *row in fetch_all(" UNION ALL ".join(parts), [uuid_value(id) for id in found for _ in range(2)]):
+        found[as_uuid(id)].append(RowPlace(as_uuid(id), *row))
+    first = list[RowPlace]()
     for session in sessions:
-        history = History(session) if session.tail_start != 1 else None
-        if history and (number := failure(history, 0, True).step):
-            first[session.pk] = history.row(number)
-    times = {id: known_time(row.finished_at or row.started_at) for id, row in first.items()}
+        rows = found[session.pk]
+        live = live_rows(rows, session.lineage()) if rows and session.tail_start != 1 else rows
+        first += sorted(live, key=attrgetter("number"))[:1]
+    times = {
+        row.session_id: known_time(row.finished_at or row.started_at) for row in Episode.objects.at(first)
+    }
     return {id: moment for id, moment in times.items() if moment}
 
 

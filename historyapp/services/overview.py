@@ -30,7 +30,7 @@ MAX_SUBAGENTS, MAX_LEVELS = 200, 5
 MAX_EXPENSIVE = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
-    "spawned_position", "duration", "head", "forked_from", "tail_start",
+    "spawned_position", "duration", "head", "forked_from", "tail_start", "closed_spans",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from historyapp.models.history import History
 from historyapp.models.landmarks import Landmark
 from historyapp.services.append import append
 from historyapp.services.figures.run_figures import count_run
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.models.test_long_histories import rewound
 from tests.plans import statements
@@ -268,3 +268,20 @@ def test_a_jump_in_a_session_of_many_takes_needs_few_queries(
         with CaptureQueriesContext(connection) as queries:
             getattr(landmarks, kind)(history, 20, False)
         assert len(queries) <= 60, kind
+
+
+def test_the_first_failures_of_rewound_sessions_and_forks_are_found_together(project: Project) -> None:
+    sessions = [create_session(project) for _ in range(3)]
+    for number, one in enumerate(sessions):
+        append(project, one.pk, [draft for _ in range(5) for draft in (act(), failed())])
+        rewind(project, one.pk, Target(to_step=number))
+        append(project, one.pk, [act(), ok(), act(), failed()])
+    sessions.append(fork(project, sessions[0].pk))
+    for one in sessions:
+        one.refresh_from_db()
+    with CaptureQueriesContext(connection) as captured:
+        found = landmarks.first_failures(sessions)
+    assert len(captured) == 2
+    assert found == {
+        one.pk: History(one).row(number).finished_at for one, number in zip(sessions, (2, 1, 1), strict=False)
+    }
