@@ -77,12 +77,6 @@ def folded_sessions_of(folded: dict[UUID, ChildCounts], session: Session) -> Chi
     return folded.get(session.pk) if folded else None
 
 
-@register.filter
-def of_session(opened: Mapping[UUID, object] | None, session: Session) -> object:
-    """The forks and sub-agents that are unfolded under a session; empty if none are."""
-    return opened.get(session.pk, "") if opened else ""
-
-
 @register.simple_tag
 def sorted_query(filters: SessionFilters, column: ListColumn, order: Order) -> str:
     """The query string of the list sorted by a column, or in reverse order if it is already sorted by it."""

@@ -1,6 +1,7 @@
 """The list of sessions: searched, filtered and sorted, a page at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -31,6 +32,8 @@ from historyapp.services.preferences import save_list_preference
 PAGE = 25
 MAX_OPENED = 25
 """The maximum number of sessions whose forks and sub-agents stay unfolded when the list is updated."""
+MAX_ROWS = 250
+"""With this many rows, no further session stays unfolded."""
 SHOWN_SAVED = 12
 """Saved searches above the list."""
 _PARENTS = ("forked_from", "spawned_by")
@@ -51,10 +54,20 @@ BULK_BUTTONS = (
 class FoldedRows(NamedTuple):
     """The forks and sub-agents of a session."""
 
-    rows: list[tuple[Session, int]]
-    """Each session, and where the distinct part of its title begins."""
+    rows: "list[ListedSession]"
     older: str
     """Not empty if there are more."""
+
+
+@dataclass
+class ListedSession:
+    """A row of the list."""
+
+    session: Session
+    begins: int
+    """Where the distinct part of its title begins."""
+    inner: FoldedRows | None = None
+    """Its forks and sub-agents if they are unfolded below this row."""
 
 
 @signed_in
@@ -77,9 +90,8 @@ def sessions(request: PersonRequest) -> HttpResponse:
     page = page_of(
         listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )
-    begins = distinct_parts([session.title for session in page.sessions])
-    opened = _opened(request.GET.getlist("open"), page.sessions, choice.order)
-    shown = [*page.sessions, *(session for inner in opened.values() for session, _ in inner.rows)]
+    rows = _rows_of(page.sessions)
+    shown = _unfold(request.GET.getlist("open"), rows, choice.order)
     context = {
         "project": project,
         "projects": own_projects,
@@ -93,8 +105,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "formats": EXPORTERS.values(),
         "groups": groups,
         "groupings": grouping_links(filters),
-        "rows": list(zip(page.sessions, begins, strict=True)),
-        "opened": opened,
+        "rows": rows,
         "folded": child_counts([session.pk for session in shown]),
         "exit_statuses": exit_statuses(shown),
         "older": page.cursor,
@@ -153,11 +164,10 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The rows of a session's forks and sub-agents, which follow its own row."""
     parent = find_session(request, session_id)
     choice = choice_of(request.user)
-    inner = _children_of(parent, choice.order)
-    shown = [parent, *(session for session, _ in inner.rows)]
+    row = ListedSession(parent, begins=0)
+    shown = _unfold([str(parent.pk)], [row], choice.order)
     context = {
-        "parent": parent,
-        "inner": inner,
+        "row": row,
         "choice": choice,
         "folded": child_counts([session.pk for session in shown]),
         "exit_statuses": exit_statuses(shown),
@@ -165,26 +175,36 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
     return render(request, "session_list/_folded_rows.html", context)
 
 
+def _rows_of(sessions: Sequence[Session]) -> list[ListedSession]:
+    begins = distinct_parts([session.title for session in sessions])
+    return [ListedSession(session, begin) for session, begin in zip(sessions, begins, strict=True)]
+
+
 def _children_of(parent: Session, order: Order) -> FoldedRows:
     filters = SessionFilters(parent=parent.pk)
     page = page_of(_listed(filters, parent.project_id), order, filters.query, limit=PAGE)
-    begins = distinct_parts([session.title for session in page.sessions])
-    return FoldedRows(list(zip(page.sessions, begins, strict=True)), page.cursor)
+    return FoldedRows(_rows_of(page.sessions), page.cursor)
 
 
-def _opened(ids: Iterable[str], listed: Iterable[Session], order: Order) -> dict[UUID, FoldedRows]:
-    """The forks and sub-agents of listed sessions that the reader has unfolded, also of unfolded ones.
+def _unfold(ids: Iterable[str], listed: Iterable[ListedSession], order: Order) -> list[Session]:
+    """Adds the forks and sub-agents that the reader has unfolded. Returns the sessions of all rows.
+
+    A session that is a fork of one session and a sub-agent of another is listed below both, but unfolded only
+    once: if each were unfolded below both of its parents, 25 sessions would have 200,000 rows.
 
     Args:
-        ids: the sessions. Those that are not listed are ignored.
+        ids: the unfolded sessions. Those that are not listed are ignored.
     """
-    wanted, opened, waiting = set(ids), dict[UUID, FoldedRows](), list(listed)
-    while waiting and len(opened) < MAX_OPENED:
-        session = waiting.pop(0)
-        if str(session.pk) in wanted and session.pk not in opened:
-            opened[session.pk] = _children_of(session, order)
-            waiting += [child for child, _ in opened[session.pk].rows]
-    return opened
+    folded, rows = set(ids), list(listed)
+    left = MAX_OPENED
+    for row in rows:  # a list that grows while it is read
+        id = str(row.session.pk)
+        if id in folded and left and len(rows) < MAX_ROWS:
+            folded.remove(id)
+            left -= 1
+            row.inner = _children_of(row.session, order)
+            rows += row.inner.rows
+    return [row.session for row in rows]
 
 
 @signed_in

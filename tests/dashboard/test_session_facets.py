@@ -250,6 +250,22 @@ def test_unfolded_sessions_stay_unfolded_when_the_list_is_updated(
     monkeypatch.setattr("dashboard.views.sessions.MAX_OPENED", 1)
     few = TITLE.findall(html(fragment(alice, f"/?{query}", target="results")))
     assert sorted(few) == ["Repair the totals", "another way", "helper", "reader"]
+    monkeypatch.undo()
+    monkeypatch.setattr("dashboard.views.sessions.MAX_ROWS", len(few))
+    assert TITLE.findall(html(fragment(alice, f"/?{query}", target="results"))) == few
+
+
+def test_a_session_with_two_parents_is_unfolded_once(alice: Client, family: Session) -> None:
+    forks = {title: Session.objects.get(title=title) for title in ("another way", "a third way")}
+    third = forks["a third way"]
+    Session.objects.filter(title="another way").update(spawned_by=third)  # also a cycle, as in imports
+    Session.objects.filter(title="helper").update(forked_from=third)
+    opened = [family.pk, *(fork.pk for fork in forks.values())]
+    rows = html(fragment(alice, "/?" + "&".join(f"open={id}" for id in opened), target="results"))
+    assert re.findall(r'name="open" value="([^"]+)"', rows) == [str(id) for id in opened]
+    assert sorted(TITLE.findall(rows)) == [
+        *("Repair the totals", "a third way", "another way", "another way", "helper", "helper", "reader")
+    ]
 
 
 def test_folded_rows_of_strangers_are_not_found(charlie: Client, family: Session) -> None:
