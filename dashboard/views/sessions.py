@@ -91,7 +91,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         listed, order, f"{project.pk} {filters.query}", cursor=request.GET.get("cursor", ""), limit=PAGE
     )
     rows = _rows_of(page.sessions)
-    shown = _unfold(request.GET.getlist("open"), rows, choice.order)
+    shown = _unfold(request.GET.getlist("unfolded"), rows, choice.order)
     context = {
         "project": project,
         "projects": own_projects,

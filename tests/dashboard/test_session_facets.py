@@ -240,13 +240,13 @@ def test_unfolded_sessions_stay_unfolded_when_the_list_is_updated(
 ) -> None:
     child = Session.objects.get(title="another way")
     ids = [family.pk, child.pk, uuid4(), "x"]
-    query = "&".join(f"open={each}" for each in ids)
+    query = "&".join(f"unfolded={each}" for each in ids)
     rows = html(fragment(alice, f"/?{query}", target="results"))
     below = TITLE.findall(rows)[1:]
     assert below[below.index("another way") + 1] == "a third way"
     assert sorted(below) == ["a third way", "another way", "helper", "reader"]
     assert rows.count('<tr class="folded-row">') == 4
-    assert re.findall(r'name="open" value="([^"]+)"', rows) == [str(family.pk), str(child.pk)]
+    assert re.findall(r'name="unfolded" value="([^"]+)"', rows) == [str(family.pk), str(child.pk)]
     monkeypatch.setattr("dashboard.views.sessions.MAX_OPENED", 1)
     few = TITLE.findall(html(fragment(alice, f"/?{query}", target="results")))
     assert sorted(few) == ["Repair the totals", "another way", "helper", "reader"]
@@ -255,14 +255,23 @@ def test_unfolded_sessions_stay_unfolded_when_the_list_is_updated(
     assert TITLE.findall(html(fragment(alice, f"/?{query}", target="results"))) == few
 
 
+def test_a_group_stays_open_when_its_unfolded_sessions_are_updated(alice: Client, family: Session) -> None:
+    agent = family.agent
+    rows = html(fragment(alice, f"/?group=agent&open={agent}&unfolded={family.pk}", target="results"))
+    assert set(TITLE.findall(rows)) >= {"Repair the totals", "another way", "helper", "reader"}
+    (included,) = re.findall(r'hx-include="#results \[name=(.*?)\]"', rows)
+    assert f'name="{included}" value="{family.pk}"' in rows
+    assert included != "open"
+
+
 def test_a_session_with_two_parents_is_unfolded_once(alice: Client, family: Session) -> None:
     forks = {title: Session.objects.get(title=title) for title in ("another way", "a third way")}
     third = forks["a third way"]
     Session.objects.filter(title="another way").update(spawned_by=third)  # also a cycle, as in imports
     Session.objects.filter(title="helper").update(forked_from=third)
     opened = [family.pk, *(fork.pk for fork in forks.values())]
-    rows = html(fragment(alice, "/?" + "&".join(f"open={id}" for id in opened), target="results"))
-    assert re.findall(r'name="open" value="([^"]+)"', rows) == [str(id) for id in opened]
+    rows = html(fragment(alice, "/?" + "&".join(f"unfolded={id}" for id in opened), target="results"))
+    assert re.findall(r'name="unfolded" value="([^"]+)"', rows) == [str(id) for id in opened]
     assert sorted(TITLE.findall(rows)) == [
         *("Repair the totals", "a third way", "another way", "another way", "helper", "helper", "reader")
     ]
