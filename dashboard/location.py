@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, quote
 from uuid import UUID
@@ -10,6 +9,7 @@ from uuid import UUID
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from dashboard.access import PersonRequest, find_session, projects, share_of
 from dashboard.step_list.filter import NO_FILTER, FilterForm, read_filter

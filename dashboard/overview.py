@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from itertools import accumulate, groupby
 
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location

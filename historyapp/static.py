@@ -8,7 +8,6 @@ Files that pages load together are joined: the headers of 40 small files take mo
 
 import hashlib
 from collections.abc import Mapping
-from functools import cached_property
 from http import HTTPStatus
 from io import BytesIO
 from mimetypes import guess_type
@@ -98,6 +97,10 @@ def _join_scripts(modules: list[bytes]) -> bytes:
 class HashedStorage(StaticFilesStorage):
     """The storage that ``{% static %}`` uses."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._urls = dict[str, str]()
+
     def url(self, name: str | None) -> str:
         if settings.DEBUG or not name:
             return super().url(name)
@@ -105,10 +108,6 @@ class HashedStorage(StaticFilesStorage):
         if name not in self._urls:
             self._urls[name] = super().url(hashed(name, content_of(name)))
         return self._urls[name]
-
-    @cached_property
-    def _urls(self) -> dict[str, str]:
-        return {}
 
 
 class JoinedFile:

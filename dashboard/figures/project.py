@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
-from functools import cached_property
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
 from dashboard.figures.pictures import Picture, pictures

@@ -5,8 +5,8 @@ Each operation scans the text only once.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
+from django.utils.functional import cached_property
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Unpack
+
+from django.utils.functional import cached_property
 
 from dashboard.rendering.blocks import TERMINAL, Block, BlockOptions, Folder
 from dashboard.rendering.harness import MessagePart, message_parts

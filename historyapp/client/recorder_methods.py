@@ -1,7 +1,7 @@
 """The methods that both recorders have: one for each API call of :mod:`historyapp.client.hooks`."""
 
 from collections.abc import Callable, Coroutine
-from functools import cached_property
+from functools import cached_property  # noqa: TID251  the client does not use Django
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 

@@ -6,11 +6,13 @@ The cost of a read depends on what it returns, not on the length of the session.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
+
+from django.utils.functional import cached_property
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
-from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from django.db import connection, models
 from django.db.models.functions import StrIndex
 from django.db.models.lookups import GreaterThan
 from django.utils import timezone
+from django.utils.functional import cached_property
 from uuid_utils.compat import uuid7
 
 from historyapp.core.entries import KINDS

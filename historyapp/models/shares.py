@@ -1,10 +1,10 @@
 """Share links: read-only links to a session, live or as of a position."""
 
 from datetime import datetime
-from functools import cached_property
 
 from django.db import models
 from django.utils import timezone
+from django.utils.functional import cached_property
 from uuid_utils.compat import uuid7
 
 from historyapp.models.samples import count_steps

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from uuid import UUID
+
+from django.utils.functional import cached_property
 
 from historyapp.core.dates import known_time
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures

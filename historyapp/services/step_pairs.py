@@ -7,8 +7,9 @@ If the rows of a returned pair are equal, the complete tool calls and results ar
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
+
+from django.utils.functional import cached_property
 
 from historyapp.core.alignment import MAX_ALIGNED, align
 from historyapp.core.dates import known_time

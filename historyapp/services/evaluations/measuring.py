@@ -5,7 +5,8 @@ It calls no model and stores nothing. The session is read as of one head.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+
+from django.utils.functional import cached_property
 
 from historyapp.core.budget import RequestMeter, meter_for
 from historyapp.core.entries import Entry, text_of

@@ -3,9 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 from uuid import UUID
+
+from django.utils.functional import cached_property
 
 from historyapp.core import entries as core
 from historyapp.core.content import plain_text
