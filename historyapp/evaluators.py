@@ -39,7 +39,7 @@ def work_for_one_slice(evaluation: UUID) -> bool:
     end = time.thread_time() + SLICE_SECONDS
 
     def should_stop() -> bool:
-        return stopping.is_set() or (time.thread_time() >= end and any(SCHEDULER.candidates()))
+        return stopping.is_set() or (time.thread_time() >= end and any(SCHEDULER.candidates(evaluation)))
 
     return process_evaluation(evaluation, should_stop)
 

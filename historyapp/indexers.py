@@ -48,7 +48,9 @@ class IndexRequest(NamedTuple):
 
 
 class IndexScheduler(FairScheduler):
-    """Chooses the index that a thread works on next. A project has at most one thread."""
+    """Chooses the index that a thread works on next."""
+
+    one_thread_for_project = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,8 +80,7 @@ class IndexScheduler(FairScheduler):
         return [ActiveWork(key, request.project, request.requested_at) for key, request in requests]
 
     def with_work(self, active: Sequence[ActiveWork], now: datetime) -> list[ActiveWork]:
-        busy = set(self.projects.values())
-        return [item for item in active if item.project not in busy]
+        return list(active)
 
     @property
     def is_busy(self) -> bool:

@@ -76,6 +76,15 @@ def test_an_evaluation_yields_only_to_others(monkeypatch: pytest.MonkeyPatch) ->
     assert begun == [alone.pk]
 
 
+def test_a_project_has_one_thread_so_that_others_need_not_wait_for_one() -> None:
+    ours, theirs = (Project.objects.create(name=name) for name in ("ours", "theirs"))
+    first, second = _evaluation(ours), _evaluation(ours)
+    assert [evaluators.SCHEDULER.take() for _ in range(2)] == [first.pk, None]
+    assert list(evaluators.SCHEDULER.candidates(first.pk)) == [second.pk], "they take turns"
+    other = _evaluation(theirs)
+    assert evaluators.SCHEDULER.take() == other.pk
+
+
 def test_an_evaluation_that_another_worker_measures_or_that_was_cancelled_is_not_taken() -> None:
     project = Project.objects.create(name="ours")
     measured, cancelled, waiting = (_evaluation(project) for _ in range(3))

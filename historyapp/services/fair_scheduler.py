@@ -35,6 +35,9 @@ class FairScheduler(ABC):
 
     shared_threads: int | None = None
     """With this many threads at work, only projects without a thread get one. None: no limit."""
+    one_thread_for_project = False
+    """Whether a project uses at most one thread of this process at a time, so that another project need not
+    wait for one. For work that uses the processor all the time: two threads would take as long."""
 
     def __init__(self) -> None:
         self.projects: dict[UUID, UUID] = {}
@@ -102,17 +105,24 @@ class FairScheduler(ABC):
             threads = [project for work, project in self.projects.items() if work not in self.ending]
             return threads.count(self.projects[id]) > 1
 
-    def candidates(self) -> Iterator[UUID]:
-        """The work that a thread can take now, the next one first."""
-        return (item.id for item in self._in_order(self.active()))
+    def candidates(self, leaving: UUID | None = None) -> Iterator[UUID]:
+        """The work that a thread can take now, the next one first.
 
-    def _in_order(self, active: Sequence[ActiveWork]) -> Iterator[ActiveWork]:
+        Args:
+            leaving: the work that the thread would give up for it.
+        """
+        return (item.id for item in self._in_order(self.active(), leaving))
+
+    def _in_order(self, active: Sequence[ActiveWork], leaving: UUID | None = None) -> Iterator[ActiveWork]:
         """The project with the fewest threads comes first, then the one whose last slice is the longest ago.
         The work of a project is in the order of its requests.
         """
         now = timezone.now()
         waiting: dict[UUID, list[tuple[datetime, ActiveWork]]] = defaultdict(list)
+        busy = {project for work, project in self.projects.items() if work != leaving}
         for item in active:
+            if self.one_thread_for_project and item.project in busy:
+                continue
             queued_at = min(now, max(item.created_at, self._put_back.get(item.id, item.created_at)))
             is_held = self._held_until.get(item.id, 0) > time.monotonic()
             if item.id not in self.projects and not is_held:

@@ -12,6 +12,8 @@ from historyapp.services.fair_scheduler import ActiveWork, FairScheduler
 class EvaluationScheduler(FairScheduler):
     """Divides the threads for evaluations among projects."""
 
+    one_thread_for_project = True
+
     def active(self) -> list[ActiveWork]:
         evaluations = Evaluation.objects.active().order_by("id")
         return [ActiveWork(*row) for row in evaluations.values_list("pk", "project_id", "created_at")]
