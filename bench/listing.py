@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from bench.machinery import ROOT, home, report
+from historyapp.core.call_stack import with_room_for_calls
 from tests.environment import start_postgres, stop_postgres
 
 SESSIONS, STEPS, ROUNDS, BOUND = 5000, 200, 40, 50
@@ -59,6 +60,7 @@ def main(database: str = "sqlite") -> None:
                 stop_postgres(folder / "postgres")
 
 
+@with_room_for_calls  # as the threads of the web process
 def measure() -> None:
     """Fills the project and requests the pages alternately. Runs inside Django."""
     client = fill()

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
+from historyapp.core.call_stack import with_room_for_calls
 from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.fair_scheduler import FairScheduler
 from historyapp.services.faults import fault_of
@@ -55,6 +56,7 @@ class WorkThreads:
             threads = set(self._working)
         wait_for(threads)
 
+    @with_room_for_calls
     def _run(self) -> None:
         try:
             with short_connection():

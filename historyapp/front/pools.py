@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from historyapp.core.call_stack import with_room_for_calls
 from historyapp.services.connections import release_connection
 from historyapp.services.token_counts import lending_thread
 from historyapp.wire.busy import busy_error
@@ -21,8 +22,7 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 60
 """An idle thread ends after this time and closes its database connection, which holds up to 10 MB."""
 MAX_WAITING = 2000
-"""The maximum length of a pool's queue. When it is full, a job of the owner with the most waiting jobs is
-refused."""
+"""The longest queue of a pool. When it is full, a job of the owner with the most waiting jobs is refused."""
 MAX_RETURNING = 16
 """The maximum number of jobs of one owner that have begun and wait for their turn, each in a thread."""
 NO_THREAD = "All threads for {pool} of this {{whose}} are busy. Wait until one is free, then retry."
@@ -317,6 +317,7 @@ class Pool:
             if not counter[key]:
                 del counter[key]
 
+    @with_room_for_calls
     def _run_jobs(self, first: PoolJob) -> None:
         """Runs this job, and then the jobs that are put into the thread's queue."""
         lending_thread.set(self.lending_thread)

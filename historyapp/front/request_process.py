@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from historyapp.child import limit_processor_time, pipe_to_parent
+from historyapp.core.call_stack import with_room_for_calls
 from historyapp.front.environ import Wsgi
 from historyapp.front.process_messages import (
     BEGUN,
@@ -72,6 +73,7 @@ class RequestServer:
         finally:
             self.send(RETURNED)
 
+    @with_room_for_calls
     def serve(self, idle_seconds: float, begin: Callable[[float], AbstractContextManager[None]]) -> None:
         """Serves until no request came for ``idle_seconds``.
 
