@@ -7,7 +7,7 @@ the next reader requests the index again.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -78,9 +78,6 @@ class IndexScheduler(FairScheduler):
         with self._requests_lock:
             requests = list(self._requests.items())
         return [ActiveWork(key, request.project, request.requested_at) for key, request in requests]
-
-    def with_work(self, active: Sequence[ActiveWork], now: datetime) -> list[ActiveWork]:
-        return list(active)
 
     @property
     def is_busy(self) -> bool:
