@@ -121,10 +121,11 @@ def _roundest(
         if stretch.stop < low or stretch.start > high or stretch.pause_before:
             continue
         first = stretch.begin + max(low - stretch.start, timedelta())
-        last = stretch.begin + min(high, stretch.stop) - stretch.start
+        last = stretch.begin + (min(high, stretch.stop) - stretch.start)
         for seconds in (each for each in _ROUND if each >= unit and (found is None or each > found[0])):
-            moment = first + (_EPOCH - first) % timedelta(seconds=seconds)
-            if moment <= last:
+            wait = (_EPOCH - first) % timedelta(seconds=seconds)
+            if wait <= last - first:  # otherwise the moment may be after the year 9999
+                moment = first + wait
                 found = seconds, stretch.start + (moment - stretch.begin), moment
                 break
     return found and found[1:]

@@ -96,3 +96,9 @@ def test_round_times_stand_where_their_steps_are_drawn(
 def test_without_times_there_are_no_ticks() -> None:
     assert ticks_by_time([share(1, 0, 0), share(2, 0, 0)]) == []
     assert ticks_by_time([]) == []
+
+
+def test_a_session_in_the_last_hours_of_the_year_9999_has_ticks() -> None:
+    last = (datetime.max.replace(tzinfo=UTC) - START) // timedelta(seconds=1)
+    ticks = ticks_by_time([share(1, last - 7_200, last - 3_600), share(2, last - 3_600, last)])
+    assert shown(ticks)[:2] == ["22:00", "22:20"]
