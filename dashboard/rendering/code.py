@@ -26,6 +26,8 @@ LANGUAGES = frozenset({
     "markdown", "python", "ruby", "rust", "scss", "sql", "toml", "typescript", "xml", "yaml",
 })  # fmt: skip
 """Languages with colours: their lexers have been tried on hostile text. pygments has 500 more."""
+MAX_COLUMN = 5_000
+"""The rest of a longer line has no colours. Browsers take seconds for 20,000 coloured parts of a line."""
 MAX_PATH = 300
 """The number of characters at the end of a path that are looked at."""
 WHOLE = ("json",)
@@ -51,7 +53,8 @@ def highlighted(code: str, language: str) -> SafeString:
     text = visible(code)
     # Code blocks within Markdown may name any language.
     lexer = get_lexer_by_name(language, handlecodeblocks=False)
-    html: str = pygments.format(_tokens(lexer, text if text.endswith("\n") else f"{text}\n"), _FORMATTER)
+    tokens = _tokens(lexer, text if text.endswith("\n") else f"{text}\n")
+    html: str = pygments.format(_with_plain_ends(tokens), _FORMATTER)
     return mark_safe(html)  # noqa: S308 the formatter escapes
 
 
@@ -66,6 +69,15 @@ def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
                 return
             yield kind, value
         start = end
+
+
+def _with_plain_ends(tokens: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
+    """The tokens without the colours of those that begin after :data:`MAX_COLUMN` of a line."""
+    column = 0
+    for kind, value in tokens:
+        yield (kind if column <= MAX_COLUMN else Token.Text), value
+        _, end, last = value.rpartition("\n")
+        column = len(last) if end else column + len(value)
 
 
 def language_of(path: str) -> str:

@@ -54,6 +54,14 @@ def test_text_whose_colouring_takes_too_long_is_shown_without_colours(
     assert highlighted("import <os>\n", "python") == "import &lt;os&gt;\n"
 
 
+def test_the_rest_of_a_long_line_has_no_colours() -> None:
+    html = highlighted("a.b " * 2_000 + "\nimport os\n", "python")
+    first, second = html.splitlines()
+    assert first.rindex("<span") < first.index("a.b a.b a.b")
+    assert "<span" in second
+    assert unescape(re.sub("<[^>]*>", "", html)) == "a.b " * 2_000 + "\nimport os\n"
+
+
 HOSTILE = (
     "echo $'" + "\\" * 20_000,
     "all:\n\techo $'" + "\\" * 20_000,
