@@ -35,7 +35,7 @@ from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import reported_text, returned_text
 
 Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
-INSTRUCTING = ("system", "developer")
+INSTRUCTING: tuple[Literal["system", "developer"], ...] = ("system", "developer")
 """Channels whose inputs are instructions."""
 NO_RESULT = "interrupted: no result was recorded"
 LATE_PREFIX = "A result"

@@ -92,7 +92,9 @@ class RequestChangesOut(ResponseModel):
 
 
 class RequestMessageOut(ResponseModel):
-    role: Annotated[str, Field(json_schema_extra={"enum": ["system", "user", "assistant", "tool"]})]
+    role: Annotated[
+        str, Field(json_schema_extra={"enum": ["system", "developer", "user", "assistant", "tool"]})
+    ]
     position: int | None = None
     step: int | None = None
     tokens: int | None = None

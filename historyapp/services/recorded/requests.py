@@ -10,9 +10,10 @@ from django.utils.functional import cached_property
 
 from historyapp.core import entries as core
 from historyapp.core.content import plain_text
+from historyapp.core.conversation import INSTRUCTING
 from historyapp.core.errors import Conflict
 from historyapp.core.formats import format_named
-from historyapp.core.formats.base import Role
+from historyapp.core.formats.base import Format, Role
 from historyapp.core.formats.openai_responses import OPENAI_RESPONSES
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest, Segment
@@ -281,7 +282,7 @@ def part_of_segment(segment: Segment) -> Part:
 class RequestMessage:
     """One message of a request, with its body."""
 
-    role: Role
+    role: Role | Literal["developer"]
     content: Mapping[str, Any]
     """The fields of the entry; for a snapshot, the message as the provider received it."""
     position: int | None = None
@@ -318,8 +319,14 @@ def _fixed_messages(request: RecordedRequest) -> list[RequestMessage]:
         tokens = round(entry.tokens * factor_for(request.model))
         fixed.append(RequestMessage("system", body, entry.position, tokens=tokens))
     position = request.window.replaced_by
-    roles = OPENAI_RESPONSES.role_of  # only Codex records the items
-    return fixed + [RequestMessage(roles(item), dict(item), position) for item in request.window.replacement]
+    return fixed + [  # only Codex records the items
+        RequestMessage(_role_of(item, OPENAI_RESPONSES), dict(item), position)
+        for item in request.window.replacement
+    ]
+
+
+def _role_of(item: Mapping[str, Any], format: Format) -> Role | Literal["developer"]:
+    return "developer" if item.get("role") == "developer" else format.role_of(item)
 
 
 def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
@@ -334,13 +341,13 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
         kinds={row.kind for row in rows},
     )
     entries_by_position = {entry.position: entry for entry in entries if entry.position in positions}
-    roles: dict[str, Literal["user", "assistant", "tool"]] = {
-        "model_output": "assistant", "tool_results": "tool",
-    }  # fmt: skip
+    roles: dict[str, Literal["assistant", "tool"]] = {"model_output": "assistant", "tool_results": "tool"}
+    instructing = dict(zip(map(str, INSTRUCTING), INSTRUCTING, strict=True))
     logged_messages = []
     for row in rows:
-        role, entry = roles.get(row.kind, "user"), entries_by_position[row.position]
-        number = request.step_at(row.position) or None if role != "user" else None
+        entry = entries_by_position[row.position]
+        role = roles.get(row.kind) or instructing.get(row.channel) or "user"
+        number = request.step_at(row.position) or None if row.kind in roles else None
         logged_messages.append(
             RequestMessage(
                 role, {"kind": row.kind, **entry.body}, row.position, number, request.tokens_of(row)
@@ -353,7 +360,7 @@ def _snapshot_messages(session: Session, snapshot: Snapshot) -> list[RequestMess
     owner = session if snapshot.session_id == session.pk else Session.objects.get(pk=snapshot.session_id)
     request, format = rebuild_request(owner, snapshot).request, format_named(snapshot.format)
     fixed = {name: value for name, value in request.items() if name != format.items_field}
-    items = [RequestMessage(format.role_of(item), item) for item in format.items_in(request)]
+    items = [RequestMessage(_role_of(item, format), item) for item in format.items_in(request)]
     return [*(RequestMessage("system", {name: value}) for name, value in fixed.items()), *items]
 
 
