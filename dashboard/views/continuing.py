@@ -21,6 +21,7 @@ from dashboard.location import (
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters.claude_code import claude_code_id
+from historyapp.core.projection import Tail
 from historyapp.core.results import returned_text
 from historyapp.core.run_places import folder_of
 from historyapp.core.text import preview
@@ -73,7 +74,19 @@ def _before(location: Location) -> StartingPoint:
 
 def _after(location: Location) -> StartingPoint:
     row = location.history.row(location.step)
-    return _point(location, row, row.last_position)
+    tail = History(location.session, row.last_position).tail
+    return _point(location, row, row.last_position, _input_of(tail, row))
+
+
+def _input_of(tail: Tail, row: Episode | None) -> str | None:
+    """The beginning of the input after a step, which a request ends with; None if it does not.
+
+    An input that comes between a tool call and its result follows the result in a request. An input that
+    begins no turn, such as ``/exit`` in Claude Code or a note of the agent, leaves nothing to answer unless a
+    result comes before it.
+    """
+    has_input = tail.begins_turn or (row is not None and row.tool_names and tail.input_preview)
+    return tail.input_preview if has_input else None
 
 
 def _point(
@@ -162,10 +175,8 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = newest_step(find_session(request, session_id))
     server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
     history = location.history
-    session, tail = location.session, history.tail
-    # Claude Code itself runs commands such as /exit: they leave nothing to answer.
-    input_text = tail.input_preview if tail.begins_turn else None
-    end = _point(location, history.newest, session.head, input_text)
+    session, newest = location.session, history.newest
+    end = _point(location, newest, session.head, _input_of(history.tail, newest))
     context = page_context(request, location) | {
         "server": server,
         "point": end,

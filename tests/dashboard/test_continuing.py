@@ -16,8 +16,10 @@ from historyapp.core.entries import ModelInput, ToolResult, ToolResults
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session
+from historyapp.services.snapshots import serve_context
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, answer, ask, draft, ok, tool_calls
 
@@ -66,6 +68,19 @@ def test_of_parallel_calls_the_last_result_is_what_the_request_ends_with(
     append(project, session.pk, [tool_calls("three"), remark])
     page = html(alice.get(form(session, "?step=7")))
     assert re.search(r"result of step 7:\s*<q[^>]*>Overall: Be quick.</q>", page)
+
+
+@pytest.mark.parametrize("channel", ["user", "developer"])
+def test_an_input_during_a_step_is_what_the_request_ends_with(
+    alice: Client, project: Project, session: Session, channel: str
+) -> None:
+    during = draft(ModelInput(channel=channel, content="Mind the tests."))
+    append(project, session.pk, [tool_calls("one"), during, ok("one", "found")])
+    session.refresh_from_db()
+    sent = serve_context(session, RequestedContext(format="plain")).built.request
+    assert str(sent).rindex("Mind the tests.") > str(sent).rindex("found")
+    for page in (form(session, "?step=6"), reverse("connect", args=[session.pk])):
+        assert "The next request ends with the input Mind the tests." in text(alice.get(page))
 
 
 def test_after_a_rewind_the_page_offers_to_undo_it(alice: Client, session: Session) -> None:
