@@ -14,7 +14,7 @@ from pygments.lexers.shell import BashLexer
 from pygments.token import Token, _TokenType
 from pygments.util import ClassNotFound
 
-from dashboard.rendering.text import visible
+from dashboard.rendering.text import MAX_COLUMN, visible
 
 SECONDS = 0.2
 """The limit for colouring one text, in seconds of processor time. The rest is shown without colours."""
@@ -26,8 +26,6 @@ LANGUAGES = frozenset({
     "markdown", "python", "ruby", "rust", "scss", "sql", "toml", "typescript", "xml", "yaml",
 })  # fmt: skip
 """Languages with colours: their lexers have been tried on hostile text. pygments has 500 more."""
-MAX_COLUMN = 5_000
-"""The rest of a longer line has no colours. Browsers take seconds for 20,000 coloured parts of a line."""
 MAX_PATH = 300
 """The number of characters at the end of a path that are looked at."""
 WHOLE = ("json",)
@@ -72,7 +70,7 @@ def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
 
 
 def _with_plain_ends(tokens: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
-    """The tokens without the colours of those that begin after :data:`MAX_COLUMN` of a line."""
+    """The tokens; those that begin after :data:`MAX_COLUMN` characters of a line without their colours."""
     column = 0
     for kind, value in tokens:
         yield (kind if column <= MAX_COLUMN else Token.Text), value

@@ -24,6 +24,8 @@ MIN_LINKS = 4_000
 """The addresses and titles of links have at most so many characters, or as many as the text would have if
 each of its bytes was written as in an address (``%D0``). 7,000 references to one address of 29,000
 characters, 61 KB, were 203 MB of HTML."""
+MAX_MARKED = 2_000
+"""A paragraph with more marked parts, as `code`, is shown as text. Browsers take seconds for 15,000."""
 _DELIMITERS = re.compile(r"^[-:| \t>]{2,}+$", re.MULTILINE)
 """The line below the heads of a table. It has all columns. The table ends at a blank line at the latest."""
 
@@ -54,10 +56,22 @@ def _has_too_long_links(tokens: "list[Token]", length: int) -> bool:
     return sum(len(str(value)) for values in links for value in values) > max(MIN_LINKS, length)
 
 
+def _text(content: str) -> "Token":
+    from markdown_it.token import Token
+
+    return Token("text", "", 0, content=content)
+
+
+def _is_overloaded(paragraph: "Token") -> bool:
+    marked = (child for child in paragraph.children or () if child.type not in ("text", "softbreak"))
+    return sum(child.nesting >= 0 for child in marked) > MAX_MARKED
+
+
 def markdown(text: str) -> SafeString:
     """Sanitised HTML. The sanitiser is a second barrier, in case the parser lets raw HTML through.
 
-    Tables with far more cells, and references with far longer links, than the text has remain text.
+    Tables with far more cells, and references with far longer links, than the text has remain text,
+    and so do paragraphs with very many marked parts.
     """
     text = visible(text)
     disabled = ["table"] if _has_too_many_cells(text) else []
@@ -69,6 +83,8 @@ def markdown(text: str) -> SafeString:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):  # below the page's own headings
             token.tag = f"h{min(6, int(token.tag[1]) + 3)}"
+        elif _is_overloaded(token):
+            token.children = [_text(token.content)]
     html = nh3.clean(
         parser.renderer.render(tokens, parser.options, {}),
         tags=_TAGS,

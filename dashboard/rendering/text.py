@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from django.utils.html import escape
@@ -37,6 +37,8 @@ _CD_ERROR = re.compile(r"\bcd:(?:[0-9]{1,9}:)? ")
 """What shells write before the reason why they did not enter a folder. zsh writes the number of the line."""
 PART = 1 << 18
 """Characters that are made visible in one step."""
+MAX_COLUMN = 5_000
+"""The rest of a longer line has no colours. Browsers take seconds for 20,000 coloured parts of a line."""
 _MAX_STYLE = 64
 """Characters of one sequence of styles. Longer ones are left out."""
 _SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
@@ -133,7 +135,7 @@ def _styled(line: "RichText") -> str:
     from rich.style import Style
 
     runs, position = list[str](), 0
-    for start, end, style in line.spans:
+    for start, end, style in takewhile(lambda span: span.start <= MAX_COLUMN, line.spans):
         names = _class_names(style) if isinstance(style, Style) else ""
         shown = escape(line.plain[start:end])
         runs.append(escape(line.plain[position:start]))

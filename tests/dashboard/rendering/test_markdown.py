@@ -1,6 +1,7 @@
 """Markdown of final answers."""
 
 import re
+from html import escape
 
 import pytest
 from hypothesis import given
@@ -74,3 +75,10 @@ def test_ordinary_references_are_links(page: str) -> None:
     """Browsers get each letter of most languages as six or nine characters."""
     text = "".join(f"[a{n}]: https://a.b/{page}{n}\n\nSee [a{n}].\n\n" for n in range(300))
     assert markdown(text).count("<a ") == 300
+
+
+@pytest.mark.parametrize("marked", ["`a<b` ", "*a* ", "[a](http://b) "])
+def test_paragraphs_with_thousands_of_marked_parts_remain_text(marked: str) -> None:
+    html = markdown(f"# {marked * 2_000}\n\n{marked * 2_001}\n\n*end*")
+    assert len(re.findall("<(code|em|a) ?", html)) == 2_001
+    assert f"<p>{escape(marked)}" in html

@@ -72,6 +72,12 @@ def test_terminal_colours_become_classes(text: str, shown: str) -> None:
     assert terminal(text) == shown
 
 
+def test_the_rest_of_a_long_line_of_a_terminal_has_no_colours() -> None:
+    html = terminal("\x1b[31ma\x1b[0mb" * 5_000 + "\n\x1b[31mend")
+    assert html.count("<span") == 2_502
+    assert re.sub("<[^>]*>", "", html) == "ab" * 5_000 + "\nend"
+
+
 @pytest.mark.parametrize("start", range(0, 40, 3))
 def test_a_long_text_is_made_visible_in_parts(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
     """31 MB of escape sequences stopped all other threads for four seconds."""
