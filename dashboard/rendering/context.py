@@ -25,10 +25,13 @@ from historyapp.core.formats.base import Format
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import FullHistory, Manifest, Segment
 from historyapp.core.prices import Prices
+from historyapp.core.sent_tokens import factor_for
 from historyapp.core.settings import window_of
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, dollar_text
 from historyapp.services.contexts import BuiltContext
+from historyapp.services.corrections import learned_factor
+from historyapp.services.snapshots import ServedContext
 
 LABELS = {
     "system": "system",
@@ -192,6 +195,18 @@ def _is_text(content: Any) -> bool:
     return isinstance(content, Sequence) and all(
         isinstance(part, Mapping) and set(part) == {"type", "text"} and isinstance(part["text"], str)
         for part in content
+    )
+
+
+def count_note(served: ServedContext) -> str:
+    """Says that a context is counted with a larger factor than a recorded request; empty if it is not."""
+    spec = served.built.spec
+    if learned_factor(served.correction) is not None or spec.factor <= (usual := factor_for(spec.model)):
+        return ""
+    tokens = round(served.built.tokens * usual / spec.factor, -3 if served.built.tokens >= 10_000 else -2)
+    return (
+        f"A cautious count, with {spec.factor:g} tokens for each token of OpenAI's tokenizer. "
+        f"With {usual:g}, as in Recorded, the request has about {tokens:,}."
     )
 
 

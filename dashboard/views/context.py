@@ -15,6 +15,7 @@ from dashboard.rendering.context import (
     changes,
     cheaper_full_history,
     composition,
+    count_note,
     list_contents,
     request_json,
     request_parts,
@@ -24,17 +25,21 @@ from dashboard.views.recorded import show_recorded
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
-from historyapp.core.settings import load_settings, window_of
+from historyapp.core.settings import known_window, load_settings, window_of
 from historyapp.core.text import clean
 from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MAX_TOKENS
-from historyapp.services.contexts import BuiltContext, RequestedContext
-from historyapp.services.figures.largest_input import largest_input
-from historyapp.services.figures.largest_request import largest_request
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.prices import price_list
-from historyapp.services.recorded.notes import unrecorded_note
-from historyapp.services.recorded.requests import billed_cost, model_of, output_of_step, recorded_request
-from historyapp.services.snapshots import serve_context
+from historyapp.services.recorded.notes import unrecorded_note, unrecorded_tokens
+from historyapp.services.recorded.requests import (
+    RecordedRequest,
+    billed_cost,
+    model_of,
+    output_of_step,
+    recorded_request,
+)
+from historyapp.services.snapshots import ServedContext, serve_context
 from historyapp.services.what_ifs import WhatIfOptions
 
 UNLIMITED = 200_000
@@ -76,6 +81,10 @@ class ContextForm:
     """Whether the budget was chosen, in this form or in the session's settings."""
     query: str
     """The form as an address has it, without a question mark."""
+    recorded: RecordedRequest | None = None
+    """The request that led to the step; None if it has not been read."""
+    window: int = 0
+    """The known window from which the budget was computed; 0 if it was not."""
 
     @property
     def address(self) -> str:
@@ -88,22 +97,25 @@ class ContextForm:
         return WhatIfOptions(self.policy, self.max_tokens, self.format, self.model)
 
     def of_step(self) -> "ContextForm":
-        """The form where empty fields mean the step: its model, and that model's window."""
+        """The form where empty fields mean the step: its model, and that model's window without the tokens
+        that the agent adds itself."""
         location = self.location
         if not location.step:
             return self
-        output = output_of_step(location.history, location.step)
-        model_of_step = model_of(location.history, output)
-        model = self.model or model_of_step
+        recorded = recorded_request(location.history, location.step)
+        model = self.model or recorded.model
+        form = replace(self, model=model, recorded=recorded)
         if self.is_chosen or self.default_budget is None:
-            return replace(self, model=model)
-        billed = 0
-        if model == model_of_step:
-            largest = largest_input(location.history)
-            billed = largest_request(location.history, model, max(largest, usage_of(output.metadata).input))
-        return replace(self, model=model, budget=min(max(window_of(model), billed), MAX_TOKENS))
+            return form
+        is_same = model == recorded.model
+        window = recorded.model_window if is_same else known_window(model)
+        if window is None:
+            budget = max(window_of(model), recorded.largest if is_same else 0)
+        else:
+            budget = max(0, window - unrecorded_tokens(recorded))
+        return replace(form, window=window or 0, budget=min(budget, MAX_TOKENS))
 
-    def build(self, position: int | None) -> BuiltContext:
+    def serve(self, position: int | None) -> ServedContext:
         """The context as of a position.
 
         Raises:
@@ -112,7 +124,7 @@ class ContextForm:
         options = RequestedContext(
             self.policy or None, self.format or None, self.model or None, self.budget, as_of=position
         )
-        return serve_context(self.location.session, options).built
+        return serve_context(self.location.session, options)
 
     def positions(self) -> tuple[int, int | None]:
         """The positions of the contexts before and after the step; None: now."""
@@ -190,18 +202,22 @@ def context(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 def _context(form: ContextForm) -> dict[str, Any]:
     before, after = form.positions()
-    built = form.build(after)
+    served = form.serve(after)
+    built = served.built
+    added = unrecorded_note(form.recorded) if form.recorded else ""
     shown: dict[str, Any] = {
         "built": built,
         "composition": composition(built.manifest, form.budget),
         "cheaper": cheaper_full_history(built),
-        "unrecorded": _unrecorded(form.location),
+        "unrecorded": added,
+        "window": form.window if added else 0,
+        "count_note": count_note(served),
     }
     match form.view:
         case "diff":
             bill = _bill(form.location) if form.location.step else None
             try:
-                shown["changes"] = changes(form.build(before), built, price_list(), bill)
+                shown["changes"] = changes(form.serve(before).built, built, price_list(), bill)
             except Invalid:  # the context before the step does not fit the budget
                 shown["changes"] = None
         case "messages":
@@ -211,11 +227,6 @@ def _context(form: ContextForm) -> dict[str, Any]:
         case _:
             shown["contents"] = list_contents(built.manifest)
     return shown
-
-
-def _unrecorded(location: Location) -> str:
-    """What the agent adds to a context, by the recorded request of the step before it."""
-    return unrecorded_note(recorded_request(location.history, location.step)) if location.step else ""
 
 
 def _bill(location: Location) -> Bill:
@@ -234,7 +245,7 @@ def context_block(request: PersonRequest, session_id: UUID, key: str) -> HttpRes
     location = find_location(request, session_id)
     form = read_context_form(location, request.GET)
     form = form.of_step()
-    built = form.build(form.positions()[1])
+    built = form.serve(form.positions()[1]).built
     blocks = {part.block.key: part.block for part in request_parts(built)[0]}
     if key == "json":
         blocks = {key: request_json(built.request)}

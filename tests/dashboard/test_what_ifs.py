@@ -79,8 +79,9 @@ def test_past_requests_are_read_only_if_the_window_is_the_budget(
 ) -> None:
     """They show how large the window is at least, which takes up to 2,500 entries."""
     read = Mock(return_value=0)
-    monkeypatch.setattr("dashboard.views.context.largest_input", read)
-    monkeypatch.setattr("dashboard.views.context.largest_request", lambda *_: 1_234_567)
+    monkeypatch.setattr("historyapp.services.recorded.requests.largest_input", read)
+    largest = "historyapp.services.recorded.requests.largest_request"
+    monkeypatch.setattr(largest, lambda *_: 1_234_567)
     budgets = {"window": "1,234,567", 900: "900", None: "200,000"}
     for budget, shown in budgets.items():
         Session.objects.update(settings={"max_tokens": budget})

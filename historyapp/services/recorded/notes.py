@@ -79,16 +79,21 @@ def unseen_note(tokens: RequestTokens) -> str:
     return f"{note} {_difference(tokens)}".strip()
 
 
-def unrecorded_note(request: RecordedRequest) -> str:
-    """The tokens that the agent adds to a context that is built from the log; empty if none are known."""
+def unrecorded_tokens(request: RecordedRequest) -> int:
+    """The tokens that the agent adds to a context that is built from the log, rounded; 0 if not known."""
     tokens = request.tokens
-    if tokens.anchor is None or tokens.parts.get("unseen", 0) < MIN_UNRECORDED:
+    unseen = tokens.parts.get("unseen", 0)
+    return 0 if tokens.anchor is None or unseen < MIN_UNRECORDED else _rounded(unseen)
+
+
+def unrecorded_note(request: RecordedRequest) -> str:
+    """Names :func:`unrecorded_tokens`; empty if none are known."""
+    tokens, unseen = request.tokens, unrecorded_tokens(request)
+    if not unseen:
         return ""
     parts = "tools" if tokens.parts.get("instruction") else "system prompt and tools"
     note = f"The agent adds its {parts}" + (", and other text" if tokens.is_remainder else "")
-    return (
-        f"{note}: about {_rounded(tokens.parts['unseen']):,} tokens, by the request of step {request.step:,}."
-    )
+    return f"{note}: about {unseen:,} tokens, by the request of step {request.step:,}."
 
 
 def _begun(tokens: RequestTokens) -> str:
