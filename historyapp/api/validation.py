@@ -98,7 +98,10 @@ def _is_named(model: type[BaseModel], part: str | int) -> bool:
 
 
 def _sent_path(loc: Sequence[str | int]) -> list[str | int]:
-    """The path without what the client did not send: the view's parameter, and names of validators."""
+    """The path without what the client did not send: the view's parameter, and names of validators. In the
+    body of ``POST …/results`` also the ``status``, because ``error`` is the name of a field too."""
+    if loc[:2] == ("body", "result"):
+        loc = (*loc[:2], *loc[3:])
     has_parameter = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
     sent = (*loc[:1], *loc[2:]) if has_parameter else loc
     return [part for part in sent if isinstance(part, int) or not part.startswith(_VALIDATORS)]

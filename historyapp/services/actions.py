@@ -9,9 +9,9 @@ from historyapp.core.prepared import Prepared, prepare, with_facts
 from historyapp.core.projection import Step
 from historyapp.models import Project, Session
 from historyapp.services.append import (
-    ACTION_IN_FLIGHT,
     NO_ACTION_IN_FLIGHT,
     AppendedEntries,
+    action_in_flight,
     append_locked,
     check_open,
     check_position,
@@ -50,7 +50,7 @@ def register_action(
         check_open(session)
         step = session.live_tail.step
         if session.status == Session.Status.LIVE and step and step.status == "in_flight":
-            raise Conflict(ACTION_IN_FLIGHT)
+            raise action_in_flight(step)
         return append_locked(session, [prepared], bodies, named)
 
 

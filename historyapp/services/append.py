@@ -50,7 +50,7 @@ from historyapp.services.statements import (
 from historyapp.services.transactions import held_values, writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
-NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
+NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action. Record the action first."
 MAX_TOOL_CALLS = 1000
 """The maximum number of tool calls of one output. Each append stores the open tool calls, and each tool
 result searches them."""
@@ -87,6 +87,13 @@ def read_session(project: Project, session_id: UUID) -> Session:
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session
+
+
+def action_in_flight(step: Step) -> Conflict:
+    """The error for another action while this step waits for a result."""
+    return Conflict(
+        f"{ACTION_IN_FLIGHT}. Step {step.number} is waiting for a result: record that result first."
+    )
 
 
 _LOCKED = CompiledQuery(

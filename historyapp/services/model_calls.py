@@ -27,8 +27,8 @@ from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.models.large_reads import end_large_read
 from historyapp.services.append import (
-    ACTION_IN_FLIGHT,
     AppendedEntries,
+    action_in_flight,
     append,
     check_open,
     check_position,
@@ -130,7 +130,7 @@ class ModelCall:
         check_position(session, request.expected_position)
         step = session.live_tail.step
         if session.status == Session.Status.LIVE and step is not None and step.status == "in_flight":
-            raise Conflict(ACTION_IN_FLIGHT)
+            raise action_in_flight(step)
         model = _prefixed_model(session, request)
         self._provider = ProviderRouter().route(model).provider
         format = self._provider.format

@@ -11,8 +11,8 @@ from historyapp.services import actions, packing, statements
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
-IN_FLIGHT = "Action for current cycle already set"
-NONE_IN_FLIGHT = "Cannot register result for cycle without action"
+IN_FLIGHT = "Action for current cycle already set. Step 1 is waiting for a result: record that result first."
+NONE_IN_FLIGHT = "Cannot register result for cycle without action. Record the action first."
 RAW = {
     "content": "Let me look.",
     "tool_calls": [
@@ -123,6 +123,15 @@ def test_a_wrong_result_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
     run.act()
     assert_problem(run.post("/results", wrong), 422, "body")
     assert run.get("/episodes/1")["status"] == "in_flight"
+
+
+def test_the_path_of_an_invalid_result_names_only_its_fields(run: Agent) -> None:
+    run.act()
+    refused = run.post("/results", {"status": "error", "outputs": "FAIL"})
+    assert refused["detail"] == "body.reason is missing (and 1 more)."
+    assert [wrong["loc"] for wrong in refused["errors"]] == [["body", "reason"], ["body", "outputs"]]
+    inside = run.post("/results", {"status": "error", "reason": "x", "error": {"args": 1}})
+    assert [*inside["errors"][0]["loc"][:2]] == ["body", "error"]
 
 
 def test_the_error_of_an_invalid_thought_has_no_internal_names(run: Agent) -> None:
