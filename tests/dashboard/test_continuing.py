@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from historyapp.api.actions import ErrorIn, SuccessIn
 from historyapp.core.entries import ModelInput, ToolResult, ToolResults
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -202,6 +203,16 @@ def test_the_lines_name_the_server_and_the_session(alice: Client, session: Sessi
     page = text(alice.get(reverse("connect", args=[session.pk])))
     assert f"export PLAYHEAD=http://testserver/api/v1 export KEY=ph_… export SESSION={session.pk}" in page
     assert f'"expected_position": {session.head}' in page
+
+
+@pytest.mark.parametrize(("name", "model"), [("result", SuccessIn), ("failure", ErrorIn)])
+def test_the_lines_show_a_result_that_succeeded_and_one_that_failed(
+    alice: Client, session: Session, name: str, model: type[SuccessIn | ErrorIn]
+) -> None:
+    page = unescape(html(alice.get(reverse("connect", args=[session.pk]))))
+    lines = re.search(f"id=\"{name}\".*?-d '(.*?)'</pre>", page, re.DOTALL)
+    assert lines is not None
+    assert model.model_validate_json(lines[1])
 
 
 def test_the_lines_add_an_input_only_if_the_model_has_nothing_to_answer(
