@@ -28,16 +28,18 @@ _RELATIVES = " UNION ALL ".join(
     for relation, column in (("fork", "forked_from_id"), ("subagent", "spawned_by_id"))
 )
 
-_STARTERS = """
+_ANCESTORS = """
 WITH RECURSIVE chain (id) AS (
     SELECT id FROM historyapp_session WHERE id = %s
     UNION
-    SELECT session.spawned_by_id FROM chain JOIN historyapp_session AS session ON session.id = chain.id
+    SELECT CASE WHEN is_fork THEN session.forked_from_id ELSE session.spawned_by_id END
+    FROM chain JOIN historyapp_session AS session ON session.id = chain.id
+    CROSS JOIN (SELECT FALSE AS is_fork UNION ALL SELECT TRUE) AS relation
 )
 SELECT id FROM chain WHERE id IS NOT NULL LIMIT %s
 """
-MAX_STARTERS = 1_000
-"""The maximum number of sessions of a chain of sub-agents that :func:`starters` reads."""
+MAX_ANCESTORS = 1_000
+"""The maximum number of sessions of a chain of forks and sub-agents that :func:`ancestors` reads."""
 
 
 class Relatives(NamedTuple):
@@ -62,12 +64,12 @@ def relatives_of(session: Session) -> Relatives:
     return Relatives(relatives.forks[::-1], relatives.subagents[::-1])
 
 
-def starters(session: UUID) -> set[UUID]:
-    """A session and those that started it as a sub-agent, directly or through others.
+def ancestors(session: UUID) -> set[UUID]:
+    """A session, and those that it is a fork or a sub-agent of, directly or through others.
 
-    At most ``MAX_STARTERS + 1``, which means too many.
+    At most ``MAX_ANCESTORS + 1``, which means too many.
     """
-    return {as_uuid(id) for (id,) in fetch_all(_STARTERS, [uuid_value(session), MAX_STARTERS + 1])}
+    return {as_uuid(id) for (id,) in fetch_all(_ANCESTORS, [uuid_value(session), MAX_ANCESTORS + 1])}
 
 
 def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]) -> dict[int, list[Session]]:

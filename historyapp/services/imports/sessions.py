@@ -22,7 +22,8 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.text import clean
 from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
-from historyapp.models.relatives import MAX_STARTERS, starters
+from historyapp.models.relatives import MAX_ANCESTORS, ancestors
+from historyapp.models.session_folds import children_of
 from historyapp.services.annotations import import_annotation
 from historyapp.services.append import lock_session, read_session
 from historyapp.services.audit import was_deleted
@@ -322,7 +323,7 @@ class ImportJob:
         if source.source_id not in self.new:
             children = children.filter(session__spawned_by=None)
         found = set(children.values_list("session_id", flat=True))
-        if found and len(older := starters(source.session_id)) <= MAX_STARTERS:
+        if found and len(older := ancestors(source.session_id)) <= MAX_ANCESTORS:
             write_in_parts(sorted(found - older), LINKED_AT_ONCE, partial(_link_children, source))
         session = Session.objects.filter(pk=source.session_id)
         if source.spawned_by and session.filter(spawned_by=None).exists():
@@ -339,13 +340,16 @@ class ImportJob:
 
 
 def _would_start_itself(session: UUID, parent: UUID) -> bool:
-    """Whether a session is the one that is to start it, or has started that one, or the chain is too long."""
+    """Whether a session is, or is an ancestor of, the one that is to start it, or the chain is too long.
+
+    The list of sessions shows forks and sub-agents below their parents, so it would not show a cycle.
+    """
     if parent == session:
         return True
-    if not Session.objects.filter(spawned_by=session).exists():  # most sessions; a chain may be long
+    if not children_of(Session.objects.all(), session).exists():  # most sessions; a chain may be long
         return False
-    older = starters(parent)
-    return session in older or len(older) > MAX_STARTERS
+    older = ancestors(parent)
+    return session in older or len(older) > MAX_ANCESTORS
 
 
 def _link_children(source: ImportSource, ids: Sequence[UUID]) -> None:

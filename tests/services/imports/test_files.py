@@ -159,13 +159,23 @@ def test_no_session_becomes_its_own_ancestor(
     assert linked.count() == len(ids) - 1
 
 
+def test_no_session_starts_the_one_that_it_is_a_fork_of(project: Project, script: Script) -> None:
+    """Otherwise each would have a parent, and the list of sessions would show neither."""
+    first, second = SessionStart("1", spawned_by="2"), SessionStart("2", forked_from=("1", 1))
+    script.operations = [first, *texts("x", session="1"), second, *texts("x", session="2")]
+    for _ in range(2):
+        assert import_file(project, SOURCE, format="script").error == ""
+        assert Session.objects.filter(spawned_by=None).count() == 2
+        assert Session.objects.filter(forked_from=None).count() == 1
+
+
 @pytest.mark.parametrize("leaf_first", [False, True])
 def test_a_chain_of_sub_agents_is_linked_up_to_a_limit(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch, leaf_first: bool
 ) -> None:
     """Each session of a chain might be its own ancestor, so the sessions before it would be read for each."""
-    monkeypatch.setattr(relatives, "MAX_STARTERS", 3)
-    monkeypatch.setattr(sessions, "MAX_STARTERS", 3)
+    monkeypatch.setattr(relatives, "MAX_ANCESTORS", 3)
+    monkeypatch.setattr(sessions, "MAX_ANCESTORS", 3)
     script.operations = list[Operation]()
     for number in range(7):
         leaf = SessionStart(f"leaf{number}", spawned_by=str(number))
@@ -175,7 +185,7 @@ def test_a_chain_of_sub_agents_is_linked_up_to_a_limit(
     assert import_file(project, SOURCE, format="script").error == ""
     chain = Session.objects.filter(spawned_by__isnull=False).exclude(title="")
     assert chain.count() == (5 if leaf_first else 6), "a second chain begins at the fifth"
-    assert len(relatives.starters(Session.objects.get(title="3").pk)) == 4
+    assert len(relatives.ancestors(Session.objects.get(title="3").pk)) == 4
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
