@@ -22,7 +22,7 @@ class RunHead:
     """The parts of the time in milliseconds, by name; without those of less than a second."""
     files: int
     more_files: bool
-    """Whether the run names more files than are counted."""
+    """Whether the run names more files than are counted, or changed files that it does not name."""
 
 
 def run_head(overview: RunOverview) -> RunHead | None:
@@ -37,5 +37,5 @@ def run_head(overview: RunOverview) -> RunHead | None:
         total_time=overview.total_time,
         times=[(name, time) for name, time in times if time >= 1_000],
         files=len(figures.files),
-        more_files=bool(figures.more_files),
+        more_files=bool(figures.more_files or figures.unnamed_edits),
     )

@@ -274,6 +274,8 @@ def _subject_by_name(name: str) -> Kind:
         return "shell"
     if name in _PLANNERS:
         return "plan"
+    if name == "apply_patch":  # its input was redacted, or is no patch
+        return "edit"
     return "agent" if name in AGENTS else "other"
 
 

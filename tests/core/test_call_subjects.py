@@ -67,6 +67,7 @@ TODOS = [
         ("Edit", {"file_path": "/a.py", "old_string": "x", "new_string": "y"}, "edit", "/a.py"),
         ("Write", {"file_path": "/a.py", "content": "x"}, "edit", "/a.py"),
         ("apply_patch", PATCH, "edit", "a/b.py"),
+        ("apply_patch", "[REDACTED_INPUT len=981]", "edit", "[REDACTED_INPUT len=981]"),
         ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, "edit", "a/b.py"),
         ("exec", f"const patch = {json.dumps(PATCH)};\ntools.apply_patch(patch)", "edit", "a/b.py"),
         ("shell", {"command": 'create "a.py"\n'}, "edit", "a.py"),

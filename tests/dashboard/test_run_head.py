@@ -103,3 +103,17 @@ def test_sub_agents_have_a_tab_with_their_number(alice: Client, project: Project
 )
 def test_a_rough_time_has_one_unit(seconds: float, words: str) -> None:
     assert rough_time(round(1_000 * seconds)) == words
+
+
+def test_edits_that_name_no_file_are_counted_beside_the_files(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [ask("go"), *[each for _ in "ab" for each in (act("apply_patch"), ok())]])
+    overview = text(alice.get(reverse("overview", args=[session.pk])))
+    assert "Files 0+" in overview
+    assert "2 edits do not say which files changed: steps 1 , 2" in overview
+    assert "No tool call names a file" not in overview
+    empty = create_session(project)
+    append(project, empty.pk, [ask("go"), answer()])
+    overview = text(alice.get(reverse("overview", args=[empty.pk])))
+    assert "Files 0 " in overview
+    assert "No tool call names a file" in overview

@@ -33,7 +33,7 @@ from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 43
+VERSION = 44
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -128,6 +128,9 @@ class RunFigures(RunTimes):
     """The file that an edit without a file name changes, as with SWE-agent."""
     more_files: int = 0
     """The number of reads and edits of further files."""
+    unnamed_edits: int = 0
+    """The number of successful edits that name no file."""
+    unnamed_edit_steps: list[int] = field(default_factory=list)
     commands: dict[str, CommandFigures] = field(default_factory=dict)
     more_commands: int = 0
     running: dict[str, str] = field(default_factory=dict)
@@ -269,8 +272,13 @@ class RunFigures(RunTimes):
                 figures.diff_added, figures.diff_removed = patch.lines
         if tool_call.has_failed or tool_call.likely_failure:
             return
-        is_of_open_file = tool_call.subject.kind == "edit" and not tool_call.subject.files and self.open_file
-        for file in (self.open_file,) if is_of_open_file else tool_call.subject.files:
+        files = tool_call.subject.files
+        if tool_call.subject.kind == "edit" and not files:
+            files = (self.open_file,) if self.open_file else ()
+            if not files and not tool_call.patches and tool_call.status == "success":
+                self.unnamed_edits += 1
+                add_step_number(self.unnamed_edit_steps, number)
+        for file in files:
             self._add_file(number, tool_call, preview(file))
 
     def _add_use(self, number: int, tool_call: CallFacts, used: FileUse) -> None:

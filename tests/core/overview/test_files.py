@@ -14,6 +14,15 @@ def test_an_edit_without_a_file_changes_the_open_file() -> None:
     assert not Run().call("edit", replacement_text="x").ok().figures.files
 
 
+def test_successful_edits_that_name_no_file_are_counted() -> None:
+    run = Run().call("apply_patch", input="[REDACTED]").ok().call("apply_patch", input="[REDACTED]").failed()
+    figures = run.call("apply_patch", input="[REDACTED]").figures
+    assert (figures.unnamed_edits, figures.unnamed_edit_steps, figures.files) == (1, [1], {})
+    assert figures.tools["apply_patch"].kind == "edit"
+    named = Run().call("create", filename="a.py").ok().call("edit", replacement_text="x\ny").ok()
+    assert named.figures.unnamed_edits == 0
+
+
 def test_an_edit_that_was_refused_without_an_error_has_changed_nothing() -> None:
     refusal = "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 IndentationError"
     run = Run().call("open", path="a.py").ok().call("edit", replacement_text="x\ny").ok(refusal)
