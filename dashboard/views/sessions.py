@@ -23,7 +23,7 @@ from historyapp.models import BulkAction, SavedSearch, Session
 from historyapp.models.changes import newest_cursor
 from historyapp.models.recent import active_sessions
 from historyapp.models.session_filters import FacetCounts, facet_counts
-from historyapp.models.session_folds import TOP_LEVEL, child_counts
+from historyapp.models.session_folds import child_counts, is_top_level
 from historyapp.models.session_lists import Order, exit_statuses, page_of
 from historyapp.models.sessions import SessionQuerySet, columns_except
 from historyapp.services.bulk.progress import progress_of
@@ -83,7 +83,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         filters = filters.but(found=found.sessions)
     listed = _listed(filters, project.pk)
     if are_folded := not filters.has_filters:
-        listed = listed.filter(TOP_LEVEL)
+        listed = listed.filter(is_top_level(Session.objects.filter(project=project)))
     groups = grouped(listed, filters, order) if filters.group else None
     if groups is not None:
         listed = groups.sessions

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
-from historyapp.models.session_folds import TOP_LEVEL
+from historyapp.models.session_folds import is_top_level
 from historyapp.models.sessions import Session, SessionQuerySet
 
 NAMED_FACETS = ("agent", "model", "repository", "folder")
@@ -93,7 +93,7 @@ class FacetCounts(NamedTuple):
 
     total: int
     top_level: int
-    """Those without a listed parent, see :data:`historyapp.models.session_folds.TOP_LEVEL`."""
+    """Those without a listed parent, see :func:`historyapp.models.session_folds.is_top_level`."""
     facets: Mapping[str, Counter[str]]
     """By facet and value. Errors and likely failures have ``true`` and ``false``. Another tag narrows the
     list. Another agent or model widens it, so agents and models are counted as if none was chosen. So are
@@ -103,14 +103,15 @@ class FacetCounts(NamedTuple):
 
 @limit_statements(LIST_SECONDS)
 def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCounts:
-    """The counts of all facets. Takes two queries of the project's sessions.
+    """The counts of all facets of some sessions of a project. Takes two queries.
 
     Raises:
         SearchTooSlow: if they take longer than :data:`LIST_SECONDS`.
     """
     facets = {facet: Counter[str]() for facet in (*FACETS, "date")}
     totals = dict.fromkeys(("total", "top_level"), 0)
-    for facet, value, count in _counted(sessions.search(chosen.q).tagged(chosen.tag), chosen.conditions):
+    found = sessions.search(chosen.q).tagged(chosen.tag)
+    for facet, value, count in _counted(found, chosen.conditions, is_top_level(sessions)):
         match facet:
             case "total" | "top_level":
                 totals[facet] = count
@@ -124,7 +125,9 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
     return FacetCounts(**totals, facets=facets)
 
 
-def _counted(sessions: SessionQuerySet, conditions: Mapping[str, Q]) -> list[tuple[str, str, int]]:
+def _counted(
+    sessions: SessionQuerySet, conditions: Mapping[str, Q], top_level: Q
+) -> list[tuple[str, str, int]]:
     """Each facet's values with their sessions, which meet the conditions of all other facets; and the totals.
 
     The statement reads each session once, and groups only the facets whose values are not known before. One
@@ -133,7 +136,7 @@ def _counted(sessions: SessionQuerySet, conditions: Mapping[str, Q]) -> list[tup
     met = {facet: f"meets_{facet}" for facet in conditions}
     known: dict[str, tuple[Any, Iterable[int | str]]] = {
         "total": (Value(1), (1,)),
-        "top_level": (_condition(TOP_LEVEL), (1,)),
+        "top_level": (_condition(top_level), (1,)),
         "errors": (_condition(Q(errors__gt=0)), (0, 1)),
         "likely_failures": (_condition(Q(likely_failures__gt=0)), (0, 1)),
         "date": (_bucket(), range(len(_BUCKETS))),

@@ -23,10 +23,17 @@ class ChildCounts(NamedTuple):
     """Sub-agents with tokens and without a known cost."""
 
 
-TOP_LEVEL = (Q(forked_from=None) | Q(forked_from__status="archived")) & (
-    Q(spawned_by=None) | Q(spawned_by__status="archived")
-)
-"""The condition of sessions without a listed parent. Children of an archived session are top-level."""
+def is_top_level(sessions: SessionQuerySet) -> Q:
+    """The condition of sessions without a listed parent. Children of an archived session are top-level.
+
+    Joins would read the sessions of all projects on PostgreSQL.
+
+    Args:
+        sessions: all sessions of the project.
+    """
+    archived = sessions.order_by().filter(status=Session.Status.ARCHIVED).values("pk")
+    has_no_parent, has_no_starter = Q(forked_from=None), Q(spawned_by=None)
+    return (has_no_parent | Q(forked_from__in=archived)) & (has_no_starter | Q(spawned_by__in=archived))
 
 
 def children_of(sessions: SessionQuerySet, parent: UUID) -> SessionQuerySet:
