@@ -51,10 +51,15 @@ class _Markdown:
         first = next(entries, None)
         yield _header(session, known_time(first.created_at if first else session.created_at))
         step = logs = 0
+        instruction = ""
         for entry in chain(filter(None, [first]), entries):
             step += isinstance(entry.body, ModelOutput)
             logs += isinstance(entry.body, DebugLog)
-            yield from map(clean, _entry(entry, step))
+            if isinstance(entry.body, SystemInstruction):
+                yield clean(_instruction(entry.body.text, instruction))
+                instruction = entry.body.text
+            else:
+                yield from map(clean, _entry(entry, step))
         for number, summary in enumerate(session.summaries):
             span = f"{summary.first_position} to {summary.last_position}"
             text = f"Entries {span} ({_line(summary.strategy)}):\n\n{_block(summary.text)}"
@@ -79,10 +84,16 @@ def _header(session: ExportSession, started: datetime | None) -> str:
     return f"# {_line(session.title) or 'Session'}\n\n" + "\n".join(lines) + "\n\n"
 
 
+def _instruction(text: str, previous: str) -> str:
+    """An instruction. If it only adds text to the previous one, as Codex does several times: what it adds."""
+    if not previous or not text.startswith(previous):
+        return f"## Instruction\n\n{_block(text)}"
+    added = text[len(previous) :].strip("\n")
+    return f"## Addition to the instruction\n\n{_block(added)}" if added else ""
+
+
 def _entry(entry: Entry, step: int) -> Iterator[str]:
     match entry.body:
-        case SystemInstruction(text=text):
-            yield f"## Instruction\n\n{_block(text)}"
         case MemoryNotebook(content=text):
             yield f"## Notebook\n\n{_block(text)}"
         case ModelInput(channel=channel, content=content):

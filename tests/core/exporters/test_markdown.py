@@ -39,6 +39,16 @@ def headings(text: str) -> list[str]:
     return [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
 
 
+def test_an_instruction_that_only_adds_text_does_not_repeat_the_rest() -> None:
+    texts = ("Be brief.", "Be brief.\n\nTest first.", "Be brief.\n\nTest first.", "Be long.", "Be lon")
+    text = written(session(*(SystemInstruction(text=text) for text in texts)))
+    assert headings(text) == [
+        "Session", "Instruction", "Addition to the instruction", "Instruction", "Instruction",
+    ]  # fmt: skip
+    shown = [block.rstrip("\n") for block in blocks(text, "fence")]
+    assert shown == ["Be brief.", "Test first.", "Be long.", "Be lon"]
+
+
 def test_a_session_reads_from_top_to_bottom() -> None:
     entries = session(
         SystemInstruction(text="Be brief."),
