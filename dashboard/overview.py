@@ -11,6 +11,7 @@ from django.utils.functional import cached_property
 from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location
 from dashboard.rendering.text import short_target, short_targets
+from dashboard.run_head import further_times
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
@@ -203,7 +204,7 @@ class OverviewPage:
     @cached_property
     def times(self) -> list[Share]:
         """The shares of the total time, in milliseconds."""
-        figures = self.figures
+        figures, overview = self.figures, self.overview
         waits = figures.waits or figures.approvals
         waited = self.location.address_of(waits[0][1]) if waits else "#context-size"
         parts = (
@@ -211,7 +212,12 @@ class OverviewPage:
             ("tools", "share-tools", figures.tool_time, "#slowest"),
             ("waiting for a person", "share-person", figures.waiting_time, waited),
         )
-        return shares(parts)
+        addresses = {"unanswered": "#tools", "outside": self.location.address_of(1)}
+        further = (
+            (part.name, f"share-{part.kind}", part.milliseconds, addresses.get(part.kind, "#context-size"))
+            for part in further_times(overview)
+        )
+        return shares([*parts, *further])
 
     @cached_property
     def buckets(self) -> list[Share]:

@@ -5,9 +5,24 @@ These figures are counted from the entries, so only the overview has them at onc
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from historyapp.core.overview.findings import Ending
 from historyapp.services.overview import RunOverview
+
+MIN_SHOWN = 1_000
+"""The milliseconds from which a part of the time is shown."""
+_MIN_SHARE = 0.01
+"""The share of the total from which the time outside the conversation is shown."""
+
+
+class FurtherTime(NamedTuple):
+    """A part of the time that most runs do not have."""
+
+    kind: str
+    short_name: str
+    name: str
+    milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +45,29 @@ def run_head(overview: RunOverview) -> RunHead | None:
     figures = overview.figures
     if not figures.steps or not overview.counted.is_complete:
         return None
-    times = (("model", figures.model_time), ("tools", figures.tool_time), ("waiting", figures.waiting_time))
+    times = (
+        ("model", figures.model_time),
+        ("tools", figures.tool_time),
+        ("waiting", figures.waiting_time),
+        *((part.short_name, part.milliseconds) for part in further_times(overview)),
+    )
     return RunHead(
         ending=overview.ending,
         is_running=overview.ending.kind == "running",
         total_time=overview.total_time,
-        times=[(name, time) for name, time in times if time >= 1_000],
+        times=[(name, time) for name, time in times if time >= MIN_SHOWN],
         files=len(figures.files),
         more_files=bool(figures.more_files or figures.unnamed_edits),
     )
+
+
+def further_times(overview: RunOverview) -> list[FurtherTime]:
+    """The parts that are neither the model's, the tools' nor a person's, if they are long."""
+    total = (overview.total_time or timedelta(0)) / timedelta(milliseconds=1)
+    outside = overview.outside_time if overview.outside_time >= _MIN_SHARE * total else 0
+    parts = (
+        FurtherTime("unanswered", "no result", "calls without a result", overview.figures.unanswered_time),
+        FurtherTime("pause", "pause", "pause until it was continued after a rewind", overview.rewound_time),
+        FurtherTime("outside", "before or after", "before or after the conversation", outside),
+    )
+    return [part for part in parts if part.milliseconds >= MIN_SHOWN]

@@ -11,7 +11,7 @@ from dashboard.rendering.lines import diff_lines, matches, numbered_lines, side_
 from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
 from dashboard.rendering.tree import tree
-from historyapp.core.line_diff import WorkLeft
+from historyapp.core.line_diff import WorkLeft, rewritten_ends
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 """The maximum number of lines and characters that are shown of one block before it is opened."""
@@ -128,12 +128,12 @@ class Block:
     @property
     def added(self) -> int:
         """Lines that a diff adds."""
-        return f"\n{self.text}".count("\n+")
+        return f"\n{self.text}".count("\n+") - rewritten_ends(self.text)
 
     @property
     def removed(self) -> int:
         """Lines that a diff removes."""
-        return f"\n{self.text}".count("\n-")
+        return f"\n{self.text}".count("\n-") - rewritten_ends(self.text)
 
     def page(self, start: int) -> "Block":
         """The part that follows ``start``. A tree continues as text from the start of its value."""

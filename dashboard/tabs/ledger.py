@@ -11,6 +11,7 @@ from historyapp.services.caps import applicable_caps
 from historyapp.services.figures.run_figures import SECONDS, count_run
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
 from historyapp.services.missing_costs import missing_cost
+from historyapp.services.missing_subagents import NONE_MISSING, missing_subagents
 from historyapp.services.overview import cost_of_subagents, most_expensive_steps, subagents_of
 from historyapp.services.take_costs import take_costs
 from historyapp.services.turn_costs import TurnCost, turn_costs
@@ -31,10 +32,13 @@ def content(location: Location) -> dict[str, Any]:
         counted = count_run(location.history, SECONDS)
         figures, is_counted = counted.figures, counted.is_complete
         turns = turn_costs(location.history, counted)
+    # A reader of a shared session does not learn which sub-agents the project has.
+    missing = NONE_MISSING if location.is_shared else missing_subagents(location.history, figures)
     return {
         "ledger": ledger,
         "subagent_count": len(subagents),
         "subagents_money": subagents_money,
+        "missing_subagents": missing,
         "subagents_unpriced": subagents_unpriced,
         "tools": sorted(figures.tools.items(), key=lambda item: -item[1].tokens)[:MAX_TOOLS],
         "expensive": most_expensive_steps(figures, location.session.model),

@@ -76,21 +76,13 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         ],
         names=_names_out(overview.history),
         context=_context_out(overview),
-        tools=[
-            fill(
-                ToolOut,
-                tool,
-                name=name,
-                seconds=_seconds(figures, tool.milliseconds),
-                tokens=round(tool.tokens),
-            )
-            for name, tool in overview.tools
-        ],
+        tools=_tools_out(overview),
         files=_files_out(overview),
         commands=[
             fill(CommandOut, totals, command=command, seconds=_seconds(figures, totals.milliseconds))
             for command, totals in overview.commands
         ],
+        missing_subagents=overview.missing_subagents.number,
         subagents=[_subagent_out(child) for child in overview.subagents],
         slowest=[
             fill(SlowStepOut, step, seconds=step.score / 1000)
@@ -108,6 +100,19 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         ],
         repeated=[fill(RepeatOut, repeat, last_step=repeat.last) for repeat in figures.repeated.findings()],
     )
+
+
+def _tools_out(overview: RunOverview) -> list[ToolOut]:
+    return [
+        fill(
+            ToolOut,
+            tool,
+            name=name,
+            seconds=_seconds(overview.figures, tool.milliseconds),
+            tokens=round(tool.tokens),
+        )
+        for name, tool in overview.tools
+    ]
 
 
 def _files_out(overview: RunOverview) -> list[TouchedFileOut]:
@@ -142,7 +147,7 @@ def _names_out(history: History) -> RunNamesOut:
 def _time_out(overview: RunOverview) -> TimeOut:
     figures, span, total = overview.figures, overview.span, overview.total_time
     if span is None or total is None:
-        return TimeOut(started_at=None, ended_at=None, total=None, model=None, tools=None, waiting=None)
+        return TimeOut.model_validate(dict.fromkeys(TimeOut.model_fields))
     return TimeOut(
         started_at=span.first,
         ended_at=span.newest,
@@ -150,6 +155,9 @@ def _time_out(overview: RunOverview) -> TimeOut:
         model=figures.model_time / 1000,
         tools=figures.tool_time / 1000,
         waiting=figures.waiting_time / 1000,
+        unanswered=figures.unanswered_time / 1000,
+        rewound=overview.rewound_time / 1000,
+        outside=overview.outside_time / 1000,
     )
 
 

@@ -118,3 +118,30 @@ def marked_lines(before: Sequence[str], after: Sequence[str], pairs: Iterable[tu
         marked += [f"-{line}" for line in before[old + 1 : next_old]]
         marked += [f"+{line}" for line in after[new + 1 : next_new]]
     return marked
+
+
+def rewritten_ends(diff: str) -> int:
+    """The lines that a unified diff removes and adds again because only one of the texts ends with a line
+    break.
+
+    >>> rewritten_ends("-docs\\n\\\\ No newline at end of file\\n+docs\\n+logs")
+    1
+    """
+    if "\n\\" not in diff:
+        return 0
+    count, lines, ends = 0, dict[str, list[str]](), set[str]()
+    mark = ""
+    for line in [*diff.split("\n"), " "]:
+        if line.startswith("\\"):
+            ends.add(mark)
+            continue
+        mark = line[:1]
+        if mark in ("+", "-"):
+            lines.setdefault(mark, []).append(line[1:])
+            continue
+        pairs = (("-", "+"), ("+", "-"))
+        count += any(
+            one in ends and one in lines and lines[one][-1] in lines.get(other, ()) for one, other in pairs
+        )
+        lines, ends = {}, set()
+    return count

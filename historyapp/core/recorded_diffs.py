@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.json import listing, mapping, text
+from historyapp.core.line_diff import rewritten_ends
 
 RECORDED_DIFFS = "recorded_diffs"
 """A field of its own: what a request was is read from other metadata, for many entries at once."""
@@ -37,7 +38,10 @@ def diff_fields(diff: str) -> dict[str, Any] | None:
     added, removed = (sum(line.startswith(mark) for line in lines) for mark in "+-")
     if not added and not removed:
         return None
-    return {"added": added, "removed": removed} | ({"diff": parts} if len(parts) <= MAX_DIFF else {})
+    if len(parts) <= MAX_DIFF:
+        return {"added": added, "removed": removed, "diff": parts}
+    again = rewritten_ends(parts)  # of a diff that is kept, it is counted when the diff is read
+    return {"added": added - again, "removed": removed - again}
 
 
 def diff_of_hunks(hunks: Any) -> str:
@@ -60,5 +64,7 @@ def recorded_diffs(*metadata: Mapping[str, Any]) -> dict[str, RecordedDiff]:
             added, removed = (mapping(fields).get(name) for name in ("added", "removed"))
             if type(added) is int and type(removed) is int and 0 <= min(added, removed) <= _MAX_LINES:
                 shown = text(mapping(fields).get("diff"))
-                found[id] = RecordedDiff(LineCount(added, removed), shown if len(shown) <= MAX_DIFF else "")
+                shown = shown if len(shown) <= MAX_DIFF else ""
+                again = min(rewritten_ends(shown), added, removed)
+                found[id] = RecordedDiff(LineCount(added - again, removed - again), shown)
     return found

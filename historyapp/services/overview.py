@@ -23,6 +23,7 @@ from historyapp.services.figures import run_figures
 from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.figures.run_figures import CountedRun, count_run
 from historyapp.services.list_columns import RunSpan, own_totals, run_span
+from historyapp.services.missing_subagents import MissingSubagents, missing_subagents
 from historyapp.services.prices import price_list
 from historyapp.services.take_costs import TakeCosts, take_costs
 
@@ -146,13 +147,23 @@ class RunOverview:
         figures, is_fork = self.figures, self.history.session.forked_from_id is not None
         total = max(0, self.span.milliseconds - figures.fork_time)
         if is_fork and not self.counted.is_complete:
-            total = figures.model_time + figures.tool_time + figures.waiting_time
+            total = figures.model_time + figures.tool_time + figures.waiting_time + figures.unanswered_time
         return timedelta(milliseconds=total)
 
     @property
-    def includes_rewound_time(self) -> bool:
-        """Whether the total time includes that until the run was continued after a rewind."""
-        return self.figures.rewound_time > 0
+    def rewound_time(self) -> int:
+        """The milliseconds until the run was continued after a rewind, as far as the total includes them."""
+        return self.figures.rewound_time if self.counted.is_complete else 0
+
+    @property
+    def outside_time(self) -> int:
+        """The milliseconds of the total that no part includes: before the first input or step, and after the
+        last entry that a model reads, an agent's program may have recorded other entries."""
+        if self.total_time is None or not self.counted.is_complete:
+            return 0
+        times = self.figures
+        parts = times.model_time + times.tool_time + times.waiting_time + times.unanswered_time
+        return max(0, round(self.total_time / timedelta(milliseconds=1)) - parts - self.rewound_time)
 
     @property
     def recorded_at(self) -> datetime | None:
@@ -237,6 +248,11 @@ class RunOverview:
     def subagents_unpriced(self) -> int:
         """The number of sub-agents whose cost is unknown, at least in part."""
         return cost_of_subagents(self.subagents)[1]
+
+    @cached_property
+    def missing_subagents(self) -> MissingSubagents:
+        """The sub-agents whose sessions Playhead does not have, so that no figure includes them."""
+        return missing_subagents(self.history, self.figures)
 
     @cached_property
     def take_costs(self) -> TakeCosts | None:

@@ -279,7 +279,8 @@ OVERVIEW: dict[str, Any] = {
     "steps": 1, "counted_steps": 1,
     "ending": {"kind": "unanswered", "text": "ended with a result that the agent did not answer",
         "steps": [1]},
-    "time": {"started_at": AT, "ended_at": LATER, "total": 2.5, "model": 2.1, "tools": 0.4, "waiting": 0.0},
+    "time": {"started_at": AT, "ended_at": LATER, "total": 2.5, "model": 2.1, "tools": 0.4, "waiting": 0.0,
+             "unanswered": 0.0, "rewound": 0.0, "outside": 0.0},
     "tokens": {**USAGE, "shown": 61, "source": "reported"},
     "money": {"amount": 0.0021, "source": "reported", "prices_as_of": "2026-11-29", "unknown_models": []},
     "worth_a_look": [
@@ -312,6 +313,7 @@ OVERVIEW: dict[str, Any] = {
             "command": "pytest", "runs": 1, "errors": 0, "likely_failures": 0, "seconds": 1.2, "steps": [4],
         }
     ],
+    "missing_subagents": 0,
     "subagents": [],
     "slowest": [{"step": 1, "tool": "read_file", "target": "parser.py", "seconds": 0.4}],
     "dearest": [{**USAGE, "step": 1, "tool": "read_file", "target": "parser.py", "money": 0.000095}],

@@ -32,12 +32,23 @@ class TimeOut(ResponseModel):
     ended_at: datetime | None
     total: float | None = Field(
         description="From the first entry to the newest one that no rewind has cut off, in seconds. It "
-        "includes the time until the run was continued after a rewind, which no part includes, but not the "
-        "time between the entries that a fork shares and its own."
+        "does not include the time between the entries that a fork shares and its own. It is the sum of the "
+        "parts, unless entries are not in the order of their times."
     )
     model: float | None = Field(description="Time before outputs, and before the agent's own summaries.")
     tools: float | None = Field(description="Time between tool calls and their results.")
     waiting: float | None = Field(description="Time before a person's inputs while no tool call was open.")
+    unanswered: float | None = Field(
+        description="Time between a step whose tool calls have no result and a person's next input."
+    )
+    rewound: float | None = Field(
+        description="Time until the run was continued after a rewind; 0 while not all steps are counted."
+    )
+    outside: float | None = Field(
+        description="Time before the first input from a person or the first step, and after the last entry "
+        "that another part includes: for example that of records which only the agent's program reads; 0 "
+        "while not all steps are counted."
+    )
 
 
 class TokenFigureOut(UsageOut):
@@ -241,6 +252,10 @@ class OverviewOut(ResponseModel):
     tools: list[ToolOut] = Field(description="Those with the most tool calls first.")
     files: list[TouchedFileOut] = Field(description="Those with the most edits first.")
     commands: list[CommandOut] = Field(description="Those with the most runs first.")
+    missing_subagents: int = Field(
+        description="Sub-agents that the run started and whose sessions Playhead does not have: no figure "
+        "includes their cost and their files."
+    )
     subagents: list[SubagentOut] = Field(
         description="In the order of a tree: each follows the session that started it."
     )

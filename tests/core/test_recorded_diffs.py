@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from historyapp.core.edited_lines import LineCount
-from historyapp.core.recorded_diffs import MAX_DIFF, diff_fields, diff_of_hunks, recorded_diffs
+from historyapp.core.recorded_diffs import (
+    MAX_DIFF,
+    RECORDED_DIFFS,
+    diff_fields,
+    diff_of_hunks,
+    recorded_diffs,
+)
 
 DIFF = "Index: a\n====\n--- a\tOriginal\n+++ a\tWritten\n@@ -1,2 +1,3 @@\n-x\n+y\n+--- z\n kept\n"
 PARTS = "@@ -1,2 +1,3 @@\n-x\n+y\n+--- z\n kept"
@@ -23,6 +29,31 @@ def test_only_the_lines_of_a_long_diff_are_counted() -> None:
     fields = diff_fields("@@ -0,0 +1,9 @@\n" + "+x\n" * MAX_DIFF)
     assert fields == {"added": MAX_DIFF, "removed": 0}
     assert recorded_diffs({"recorded_diffs": {"1": fields}})["1"].text == ""
+
+
+NO_BREAK = "\\ No newline at end of file"
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        (["-docs", NO_BREAK, "+docs", "+!docs/a", NO_BREAK], (1, 0)),
+        (["-docs", "-!docs/a", NO_BREAK, "+docs", NO_BREAK], (0, 1)),
+        (["-docs", NO_BREAK, "+docs"], (0, 0)),
+        ([" a", "-docs", "+docs", NO_BREAK], (0, 0)),
+        (["-docs", NO_BREAK, "+logs", NO_BREAK], (1, 1)),
+        (["-a", "+b", " docs", NO_BREAK], (1, 1)),
+    ],
+)
+def test_a_last_line_that_only_gets_or_loses_its_line_break_does_not_count(
+    lines: list[str], count: tuple[int, int]
+) -> None:
+    diff = "\n".join(["@@ -1,2 +1,2 @@", *lines])
+    [(read, shown)] = recorded_diffs({RECORDED_DIFFS: {"1": diff_fields(diff)}}).values()
+    assert read == count
+    assert shown == diff
+    long = diff_fields("@@ -1 +1 @@\n " + MAX_DIFF * "x" + "\n" + diff)
+    assert long == {"added": count[0], "removed": count[1]}
 
 
 def test_the_parts_of_claude_code_become_a_diff() -> None:

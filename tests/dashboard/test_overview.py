@@ -237,23 +237,23 @@ def test_a_dated_run_that_was_rewound_completely_is_not_called_undated(
     assert "cut off all steps" not in text(alice.get(address(session)))
 
 
-def test_the_total_of_a_rewound_run_is_that_of_lists_and_says_what_it_includes(
+def test_the_total_of_a_rewound_run_is_that_of_lists_and_the_pause_is_a_part_of_it(
     alice: Client, project: Project
 ) -> None:
-    start, hint = datetime(2026, 1, 31, tzinfo=UTC), "includes the time until the run was continued"
+    start, part = datetime(2026, 1, 31, tzinfo=UTC), "pause until it was continued after a rewind 5 h"
     session = create_session(project)
     append(project, session.pk, [each._replace(created_at=start) for each in (act(), ok(), act(), ok())])
     rewind(project, session.pk, Target(to_step=1))
-    assert hint not in text(alice.get(address(session)))
+    assert part not in text(alice.get(address(session)))
     later = [start + timedelta(hours=5, seconds=seconds) for seconds in (0, 10)]
     append(project, session.pk, [act()._replace(created_at=later[0]), ok()._replace(created_at=later[1])])
-    assert hint in text(alice.get(address(session)))
+    assert part in text(alice.get(address(session)))
     child = fork(project, session.pk)
     session.refresh_from_db()
     assert session.duration == 5 * 60 * 60 * 1000 + 10_000
     totals = [overview_of(History(one)).total_time for one in (session, child)]
     assert totals == 2 * [timedelta(milliseconds=session.duration)]
-    assert hint in text(alice.get(address(child)))
+    assert part in text(alice.get(address(child)))
 
 
 def test_a_fork_took_as_long_as_its_parent_until_then_and_its_own_entries_after_that(

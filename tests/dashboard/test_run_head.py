@@ -8,12 +8,13 @@ from django.test import Client
 from django.urls import reverse
 
 from dashboard.templatetags.overview import rough_time
+from historyapp.core.entries import DebugLog
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, answer, ask, ok
+from tests.services.drafts import act, answer, ask, draft, ok
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,6 +43,28 @@ def test_the_head_says_how_the_run_ended_and_what_its_time_was_spent_on(
     overview = text(alice.get(reverse("overview", args=[timed.pk])))
     assert head in overview
     assert "Files 1" in overview
+
+
+def test_the_parts_of_the_time_add_up_to_the_total(alice: Client, project: Project) -> None:
+    """Also if records of the agent's program precede the run, and if calls have no result."""
+    session, hook = create_session(project), draft(DebugLog(category="hook", message="…"))
+    drafts = [hook, ask("Go."), act(), ok(), hook, act(), ask("And?"), hook]
+    moments = (0, 36_000, 36_060, 36_090, 36_100, 36_120, 39_720, 46_920)
+    append(
+        project,
+        session.pk,
+        [
+            each._replace(created_at=BEGIN + timedelta(seconds=s))
+            for each, s in zip(drafts, moments, strict=True)
+        ],
+    )
+    change_session(project, session.pk, {"status": "finished"})
+    head = "13 h 2 min (model 2 min, tools 30 s, no result 1 h, before or after 12 h)"
+    words = text(alice.get(reverse("overview", args=[session.pk])))
+    assert head in words
+    assert "calls without a result 1 h 0 min before or after the conversation 12 h 0 min" in words
+    assert "ended with an input after a call without a result" in words
+    assert "1 turn of a person and an input without a step" in words
 
 
 @pytest.mark.parametrize("page", ["session", "ledger", "session-settings"])

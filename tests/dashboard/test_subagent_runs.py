@@ -121,6 +121,27 @@ def test_the_cost_tab_and_the_head_say_what_the_subagents_cost(
     assert shown in ledger
 
 
+def test_cost_and_files_name_the_subagents_without_a_session(alice: Client, project: Project) -> None:
+    """Calls that failed or that continue an earlier sub-agent started none."""
+    parent = create_session(project, names={"model": "claude-opus-4-5"})
+    calls = [act("Task"), ok(), act("Task"), failed(), act("Task", resume="a1"), ok(), act("Agent"), ok()]
+    append(project, parent.pk, [ask("go"), *calls, draft(ModelOutput(text="Done."), usage=USAGE)])
+    copy, missing = fork(project, parent.pk), "2 sub-agents (steps 1 , 4 ) without a session in Playhead"
+    for session in (parent, copy):
+        overview = text(alice.get(f"/sessions/{session.pk}/overview"))
+        assert f"{missing} , not included unknown" in overview
+        assert f"The files of {missing} are unknown." in overview
+        assert missing in text(fragment(alice, f"/sessions/{session.pk}/ledger?step=1"))
+    child = agent(project, 1, "ok")
+    Session.objects.filter(pk=child.pk).update(spawned_by=parent, spawned_position=2)
+    for session in (parent, copy):
+        overview = text(alice.get(f"/sessions/{session.pk}/overview"))
+        assert "1 sub-agent without a session in Playhead , not included unknown" in overview
+    other = agent(project, 1, "ok")
+    Session.objects.filter(pk=other.pk).update(spawned_by=parent)
+    assert "without a session" not in text(alice.get(f"/sessions/{parent.pk}/overview"))
+
+
 def test_the_cost_tab_lists_the_tools_with_the_tokens_of_their_results(alice: Client, family: Family) -> None:
     ledger = text(fragment(alice, f"/sessions/{family[1].pk}/ledger?step=1"))
     assert "Tool Calls Failed Tokens of results read_file 1 0 " in ledger

@@ -27,13 +27,13 @@ from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.running import add_running
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
-from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes
+from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes, Waited
 from historyapp.core.overview.too_few_tokens import TooFewTokens
 from historyapp.core.person_inputs import begins_turn
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 44
+VERSION = 45
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -123,6 +123,9 @@ class RunFigures(RunTimes):
     is_interrupted: bool = False
     """Whether a person interrupted the model after the newest step and input."""
     tools: dict[str, ToolFigures] = field(default_factory=dict)
+    agent_calls: int = 0
+    """The number of successful calls that started a sub-agent."""
+    agent_steps: list[int] = field(default_factory=list)
     files: dict[str, FileFigures] = field(default_factory=dict)
     open_file: str = ""
     """The file that an edit without a file name changes, as with SWE-agent."""
@@ -176,7 +179,7 @@ class RunFigures(RunTimes):
                 self.turns.append(step.number)
         self._add_step(step)
         self.sizes.since_compaction += first.tokens
-        self.waits_for_tools = bool(step.calls) and not step.waits.only_asks
+        self.waits_for = _waits_for(step, group)
         self.add_reported_time(group[1:])
         self._add_entries(group[1:], cuts, step.waits)
 
@@ -193,12 +196,13 @@ class RunFigures(RunTimes):
             self.add_cut_time(entry, cuts)
             if isinstance(body, ToolResults):
                 self.add_time(entry, "tools" if self.steps else "", waits)
-                self.waits_for_tools = False
+                self.waits_for = "person"
             elif isinstance(body, ModelInput) and body.channel == COMPACTION:
                 self._compact()
                 self.add_time(entry, "model")
             elif isinstance(body, ModelInput) and begins_turn(body.channel, body.content):
-                self.add_time(entry, "tools" if self.waits_for_tools else "person")
+                self.add_time(entry, self.waits_for)
+                self.waits_for = "tools" if self.waits_for == "tools" else "person"
                 self.is_new_turn, self.is_interrupted = True, False
             elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:
                 self.is_interrupted = True
@@ -253,6 +257,9 @@ class RunFigures(RunTimes):
             add_step_number(tool.likely_steps, number)
         if tool_call.status == "interrupted_by_human":
             add_step_number(self.interrupted, number)
+        if tool_call.subject.kind == "agent" and tool_call.status == "success" and not tool_call.resumes:
+            self.agent_calls += 1
+            add_step_number(self.agent_steps, number)
         if tool_call.subject.kind == "shell":
             self._add_command(number, tool_call)
         self.open_file = tool_call.opened or self.open_file
@@ -329,6 +336,13 @@ class RunFigures(RunTimes):
             return
         if tool_call.subject.kind == "read":  # another tool may do anything with the file
             file.add_read(number, self.compactions)
+
+
+def _waits_for(step: StepFacts, group: Sequence[Entry]) -> Waited:
+    """What takes the time after an output: a person may write while tools run."""
+    if not step.calls or step.waits.only_asks:
+        return "person"
+    return "tools" if any(isinstance(entry.body, ToolResults) for entry in group) else "unknown"
 
 
 def _failed_step(number: int, tool_call: CallFacts) -> FailedStep:

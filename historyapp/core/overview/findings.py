@@ -26,6 +26,7 @@ _TEXTS: dict[EndingKind, str] = {
     "gave_up": "gave up",
     "stopped": "stopped",
 }
+_INPUT_WITHOUT_RESULT = "ended with an input after a call without a result"
 FAILING_COMMAND = "failing_command"
 _MAX_COMMAND = 60
 """The maximum number of characters of a command in a text."""
@@ -125,7 +126,8 @@ def ending_of(figures: RunFigures, *, is_live: bool, exit_status: object = None)
             return Ending("failed_command", text, (command.step, newest))
         return Ending("answered", _TEXTS["answered"], (newest,))
     kind = _BY_STATUS[figures.last_status]
-    return Ending(kind, _TEXTS[kind], (newest,))
+    text = _INPUT_WITHOUT_RESULT if kind == "no_result" and figures.is_new_turn else _TEXTS[kind]
+    return Ending(kind, text, (newest,))
 
 
 def unanswered_text(last_status: str, *, has_input: bool) -> str:

@@ -88,6 +88,8 @@ class CallFacts:
     """The id of the running command that it names, see :mod:`historyapp.core.overview.running`."""
     sends_input: bool = False
     """Whether it writes to that command; otherwise it waits."""
+    resumes: bool = False
+    """Whether it continues an earlier sub-agent, as Claude Code's ``resume`` does."""
     runs_as: str = ""
     """The id under which its command still runs."""
     patches: Sequence[PrintedPatch] = ()
@@ -234,6 +236,7 @@ def _call(id: str, name: str, arguments: Any, work: WorkLeft) -> CallFacts:
         opened=opened_file(name, arguments),
         process=process_of(arguments),
         sends_input=sends_input(arguments),
+        resumes=isinstance(arguments, Mapping) and bool(arguments.get("resume")),
     )
 
 

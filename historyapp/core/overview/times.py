@@ -11,6 +11,7 @@ from historyapp.core.entries import Entry
 from historyapp.core.overview.person_waits import NO_WAITS, PersonWaits
 
 Cut = Literal["fork", "rewind"]
+Waited = Literal["tools", "unknown", "person"]
 NO_CUTS: Mapping[int, Cut] = MappingProxyType({})
 MAX_WAITS = 5
 EXECUTION_TIME = "execution_time"
@@ -39,13 +40,16 @@ class RunTimes:
     """The time between shared entries and the first own ones of forks."""
     rewound_time: int = 0
     """The time between the newest entries that rewinds kept and the next ones."""
-    waits_for_tools: bool = False
-    """Whether tool calls are open after the newest entry."""
+    waits_for: Waited = "person"
+    """What takes the time after the newest entry: tools whose results follow, or calls without any result."""
     model_time: int = 0
     tool_time: int = 0
     reported_tool_time: int = 0
     """The time that tools took according to the source, also if its entries have no dates."""
     waiting_time: int = 0
+    unanswered_time: int = 0
+    """The time between a step whose tool calls have no result and a person's next input. How much of it the
+    tools took is unknown."""
     waits: list[tuple[int, int]] = field(default_factory=list)
     """The longest waits for an input from a person, and the steps that followed them or asked for it."""
     approvals: list[tuple[int, int]] = field(default_factory=list)
@@ -105,6 +109,8 @@ class RunTimes:
                 self.waits = nlargest(MAX_WAITS, [*self.waits, (waited, self.steps)])
             elif waited:
                 self.approvals = nlargest(MAX_WAITS, [*self.approvals, (waited, self.steps)])
+        elif spent_by == "unknown":
+            self.unanswered_time += passed
         elif spent_by == "person":
             self.waiting_time += passed
             if passed and self.steps:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import (
     ASIDE_CHARACTERS,
+    DIFF,
     HEAD_CHARACTERS,
     HEAD_LINES,
     PAGE_CHARACTERS,
@@ -14,6 +15,12 @@ from dashboard.rendering.blocks import (
 )
 
 texts = st.text(st.sampled_from("ab\n"), max_size=200).map(lambda text: text * 700)
+
+
+def test_a_last_line_that_only_gets_its_line_break_is_not_counted_as_changed() -> None:
+    text = "@@ -1 +1,2 @@\n-docs\n\\ No newline at end of file\n+docs\n+logs"
+    diff = Block("k", text, language=DIFF)
+    assert (diff.added, diff.removed) == (1, 0)
 
 
 def folded(text: str) -> Block:
