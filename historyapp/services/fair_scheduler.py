@@ -119,9 +119,11 @@ class FairScheduler(ABC):
         """
         now = timezone.now()
         waiting: dict[UUID, list[tuple[datetime, ActiveWork]]] = defaultdict(list)
-        busy = {project for work, project in self.projects.items() if work != leaving}
+        busy = set[UUID]()
+        if self.one_thread_for_project:  # a copy, because other threads take and end work meanwhile
+            busy = {project for work, project in list(self.projects.items()) if work != leaving}
         for item in active:
-            if self.one_thread_for_project and item.project in busy:
+            if item.project in busy:
                 continue
             queued_at = min(now, max(item.created_at, self._put_back.get(item.id, item.created_at)))
             is_held = self._held_until.get(item.id, 0) > time.monotonic()
