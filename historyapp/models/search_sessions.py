@@ -9,7 +9,7 @@ bounded number of matching steps.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -176,6 +176,7 @@ def _closest(parts: Sequence[Sequence[MatchingRow]]) -> list[MatchingRow]:
     """
     *earlier, newest = [(rows, [row.first for row in rows]) for rows in parts]
     best, least = list[MatchingRow](), _ENDLESS
+    preceding = {row.id: before for before, row in pairwise(parts[0])}
     for row in reversed(newest[0]):
         chosen, late, steps = [row], 0, 0
         for rows, positions in reversed(earlier):
@@ -183,6 +184,9 @@ def _closest(parts: Sequence[Sequence[MatchingRow]]) -> list[MatchingRow]:
             chosen.append(rows[max(0, bisect_right(positions, following.first) - 1)])
             late += _is_after(chosen[-1], following)
             steps += abs(following.step - chosen[-1].step)
+        before = preceding.get(chosen[-1].id)
+        if not steps and before and before.step == row.step - 1:
+            chosen[-1], steps = before, 1
         distance = late, max(1, steps), not steps
         if distance < least:
             best, least = chosen[::-1], distance

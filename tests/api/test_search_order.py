@@ -32,6 +32,7 @@ def test_parts_show_steps_in_the_order_of_the_query_if_there_are_any(
         (["edit", "fail", "edit", "fail", "look", "edit", "look", "fail"], [3, 4]),  # of two such, the newest
         (["fail", "edit", "look", "look", "fail"], [2, 5]),  # rather in this order than closer
         (["edit fail", "edit", "fail"], [2, 3]),  # a failed edit is not the failure after it
+        (["edit", "edit fail", "look", "fail"], [1, 2]),
         (["edit fail", "look", "edit", "look", "fail"], [1]),
         (["fail", "look", "fail", "edit", "look", "edit"], [4, 3]),
     ],
