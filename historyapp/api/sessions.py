@@ -1,5 +1,6 @@
 """Creates, lists, changes and archives sessions."""
 
+from datetime import timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 from django.http import HttpResponse
@@ -325,7 +326,7 @@ def _seconds(history: History, span: RunSpan | None) -> float | None:
     pauses = fork_pauses(history) if span else None
     if span is None or pauses is None:
         return None
-    return max(0.0, span.milliseconds / 1000 - round(pauses.total_seconds(), 3))
+    return max(0, span.milliseconds - pauses // timedelta(milliseconds=1)) / 1000
 
 
 def _session_item(session: Session, totals: Totals) -> SessionItem:

@@ -31,6 +31,13 @@ def test_the_duration_of_a_fork_is_without_the_time_until_it_began(alice: Agent,
     assert sorted(one["duration"] for one in alice.get("/sessions")["items"]) == [30, 60]
 
 
+def test_a_duration_without_a_pause_is_of_whole_milliseconds(alice: Agent, run: Agent) -> None:
+    run.post("/entries", answers("2026-01-01T12:00:00Z", "2026-01-01T12:00:08Z"))
+    fork = alice.within(f"/sessions/{run.post('/forks')['id']}")
+    fork.post("/entries", answers("2026-01-01T12:00:08.300Z", "2026-01-01T12:00:10.100Z"))
+    assert fork.get()["duration"] == 9.8
+
+
 @pytest.mark.parametrize(
     ("point", "head", "steps"),
     [
