@@ -99,7 +99,7 @@ def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
         micros, sources = totals.cost, {"reported"}
     source = _source(sources, unknown)
     # A reported cost may include the missing tokens. If a price is unknown, this is the reason that is given.
-    missing = sum(used.missing_output for used in totals.models.values()) if source == "priced" else 0
+    missing = sum(used.missing_output for used in totals.models.values() if not used.cost)
     lacks = bool(missing) and not unknown and lacks_output(missing, tokens_of(totals).usage.output)
     return RunMoney(micros, source, prices.as_of, tuple(unknown), lacks)
 

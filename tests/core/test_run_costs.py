@@ -43,3 +43,11 @@ def test_a_model_without_a_price_is_named_and_left_out() -> None:
 
 def test_usage_without_a_model_counts_for_the_model_of_the_session() -> None:
     assert money_of(Totals(models={"": USED}), "known", PRICES).micros == 2000
+
+
+def test_missing_output_makes_a_priced_cost_a_minimum_beside_a_reported_one() -> None:
+    lacking, reported = USED._replace(missing_output=50), ModelTotals(calls=1, output=10, cost=400)
+    for others in ({}, {"other": reported}):
+        assert money_of(Totals(models={"known": lacking, **others}), "", PRICES).is_minimum
+    may_include_it = reported._replace(missing_output=50)
+    assert not money_of(Totals(models={"known": USED, "other": may_include_it}), "", PRICES).is_minimum
