@@ -28,9 +28,8 @@ MAX_VALUE = 2**62
 
 
 def set_list_columns(session: Session, tail: Tail) -> None:
-    """Sets all columns except the strip and the duration from the session's newest tail, which is stored in
-    the session already."""
-    totals = tail.totals if session.forked_from_id is None else own_totals(session)
+    """Sets all columns except the strip and the duration from the session's newest tail."""
+    totals = _since_fork(session, tail.totals)
     session.likely_failures = tail.step.total_likely_failures if tail.step else 0
     session.shown_tokens = min(MAX_VALUE, tokens_of(totals).shown)
     session.money = 0
@@ -40,7 +39,10 @@ def set_list_columns(session: Session, tail: Tail) -> None:
 
 def own_totals(session: Session) -> Totals:
     """The totals of a session; those of a fork without the live entries that it shares with its parent."""
-    totals = session.live_tail.totals
+    return _since_fork(session, session.live_tail.totals)
+
+
+def _since_fork(session: Session, totals: Totals) -> Totals:
     if session.forked_from_id is None:
         return totals
     return totals_after(totals, Totals.load(stored_shared(session)))

@@ -20,6 +20,7 @@ from historyapp.models.changes import ChangeKind
 from historyapp.models.long_rows import AT_ONCE
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.own_rows import OwnRow, own_rows
+from historyapp.models.stored_totals import SHARED
 from historyapp.models.tails import tail_of
 from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
@@ -178,7 +179,8 @@ def _finish(session: Session, tail: Tail) -> None:
     if step is not None and tail.step is not None:
         outcomes = {name: getattr(tail.step, name) for name in (*OUTCOME_COLUMNS, "checks")}
         step = step._replace(**outcomes)
-    session.tail = tail._replace(totals=live.totals, step=step).dump()
+    shared = {SHARED: session.tail[SHARED]} if SHARED in session.tail else {}
+    session.tail = {**tail._replace(totals=live.totals, step=step).dump(), **shared}
     Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
     StaleOutcomes.objects.filter(session=session).delete()
     CountedSession.objects.filter(pk=session.pk).update(version=0)  # count the figures again

@@ -13,6 +13,7 @@ from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import Episode, ImportSource, Project, Session, StaleOutcomes
 from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.own_rows import OwnRow
+from historyapp.models.stored_totals import stored_totals
 from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
 from historyapp.services.outcomes import (
@@ -137,6 +138,18 @@ def test_after_an_update_workers_compute_imports_with_commands_and_their_forks_a
         cursor.execute(operation.sql)
     stale = StaleOutcomes.objects.order_by("session__created_at", "session")
     assert list(stale.values_list("session", "after")) == [(session.pk, 0) for session in sessions]
+
+
+def test_lists_show_the_figures_of_a_fork_since_the_fork_before_its_columns_are_computed_again(
+    sessions: list[Session],
+) -> None:
+    ids = [session.pk for session in sessions]
+    expected = stored_totals(ids)
+    forget(sessions)
+    for id in ids:
+        while compute_next_outcomes(id):
+            pass
+    assert stored_totals(ids) == expected
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
