@@ -45,6 +45,7 @@ _RUNNER_NOTICES = (
     "</stdout>", "[Current working directory: ", "[Python interpreter: ", "Wall time",
     "Original token count", "Chunk ID: ", "Total output lines: ", "Script completed", "Error: (none)",
     "Signal: ", "Background PIDs: ", "Process Group PGID: ",
+    "Warning: truncated output (original token count: ",
 )  # fmt: skip
 """Beginnings of the lines that an agent's runner writes around the output of a program."""
 _NOTICE_CHARACTERS = {line[0] for line in _RUNNER_NOTICES}
@@ -58,6 +59,8 @@ _FAILURE_WORD = re.compile(
     r"|[Uu]ndefined (?:symbol|reference)s?)\b"
 )
 """A word in a line that says what failed, if no rule finds one in an output that was reported as an error."""
+_FEW_LINES = 6
+"""In a longer output without a rule's line or such a word, the first line is rarely the reason."""
 _PASSED = re.compile(r"\s*(?:[✓✔√]|(?:ok|PASS|PASSED)\b)")
 """The beginning of the line of a test that passed, whose name may have such a word."""
 _EXIT_CODE_0 = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
@@ -188,7 +191,9 @@ def _line_in_report(line: str, text: str) -> str:
     if len(whole) > _HEAD_LENGTH + _TAIL_LENGTH:
         return line
     report = shell_output(whole)
-    return line if report.exit_code is None else _failure_line(list(_lines_of(report.text)), line)
+    if report.exit_code is None:
+        return line
+    return _failure_line(list(_lines_of(report.text)), report.exit_code) or line
 
 
 def _head_and_tail(text: str) -> str:
@@ -219,7 +224,8 @@ def error_line(result: ToolResult, text: str | None = None) -> str:
     """The line of a result to show as its error: the first non-blank one, at most 200 characters.
 
     If a runner wrote around the output of a program, or npm warned before it: the line in which a rule finds
-    the failure, otherwise the first line of the program. Their lines are used only if there is no other.
+    the failure, otherwise the first line of the program. Their lines are used only if there is no other, and
+    the exit code if the program printed more than a few lines and none says what failed.
 
     Args:
         text: the result's text, if it has been made already.
@@ -231,13 +237,19 @@ def error_line(result: ToolResult, text: str | None = None) -> str:
         return preview(first)
     lines = [line for line in _lines_of(_head_and_tail(text)) if line != "Output:"]
     program_lines = [line for line in lines if runner_exit_code(line) is None and not _NPM_NOTICE.match(line)]
-    line = _failure_line(program_lines, (lines or [first])[0]).strip()
+    code = next(filter(None, map(runner_exit_code, lines)), None)
+    line = (_failure_line(program_lines, code) or (lines or [first])[0]).strip()
     return preview(_line_in_report(line, text))
 
 
-def _failure_line(lines: list[str], default: str) -> str:
+def _failure_line(lines: list[str], code: int | None) -> str:
     """The line of a program's output in which a rule finds the failure, otherwise the first one with a word
-    of a failure, otherwise the first one."""
+    of a failure. Without either, the first of a few lines, or the exit code. Empty if all are missing.
+    """
     found = filter(None, (rule(lines, ()) for rule in PROGRAM_RULES if rule is not exit_code))
     worded = (line for line in lines if _FAILURE_WORD.search(line) and not _PASSED.match(line))
-    return next(found, "") or next(worded, (lines or [default])[0])
+    if line := next(found, "") or next(worded, ""):
+        return line
+    if code and (not lines or len(lines) > _FEW_LINES):
+        return f"exit code {code}"
+    return lines[0] if lines else ""

@@ -174,7 +174,10 @@ def test_the_line_of_a_failure_has_at_most_200_characters() -> None:
     ("returned", "line"),
     [
         ("Chunk ID: 1f\nWall time: 2 seconds\nProcess exited with code 1\nOutput:\nno rule\n", "no rule"),
-        ("Chunk ID: 1f\nProcess exited with code 1\nOutput:\n", "Process exited with code 1"),
+        ("Chunk ID: 1f\nProcess exited with code 1\nOutput:\n", "exit code 1"),
+        ("Process exited with code 2\nOutput:\n" + "ci.yml:39: uses: a\n" * 7, "exit code 2"),
+        ("<returncode>1</returncode>\n<output>\n--- a\n</output>", "--- a"),
+        ("<returncode>1</returncode>\n<output>\n</output>", "exit code 1"),
         ("Exit code 2\nmake: no rule", "make: no rule"),
         ("Exit code 1\nSwitched to branch 'main'\nfatal: no such remote\n", "fatal: no such remote"),
         ("Switched to branch 'main'\nfatal: no such remote\n", "Switched to branch 'main'"),
@@ -232,6 +235,16 @@ def test_the_line_of_a_report_in_json_comes_from_the_program() -> None:
     assert failure == ("exit_code", "error: no such binary")
     assert error_line(ToolResult(status="error", reason=text)) == "error: no such binary"
     assert error_line(ToolResult(status="error", reason='{"exit_code":1')) == '{"exit_code":1'
+
+
+@pytest.mark.parametrize(("lines", "line"), [(1, "JOBS 0"), (7, "exit code 1"), (0, "exit code 1")])
+def test_a_notice_that_an_output_was_cut_is_not_the_line_of_a_failure(lines: int, line: str) -> None:
+    printed = "\n".join(f"JOBS {number}" for number in range(lines))
+    notice = "Warning: truncated output (original token count: 1437)\nTotal output lines: 110"
+    report = json.dumps({"exit_code": 1, "output": f"{notice}\n\n{printed}"})
+    text = f"Script completed\nOutput:\n{report}"
+    check = check_of("write_stdin", {"chars": "\u0003"})
+    assert likely_failure(ToolResult(status="success", outputs=text), check) == ("exit_code", line)
 
 
 def test_the_line_of_an_edit_that_swe_agent_refused_is_the_reason() -> None:
