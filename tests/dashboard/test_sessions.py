@@ -12,10 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from dashboard.rendering.strip import bar_parts
 from dashboard.templatetags.playhead import dollars
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.core.run_costs import money_of
+from historyapp.core.strips import StripBar
 from historyapp.models import Project, Session
 from historyapp.models.session_lists import Order
 from historyapp.services.append import append
@@ -272,6 +274,13 @@ def test_a_row_has_a_strip_of_outcomes(alice: Client, session: Session) -> None:
     page = html(alice.get("/"))
     assert 'aria-label="5 steps, 1 with errors"' in page
     assert page.count('<path class="bad"') == 1
+
+
+def test_a_bar_of_several_steps_is_coloured_by_the_share_of_those_that_failed() -> None:
+    assert [*bar_parts(StripBar(1, 2, 1, 0, 1), 18)] == [("bad", 9), ("fine", 9)]
+    both = StripBar(1, 2, errors=1, likely_failures=1, tokens=1)
+    assert [*bar_parts(both, 3)] == [("bad", 2), ("likely", 1)]
+    assert [*bar_parts(StripBar(1, 64, 1, 0, 1), 18)] == [("bad", 2), ("fine", 16)]
 
 
 def test_titles_with_the_same_beginning_show_where_they_differ(alice: Client, project: Project) -> None:
