@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import Q
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -82,8 +83,10 @@ def sessions(request: PersonRequest) -> HttpResponse:
     if found := search_steps(project.pk, filters.q) if has_filters(filters.q) else None:
         filters = filters.but(found=found.sessions)
     listed = _listed(filters, project.pk)
-    if are_folded := not filters.has_filters:
-        listed = listed.filter(is_top_level(Session.objects.filter(project=project)))
+    has_row = None
+    if not filters.has_filters:
+        has_row = is_top_level(Session.objects.filter(project=project))
+        listed = listed.filter(has_row)
     groups = grouped(listed, filters, order) if filters.group else None
     if groups is not None:
         listed = groups.sessions
@@ -115,15 +118,14 @@ def sessions(request: PersonRequest) -> HttpResponse:
     is_fragment = bool(request.htmx) and not request.htmx.history_restore_request
     if is_fragment and request.htmx.target == "more":
         return render(request, "session_list/_rows.html", context | {"is_later": True})
-    counts, facets = _facets(project.pk, filters, found)
-    listed_total = counts.top_level if are_folded else counts.total
+    counts, facets = _facets(project.pk, filters, found, has_row)
     context |= {
         "facets": facets,
         "archived": archived_link(facets),
         "chips": chosen_chips(filters),
         "unfiltered_url": list_url(filters.removed()),
-        "total": listed_total,
-        "folded_total": counts.total - listed_total,
+        "total": counts.listed,
+        "folded_total": counts.total - counts.listed,
         "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
     }
     if not is_fragment:
@@ -142,14 +144,14 @@ def _above_list(project: UUID) -> dict[str, object]:
 
 
 def _facets(
-    project: UUID, filters: SessionFilters, found: FoundSessions | None
+    project: UUID, filters: SessionFilters, found: FoundSessions | None, has_row: Q | None
 ) -> tuple[FacetCounts, list[FacetGroup]]:
     """How many sessions match, and the facets."""
     problem = found.problem if found else ""
     counted = filters.but(q="", found=None) if problem else filters  # so that the facets do not disappear
-    counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria)
+    counts = facet_counts(counted.within(Session.objects.filter(project=project)), counted.criteria, has_row)
     groups = facet_groups(filters, counts)
-    return counts._replace(total=0, top_level=0) if problem else counts, groups
+    return counts._replace(total=0, listed=0) if problem else counts, groups
 
 
 def _listed(filters: SessionFilters, project: UUID) -> SessionQuerySet:

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from historyapp.core.dates import UNDATED
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
-from historyapp.models.session_folds import is_top_level
 from historyapp.models.sessions import Session, SessionQuerySet
 
 NAMED_FACETS = ("agent", "model", "repository", "folder")
@@ -92,8 +91,8 @@ class FacetCounts(NamedTuple):
     """The number of sessions of a list, and with each other value of a facet."""
 
     total: int
-    top_level: int
-    """Those without a listed parent, see :func:`historyapp.models.session_folds.is_top_level`."""
+    listed: int
+    """Those of them that have a row of their own."""
     facets: Mapping[str, Counter[str]]
     """By facet and value. Errors and likely failures have ``true`` and ``false``. Another tag narrows the
     list. Another agent or model widens it, so agents and models are counted as if none was chosen. So are
@@ -102,18 +101,21 @@ class FacetCounts(NamedTuple):
 
 
 @limit_statements(LIST_SECONDS)
-def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCounts:
+def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria, has_row: Q | None = None) -> FacetCounts:
     """The counts of all facets of some sessions of a project. Takes two queries.
+
+    Args:
+        has_row: the condition of sessions that have a row of their own; all have one without it.
 
     Raises:
         SearchTooSlow: if they take longer than :data:`LIST_SECONDS`.
     """
     facets = {facet: Counter[str]() for facet in (*FACETS, "date")}
-    totals = dict.fromkeys(("total", "top_level"), 0)
+    totals = dict.fromkeys(("total", "listed"), 0)
     found = sessions.search(chosen.q).tagged(chosen.tag)
-    for facet, value, count in _counted(found, chosen.conditions, is_top_level(sessions)):
+    for facet, value, count in _counted(found, chosen.conditions, has_row):
         match facet:
-            case "total" | "top_level":
+            case "total" | "listed":
                 totals[facet] = count
             case "errors" | "likely_failures":
                 facets[facet]["true" if value == "1" else "false"] = count
@@ -126,7 +128,7 @@ def facet_counts(sessions: SessionQuerySet, chosen: SessionCriteria) -> FacetCou
 
 
 def _counted(
-    sessions: SessionQuerySet, conditions: Mapping[str, Q], top_level: Q
+    sessions: SessionQuerySet, conditions: Mapping[str, Q], has_row: Q | None
 ) -> list[tuple[str, str, int]]:
     """Each facet's values with their sessions, which meet the conditions of all other facets; and the totals.
 
@@ -136,7 +138,7 @@ def _counted(
     met = {facet: f"meets_{facet}" for facet in conditions}
     known: dict[str, tuple[Any, Iterable[int | str]]] = {
         "total": (Value(1), (1,)),
-        "top_level": (_condition(top_level), (1,)),
+        "listed": (_condition(has_row) if has_row else Value(1), (1,)),
         "errors": (_condition(Q(errors__gt=0)), (0, 1)),
         "likely_failures": (_condition(Q(likely_failures__gt=0)), (0, 1)),
         "date": (_bucket(), range(len(_BUCKETS))),
