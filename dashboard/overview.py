@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location
 from dashboard.rendering.text import short_target, short_targets
-from dashboard.run_head import further_times
+from dashboard.run_head import MIN_SHOWN, IdleTime, active_time, idle_times
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
@@ -114,6 +114,9 @@ def draw_context(overview: RunOverview) -> ContextChart | None:
     window = overview.window if overview.window and overview.window <= 4 * maximum else 0
     top = 1.1 * max(maximum, window)
     points = [(WIDTH * (step - 0.5) / last, HEIGHT * (1 - size / top)) for step, size in sizes.points]
+    if len(points) == 1:  # one point alone would be invisible
+        [(x, y)], half = points, WIDTH / last / 2
+        points = [(x - half, y), (x + half, y)]
     line = "L".join(f"{x:.0f} {y:.1f}" for x, y in points)
     return ContextChart(
         sizes=sizes,
@@ -198,13 +201,17 @@ class OverviewPage:
         return f"{', '.join(dict.fromkeys(row.tool_names))}{target}"
 
     @property
-    def total_time(self) -> timedelta | None:
-        return self.overview.total_time
+    def active_time(self) -> timedelta | None:
+        return active_time(self.overview)
+
+    @property
+    def idle_times(self) -> list[IdleTime]:
+        return idle_times(self.overview)
 
     @cached_property
     def times(self) -> list[Share]:
-        """The shares of the total time, in milliseconds."""
-        figures, overview = self.figures, self.overview
+        """The shares of the active time, in milliseconds."""
+        figures = self.figures
         waits = figures.waits or figures.approvals
         waited = self.location.address_of(waits[0][1]) if waits else "#context-size"
         parts = (
@@ -212,12 +219,8 @@ class OverviewPage:
             ("tools", "share-tools", figures.tool_time, "#slowest"),
             ("waiting for a person", "share-person", figures.waiting_time, waited),
         )
-        addresses = {"unanswered": "#tools", "outside": self.location.address_of(1)}
-        further = (
-            (part.name, f"share-{part.kind}", part.milliseconds, addresses.get(part.kind, "#context-size"))
-            for part in further_times(overview)
-        )
-        return shares([*parts, *further])
+        unanswered = ("calls without a result", "share-unanswered", figures.unanswered_time, "#tools")
+        return shares([*parts, unanswered] if figures.unanswered_time >= MIN_SHOWN else parts)
 
     @cached_property
     def buckets(self) -> list[Share]:

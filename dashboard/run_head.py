@@ -16,11 +16,9 @@ _MIN_SHARE = 0.01
 """The share of the total from which the time outside the conversation is shown."""
 
 
-class FurtherTime(NamedTuple):
-    """A part of the time that most runs do not have."""
+class IdleTime(NamedTuple):
+    """A part of the total in which nobody worked on the run or was asked to."""
 
-    kind: str
-    short_name: str
     name: str
     milliseconds: int
 
@@ -31,8 +29,10 @@ class RunHead:
 
     ending: Ending
     is_running: bool
+    active_time: timedelta | None
+    """The time that the parts add up to; None if unknown."""
     total_time: timedelta | None
-    """None if unknown."""
+    """The total, with the idle time; None without idle time."""
     times: list[tuple[str, int]]
     """The parts of the time in milliseconds, by name; without those of less than a second."""
     files: int
@@ -49,25 +49,34 @@ def run_head(overview: RunOverview) -> RunHead | None:
         ("model", figures.model_time),
         ("tools", figures.tool_time),
         ("waiting", figures.waiting_time),
-        *((part.short_name, part.milliseconds) for part in further_times(overview)),
+        ("no result", figures.unanswered_time),
     )
+    active, total = active_time(overview), overview.total_time
     return RunHead(
         ending=overview.ending,
         is_running=overview.ending.kind == "running",
-        total_time=overview.total_time,
+        active_time=active,
+        total_time=total if total != active else None,
         times=[(name, time) for name, time in times if time >= MIN_SHOWN],
         files=len(figures.files),
         more_files=bool(figures.more_files or figures.unnamed_edits),
     )
 
 
-def further_times(overview: RunOverview) -> list[FurtherTime]:
-    """The parts that are neither the model's, the tools' nor a person's, if they are long."""
+def idle_times(overview: RunOverview) -> list[IdleTime]:
+    """The idle parts of the total that are long enough to be named."""
     total = (overview.total_time or timedelta(0)) / timedelta(milliseconds=1)
     outside = overview.outside_time if overview.outside_time >= _MIN_SHARE * total else 0
     parts = (
-        FurtherTime("unanswered", "no result", "calls without a result", overview.figures.unanswered_time),
-        FurtherTime("pause", "pause", "pause until it was continued after a rewind", overview.rewound_time),
-        FurtherTime("outside", "before or after", "before or after the conversation", outside),
+        IdleTime("until it was continued after a rewind", overview.rewound_time),
+        IdleTime("before or after the conversation", outside),
     )
     return [part for part in parts if part.milliseconds >= MIN_SHOWN]
+
+
+def active_time(overview: RunOverview) -> timedelta | None:
+    """The total without the idle parts that are named; None if it is unknown."""
+    if overview.total_time is None:
+        return None
+    idle = sum(part.milliseconds for part in idle_times(overview))
+    return overview.total_time - timedelta(milliseconds=idle)

@@ -237,10 +237,10 @@ def test_a_dated_run_that_was_rewound_completely_is_not_called_undated(
     assert "cut off all steps" not in text(alice.get(address(session)))
 
 
-def test_the_total_of_a_rewound_run_is_that_of_lists_and_the_pause_is_a_part_of_it(
+def test_the_total_of_a_rewound_run_is_that_of_lists_and_the_pause_is_named(
     alice: Client, project: Project
 ) -> None:
-    start, part = datetime(2026, 1, 31, tzinfo=UTC), "pause until it was continued after a rewind 5 h"
+    start, part = datetime(2026, 1, 31, tzinfo=UTC), "5 h 0 min until it was continued after a rewind"
     session = create_session(project)
     append(project, session.pk, [each._replace(created_at=start) for each in (act(), ok(), act(), ok())])
     rewind(project, session.pk, Target(to_step=1))

@@ -45,7 +45,7 @@ def test_the_head_says_how_the_run_ended_and_what_its_time_was_spent_on(
     assert "Files 1" in overview
 
 
-def test_the_parts_of_the_time_add_up_to_the_total(alice: Client, project: Project) -> None:
+def test_the_parts_of_the_time_add_up_to_the_figure_above_them(alice: Client, project: Project) -> None:
     """Also if records of the agent's program precede the run, and if calls have no result."""
     session, hook = create_session(project), draft(DebugLog(category="hook", message="…"))
     drafts = [hook, ask("Go."), act(), ok(), hook, act(), ask("And?"), hook]
@@ -59,10 +59,11 @@ def test_the_parts_of_the_time_add_up_to_the_total(alice: Client, project: Proje
         ],
     )
     change_session(project, session.pk, {"status": "finished"})
-    head = "13 h 2 min (model 2 min, tools 30 s, no result 1 h, before or after 12 h)"
+    head = "1 h 2 min in 13 h 2 min (model 2 min, tools 30 s, no result 1 h)"
     words = text(alice.get(reverse("overview", args=[session.pk])))
     assert head in words
-    assert "calls without a result 1 h 0 min before or after the conversation 12 h 0 min" in words
+    assert "calls without a result 1 h 0 min From the first to the newest entry it is 13 h 2 min" in words
+    assert "12 h 0 min before or after the conversation do not count here" in words
     assert "ended with an input after a call without a result" in words
     assert "1 turn of a person and an input without a step" in words
 

@@ -129,14 +129,14 @@ def test_cost_and_files_name_the_subagents_without_a_session(alice: Client, proj
     copy, missing = fork(project, parent.pk), "2 sub-agents (steps 1 , 4 ) without a session in Playhead"
     for session in (parent, copy):
         overview = text(alice.get(f"/sessions/{session.pk}/overview"))
-        assert f"{missing} , not included unknown" in overview
+        assert f"{missing}, not included unknown" in overview
         assert f"The files of {missing} are unknown." in overview
         assert missing in text(fragment(alice, f"/sessions/{session.pk}/ledger?step=1"))
     child = agent(project, 1, "ok")
     Session.objects.filter(pk=child.pk).update(spawned_by=parent, spawned_position=2)
     for session in (parent, copy):
         overview = text(alice.get(f"/sessions/{session.pk}/overview"))
-        assert "1 sub-agent without a session in Playhead , not included unknown" in overview
+        assert "1 sub-agent without a session in Playhead, not included unknown" in overview
     other = agent(project, 1, "ok")
     Session.objects.filter(pk=other.pk).update(spawned_by=parent)
     assert "without a session" not in text(alice.get(f"/sessions/{parent.pk}/overview"))
