@@ -17,12 +17,17 @@ if (root && list) {
 
   const keep = () => kept(KEY, JSON.stringify({ all, others }), "sessionStorage");
 
-  /** Hides the rows of folded turns, and shows the others. */
+  const current = () => list.querySelector("[aria-current=step]")?.closest("li");
+
+  /** Hides the rows of folded turns, and shows the others. The head of a folded turn is marked instead of its step. */
   function show() {
+    const holder = current()?.dataset.turn;
     for (const row of list.querySelectorAll(":scope > [data-turn]")) {
       const folded = isFolded(row.dataset.turn);
-      if (row.matches(".turn")) row.querySelector("[data-fold]").setAttribute("aria-expanded", String(!folded));
-      else row.hidden = folded;
+      if (row.matches(".turn")) {
+        row.querySelector("[data-fold]").setAttribute("aria-expanded", String(!folded));
+        row.toggleAttribute("data-holds-step", folded && row.dataset.turn === holder);
+      } else row.hidden = folded;
     }
     if (!foldAll) return;
     foldAll.ariaLabel = all ? "Unfold all" : "Fold all";
@@ -51,9 +56,16 @@ if (root && list) {
     load(step);
   }
 
+  /** Scrolls to the row of the playhead, or to the head of its turn. */
+  function reveal() {
+    const row = current();
+    const head = row?.hidden && list.querySelector(`:scope > .turn[data-turn="${row.dataset.turn}"]`);
+    (head || row)?.scrollIntoView({ block: "nearest" });
+  }
+
   function load(step) {
     skipped.clear();
-    loadInto(list, `${root.dataset.page}/steps?around=${step}${root.dataset.asOf}${root.dataset.filter}`);
+    return loadInto(list, `${root.dataset.page}/steps?around=${step}${root.dataset.asOf}${root.dataset.filter}`);
   }
 
   list.addEventListener("click", (event) => {
@@ -61,13 +73,14 @@ if (root && list) {
     if (turn) setFolded(turn, !isFolded(turn), true);
   });
 
-  foldAll?.addEventListener("click", () => {
+  foldAll?.addEventListener("click", async () => {
     [all, others] = [!all, []];
     keep();
     show();
     // Only one request: with several at once, the last response would replace the others.
     const step = list.querySelector("[aria-current=step]") ?? list.querySelector("[data-step]");
-    if (!all && step) load(step.dataset.step);
+    if (!all && step) await load(step.dataset.step);
+    reveal();
   });
 
   // When the playhead reaches a step, its turn unfolds.

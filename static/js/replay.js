@@ -240,8 +240,8 @@ if (panel) {
     showTime(begins + stretches[0][1] + stretches[1][1]);
   }
 
-  // The context is loaded when a step has been shown for a moment, so it is not updated in a fast replay.
-  let context = { step: at(), since: 0 };
+  // The context is loaded when a step has been shown for a moment, so it is late or not updated in a fast replay.
+  const context = { step: at(), since: 0 }; // the step that it shows, and when that was last the step in view
 
   function showContextWaits() {
     if (context.step === at()) context.since = performance.now();
@@ -253,7 +253,7 @@ if (panel) {
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "context") return;
     const shown = new URL(event.detail.pathInfo.finalRequestPath, location.href).searchParams.get("step");
-    context = { step: Number(shown), since: performance.now() };
+    context.step = Number(shown); // one that is late again does not begin the wait anew
     showContextWaits();
   });
 

@@ -77,3 +77,16 @@ def test_rows_that_an_agent_adds_belong_to_their_turn(page: Page, project: Proje
     expect(page.locator("#rows .turn[data-turn='2']")).to_be_visible()
     expect(page.locator("#rows .turn[data-turn='1']")).to_contain_text("1 failed")
     expect(page.locator("#rows .turn")).to_have_count(2)
+
+
+def test_folding_all_turns_keeps_the_place_of_the_playhead(page: Page, session: Session) -> None:
+    page.set_viewport_size({"width": 1440, "height": 600})
+    rows = page.locator("#rows")
+    page.goto(page_of(session, "?step=60"))
+    page.get_by_role("button", name="Fold all", exact=True).click()
+    expect(rows.locator("[data-holds-step]")).to_have_attribute("data-turn", "2")
+    expect(rows.locator("[data-holds-step]")).to_be_in_viewport()
+    page.get_by_role("button", name="Unfold all", exact=True).click()
+    expect(rows.locator("[data-step='60']")).to_be_in_viewport(ratio=1)
+    expect(rows.locator("[data-step='60']")).to_have_attribute("aria-current", "step")
+    expect(rows.locator("[data-holds-step]")).to_have_count(0)

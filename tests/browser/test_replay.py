@@ -89,6 +89,14 @@ MOVES = """() => {
 """The requests of the playhead for a step from now on; the step after it is fetched ahead."""
 
 
+LATE_CONTEXT = """() => {
+    const detail = { pathInfo: { finalRequestPath: "/context?step=2" } };
+    const swapped = new CustomEvent("htmx:afterSwap", { bubbles: true, detail });
+    document.getElementById("context").dispatchEvent(swapped);
+}"""
+"""The context of step 2 comes, but the replay shows a later step."""
+
+
 def test_a_second_start_has_no_effect_and_a_paused_replay_does_not_move(page: Page, project: Project) -> None:
     steps = 60  # more than pass while a slow machine looks for the button
     page.goto(page_of(long_session(project, steps)))
@@ -101,6 +109,8 @@ def test_a_second_start_has_no_effect_and_a_paused_replay_does_not_move(page: Pa
     page.wait_for_function("shown => shown.length >= 4", arg=shown, polling=50)
     waits = page.locator("[data-context-waits]")
     expect(waits).to_have_text("Step 1. The panel updates when the replay is slower or stops.")
+    page.evaluate(LATE_CONTEXT)
+    assert waits.inner_text() == "Step 2. The panel updates when the replay is slower or stops."
     page.keyboard.press("Space")
     expect_playing(page, playing=False)
     expect(waits).to_be_hidden()
