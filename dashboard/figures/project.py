@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -12,7 +12,14 @@ from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
 from dashboard.figures.pictures import Picture, pictures
-from dashboard.figures.tables import TITLES, FiguresTable, cost_text, names_table, unpriced_text
+from dashboard.figures.tables import (
+    TITLES,
+    FiguresTable,
+    cost_text,
+    names_table,
+    table_columns,
+    unpriced_text,
+)
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.core.usage import MICRO
@@ -101,12 +108,18 @@ class FiguresPage:
     @cached_property
     def day_heads(self) -> list[str]:
         """The heads of the table of days, after the day."""
-        return list(TITLES.values())
+        return [TITLES[name] for name in table_columns(self.columns_of)]
+
+    @property
+    def columns_of(self) -> str:
+        """``model`` or ``tool`` if the page is filtered by one. Then the number of sessions is unknown: a
+        session counts for only one model and one tool."""
+        return "model" if self.query.model else "tool" if self.query.tool else ""
 
     @cached_property
     def tables(self) -> list[FiguresTable]:
         groups = grouped_by_names(self.project, self.query, self.order)
-        return [names_table(name, groups[name], self.order) for name in _NAMES]
+        return [names_table(name, groups[name], self.order, self.columns_of) for name in _NAMES]
 
     @cached_property
     def total(self) -> GroupFigures:
@@ -158,6 +171,19 @@ class FiguresPage:
         return "?" + urlencode({name: value for name, value in {**values, **changes}.items() if value})
 
     @property
+    def list_query(self) -> str:
+        """The query of the list of sessions whose newest entry is on these days, of this agent. Without the
+        model: the list knows only one model of a run."""
+        agent = {"agent": self.query.agent} if self.query.agent else {}
+        return urlencode({"from": self.query.first.isoformat(), "to": self.query.last.isoformat(), **agent})
+
+    @property
+    def tables_as_of(self) -> datetime | None:
+        """When the tables were counted, if the range includes today: they do not update."""
+        now = timezone.now().astimezone(UTC)
+        return now if self.query.last >= now.date() else None
+
+    @property
     def spans(self) -> list[tuple[int, str, bool]]:
         """The spans to choose: days, address, and whether the page shows it."""
         today = timezone.now().astimezone(UTC).date()
@@ -186,6 +212,7 @@ class FiguresPage:
         counts = [
             (name.replace("_", " "), getattr(now.figures, name), getattr(before.figures, name))
             for name in names
+            if name in table_columns(self.columns_of)
         ]
         counts.append(("tokens", now.figures.reported_tokens, before.figures.reported_tokens))
         days = self.query.days

@@ -55,9 +55,14 @@ class FiguresTable(NamedTuple):
     """The number of agents, models or tools, of which ``rows`` has the first ones."""
 
 
-def names_table(kind: str, groups: NamedGroups, order: GroupOrder) -> FiguresTable:
-    """The table of agents, models or tools, in this order."""
-    order = order.of(kind)
+def names_table(kind: str, groups: NamedGroups, order: GroupOrder, columns_of: str = "") -> FiguresTable:
+    """The table of agents, models or tools, in this order.
+
+    Args:
+        columns_of: ``model`` or ``tool`` for the columns of its table; empty: of the table's own kind.
+    """
+    columns_of = columns_of or kind
+    order = order.of(columns_of)
     value_of = ORDERS[order.name]
     maximum = max((value_of(group) or 0 for group in groups.listed.values()), default=0) or 1
     labels = {"": "no tool called" if kind == "tool" else "not named", SEVERAL_TOOLS: "several tools"}
@@ -65,16 +70,18 @@ def names_table(kind: str, groups: NamedGroups, order: GroupOrder) -> FiguresTab
         FiguresRow(
             labels.get(name, name),
             name,
-            figures_cells(group, kind, order.name, percent((value_of(group) or 0) / maximum)),
+            figures_cells(group, columns_of, order.name, percent((value_of(group) or 0) / maximum)),
         )
         for name, group in groups.listed.items()
     ]
-    return FiguresTable(kind, [_head(name, order) for name in _columns(kind)], rows, groups.item_count)
+    return FiguresTable(
+        kind, [_head(name, order) for name in table_columns(columns_of)], rows, groups.item_count
+    )
 
 
-def _columns(kind: str) -> list[str]:
-    """A tool has no sessions, because a session calls several tools."""
-    return [name for name in TITLES if name != "sessions" or kind != "tool"]
+def table_columns(kind: str) -> list[str]:
+    """A model and a tool have no sessions: a session may use several of them, but counts for only one."""
+    return [name for name in TITLES if name != "sessions" or kind not in ("model", "tool")]
 
 
 def _head(name: str, order: GroupOrder) -> FiguresHead:
@@ -92,7 +99,7 @@ def figures_cells(group: GroupFigures, kind: str, sorted_by: str = "", width: st
     """
     texts = _texts(group)
     cells = []
-    for name in _columns(kind):
+    for name in table_columns(kind):
         css = "number failed" if name == "errors" and group.figures.errors else "number"
         bar = ""
         if name == sorted_by:

@@ -10,10 +10,10 @@ from historyapp.services.figures.group_figures import GroupFigures
 register = template.Library()
 
 
-@register.filter
-def day_cells(group: GroupFigures) -> SafeString:
+@register.simple_tag
+def day_cells(shown: FiguresPage, group: GroupFigures) -> SafeString:
     """The cells of a row of the table of days."""
-    return figures_cells(group, "day")
+    return figures_cells(group, shown.columns_of)
 
 
 @register.simple_tag

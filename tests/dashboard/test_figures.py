@@ -1,6 +1,7 @@
 """The page of a project's figures: a span of days, running sessions, and recent failures."""
 
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -51,6 +52,36 @@ def test_a_name_filters_the_page_and_the_filter_can_be_removed(alice: Client, co
     assert "Nothing was recorded on these days." in page
     assert "Remove the filter" in page
     assert "tool=read_file" in html(alice.get("/figures"))
+
+
+def test_lists_that_the_filter_does_not_reach_say_so(alice: Client, counted: Session) -> None:
+    assert "Of all runs" not in text(alice.get("/figures"))
+    assert text(alice.get("/figures?agent=demo&tool=read_file")).count("not filtered by agent and tool.") == 2
+
+
+def test_the_list_of_failed_sessions_has_the_days_and_the_agent_of_the_page(
+    alice: Client, counted: Session
+) -> None:
+    page = unescape(html(alice.get("/figures?from=2026-01-01&to=2026-01-06&agent=demo&model=gpt-5")))
+    assert 'href="/?from=2026-01-01&to=2026-01-06&agent=demo&errors=with"' in page
+
+
+def test_the_tables_say_when_they_were_counted_if_more_may_come(alice: Client, counted: Session) -> None:
+    assert "The tables are as of" in text(alice.get("/figures"))
+    assert "The tables are as of" not in text(alice.get("/figures?from=2020-01-01&to=2020-01-02"))
+
+
+def test_a_model_has_no_number_of_sessions_because_a_session_may_use_several(counted: Session) -> None:
+    """A session counts for one of them, so a model that most of its steps used had 0 sessions."""
+
+    def with_sessions(query: str) -> list[str]:
+        page = FiguresPage(counted.project_id, read_span(QueryDict(query)))
+        heads = {table.name: [head.title for head in table.heads] for table in page.tables}
+        heads |= {"day": page.day_heads, "trends": [trend.name.capitalize() for trend in page.trends]}
+        return [name for name, titles in heads.items() if "Sessions" in titles]
+
+    assert with_sessions("agent=demo") == ["agent", "day", "trends"]
+    assert with_sessions("model=gpt-5") == with_sessions("tool=read_file") == []
 
 
 def test_a_span_without_records_says_so(alice: Client, counted: Session) -> None:

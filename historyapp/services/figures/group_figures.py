@@ -99,8 +99,8 @@ class GroupOrder(NamedTuple):
         return cls(*parse_sort(text, ORDERS))
 
     def of(self, grouping: str) -> "GroupOrder":
-        """The order of a table. A tool has no sessions, because a session calls several tools."""
-        return MOST_STEPS if grouping == "tool" and self.name == "sessions" else self
+        """The order of a table. A model and a tool have no sessions: a session may use several of them."""
+        return MOST_STEPS if grouping in ("model", "tool") and self.name == "sessions" else self
 
     def apply(self, groups: Mapping[Any, GroupFigures]) -> dict[Any, GroupFigures]:
         """The groups in this order."""
