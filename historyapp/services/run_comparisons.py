@@ -235,7 +235,7 @@ def _part_from(history: History, totals: Totals, first: int) -> RunPart:
 
 
 def _duration(history: History, first: int) -> timedelta | None:
-    """The time from a step on; from the first one on that of the whole run, as in the header of its page."""
+    """The time from a step on; from the first one on that of the whole run, as in lists."""
     if first == 1:
         span, after = run_span(history.session, history.lineage), 0
         start, end = (span.first, span.newest) if span else (None, None)

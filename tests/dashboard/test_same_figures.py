@@ -79,6 +79,7 @@ def test_all_pages_agree(alice: Client, project: Project, format: str) -> None:
         assert _words(r'id="tokens">.*?class="big">([\d.]+[kMG]?)', overview) == short_figure(tokens)
         assert _words(r'id="money">.*?class="big">([^<]*)</p>', overview) == (money or "unknown")
         total = _words(r'id="time">.*?class="big">([^<]*)</p>', overview)
+        total = _words(r"newest entry it is ([^<:]*), as in lists", overview) or total
         assert total in ("undated", "unknown") if time == "–" else time == total
 
 

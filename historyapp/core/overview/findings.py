@@ -169,15 +169,19 @@ def choose_findings(
 
 
 def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures | None) -> Iterator[Finding]:
-    failure = figures.first_failure
-    if failure:
+    found: list[Finding] = []
+    if failure := figures.first_failure:
         likely = ", likely" if failure.rule else ""
-        yield Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
-    if subagents and subagents.failing:
-        yield _subagent_finding(subagents)
+        found.append(Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,)))
     interrupted = tuple(dict.fromkeys(min(step, figures.steps) for step in figures.interrupted))
     if interrupted and (ending.kind != "interrupted" or interrupted != ending.steps):
-        yield Finding("interrupted_steps", "Interrupted by a person", interrupted)
+        text = (
+            f"Interrupted by a person in or before {'this step' if len(interrupted) == 1 else 'these steps'}"
+        )
+        found.append(Finding("interrupted_steps", text, interrupted))
+    yield from sorted(found, key=lambda finding: finding.steps[0])
+    if subagents and subagents.failing:
+        yield _subagent_finding(subagents)
     if ending.is_bad or ending.kind == "unanswered":
         yield Finding(ending.kind, ending.text.capitalize(), ending.steps)
     yield from _failing_command(figures)
