@@ -33,21 +33,14 @@ document.addEventListener("htmx:afterSettle", (event) => {
 });
 
 // A request that did not reach the server is sent again once the server has answered another one.
-const waits = document.querySelector("[data-context-waits]");
-let isLost = false;
-
-function setLost(isNow) {
-  isLost = isNow;
-  waits.textContent = isLost ? "Not up to date: the server cannot be reached. The panel updates when it answers." : "";
-  waits.hidden = !isLost;
-}
+const lost = document.querySelector("[data-context-lost]");
 
 document.addEventListener("htmx:sendError", ({ detail }) => {
-  if (detail.target.id === "context") setLost(true);
+  if (detail.target.id === "context") lost.hidden = false;
 });
 document.addEventListener("htmx:afterRequest", ({ detail }) => {
-  if (!isLost || !detail.xhr.status) return;
-  setLost(false);
+  if (lost.hidden || !detail.xhr.status) return;
+  lost.hidden = true;
   if (detail.target.id !== "context") document.getElementById("context-form").requestSubmit();
 });
 

@@ -102,8 +102,7 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   const sent = ({ name, value }) => formData.getAll(name).includes(value);
   if (!isBusy && (!included || [...document.querySelectorAll(included)].every(sent))) return;
   detail.shouldSwap = false;
-  elt.dataset.reloadDue = "";
-  if (!isBusy) reload(elt);
+  reload(elt);
 });
 
 document.addEventListener("playhead:change", ({ detail }) => {

@@ -51,6 +51,10 @@ def test_the_panel_is_loaded_once_for_each_move_not_for_a_fold_and_again_after_a
     page.keyboard.press("ArrowRight")
     lost = page.get_by_text("Not up to date: the server cannot be reached.")
     expect(lost).to_be_visible()
+    for _ in range(2):
+        page.locator("[data-play]").click()  # a replay has a note of its own
+    expect(page.locator("[data-context-waits]")).to_be_hidden()
+    expect(lost).to_be_visible()
     page.unroute("**/context?*")
     page.get_by_role("link", name="more lines").click()  # any other request
     expect_context_after(page, 5)
