@@ -285,9 +285,11 @@ def test_a_bar_of_several_steps_is_coloured_by_the_share_of_those_that_failed() 
 
 def test_titles_with_the_same_beginning_show_where_they_differ(alice: Client, project: Project) -> None:
     for what in ("crash", "typo", "<b>test"):
-        make(project, f"Solve the issue of this repository: {what}")
-    page = html(alice.get("/"))
-    assert page.count('<bdi class="alike">Solve the issu…</bdi>') == 3
+        parent = make(project, f"Solve the issue of this repository: {what}")
+    Session.objects.create(project=project, forked_from=parent, title="Fork")
+    for unfolded in ("", str(parent.pk)):
+        page = html(alice.get("/", {"unfolded": unfolded}))
+        assert page.count('<bdi class="alike">Solve the issu…</bdi>') == 3
     assert "<bdi>typo</bdi>" in page
     assert "<bdi>&lt;b&gt;test</bdi>" in page
 
