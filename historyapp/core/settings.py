@@ -46,6 +46,7 @@ _WINDOWS = {
     "gpt-5-chat": 111_000,
     "gpt-5-pro": 0,
     "gpt-4.1": 1_014_000,
+    "gpt-4.5": 111_000,
     "gpt-4o": 111_000,
     "chatgpt-4o": 111_000,
     "gpt-4": 8_000,
@@ -215,6 +216,8 @@ def known_window(model: str, billed: int = 0, recorded: int = 0) -> int | None:
     if recorded and recorded >= billed:
         return recorded
     name = model.lower().replace("/", ":").rpartition(":")[2]
+    if name.startswith("claude"):  # OpenRouter's and Copilot's names have versions with a dot
+        name = name.replace(".", "-")
     families = [family for family in _WINDOWS if name.startswith(family)]
     window = _WINDOWS[max(families, key=len)] if families else 0
     if name.endswith(_LONG_SUFFIX):
