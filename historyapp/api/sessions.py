@@ -330,15 +330,17 @@ def _seconds(history: History, span: RunSpan | None) -> float | None:
 
 
 def _session_item(session: Session, totals: Totals) -> SessionItem:
+    tokens, money = tokens_of(totals), money_of(totals, session.model, price_list())
     return fill(
         SessionItem,
         session,
         forked_from=session.forked_from_id,
         spawned_by=session.spawned_by_id,
         cost=session.cost / MICRO,
-        token_source=tokens_of(totals).source,
-        shown_cost=session.money / MICRO,
-        cost_is_minimum=money_of(totals, session.model, price_list()).is_minimum,
+        shown_tokens=tokens.shown,
+        token_source=tokens.source,
+        shown_cost=money.micros / MICRO,
+        cost_is_minimum=money.is_minimum,
         duration=session.duration / 1000 if session.duration else None,
         **_annotation_fields(session),
     )

@@ -214,6 +214,8 @@ def test_a_cost_that_is_too_low_is_marked(playhead: Playhead, project: Project) 
     append(project, child.pk, [steps[1]])
     items = playhead("sessions", "--json").answer["items"]
     assert [item["cost_is_minimum"] for item in items] == [False, True], "the fork's own cost is right"
+    Session.objects.update(money=0)  # as with a price list that had no price at the newest append
+    assert playhead("sessions", "--json").answer["items"] == items
     assert rebuild(Session.objects.get(pk=child.pk)).differences == []
 
 
