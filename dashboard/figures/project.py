@@ -171,6 +171,11 @@ class FiguresPage:
         return "?" + urlencode({name: value for name, value in {**values, **changes}.items() if value})
 
     @property
+    def other_filters(self) -> list[str]:
+        """The active filters by model and tool. Lists of sessions and failures have only the one by agent."""
+        return [name for name, _, _ in self.filters if name != "agent"]
+
+    @property
     def list_query(self) -> str:
         """The query of the list of sessions whose newest entry is on these days, of this agent. Without the
         model: the list knows only one model of a run."""

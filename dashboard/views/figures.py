@@ -22,10 +22,10 @@ def figures(request: PersonRequest) -> HttpResponse:
         "project": project,
         "projects": own_projects,
         "shown": FiguresPage(project.pk, span, read_order(request.GET)),
-        "at_work": active_sessions(project.pk),
-        "runs": running_compressions(project.pk),
-        "failures": newest_failures(project.pk, span.first, span.last),
+        "at_work": active_sessions(project.pk, span.agent),
+        "runs": running_compressions(project.pk, span.agent),
     }
     is_part = request.htmx and not request.htmx.history_restore_request
     with limit_statements(LIST_SECONDS, TOO_SLOW):
+        context["failures"] = newest_failures(project.pk, span.first, span.last, span.agent)
         return render(request, "figures/_live.html" if is_part else "figures/page.html", context)

@@ -4,6 +4,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import Q
 from django.utils import timezone
 
 from historyapp.models.compressions import CompressionRun
@@ -42,11 +43,16 @@ class RecentFailure(NamedTuple):
 
 
 @limit_statements(LIST_SECONDS)
-def active_sessions(project: UUID) -> list[Session]:
-    """Live sessions with an entry of the last minutes or an open call of the last day, newest first."""
+def active_sessions(project: UUID, agent: str | None = None) -> list[Session]:
+    """Live sessions with an entry of the last minutes or an open call of the last day, newest first.
+
+    Args:
+        agent: only sessions of this agent.
+    """
     now = timezone.now()
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at", "forked_from")
-    live = Session.objects.filter(project=project, status=Session.Status.LIVE).newest_first().only(*columns)
+    live = Session.objects.filter(_of_agent(agent), project=project, status=Session.Status.LIVE)
+    live = live.newest_first().only(*columns)
     recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MAX_ACTIVE])
     quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - ACTIVE_WITHIN)
     waiting = quiet.containing("tail", ["in_flight"])[: MAX_ACTIVE - len(recent)]
@@ -61,17 +67,25 @@ def is_active(session: Session, now: datetime) -> bool:
     return session.last_entry_at >= now - ACTIVE_WITHIN or (step is not None and step.status == "in_flight")
 
 
-def running_compressions(project: UUID) -> list[CompressionRun]:
+def _of_agent(agent: str | None, prefix: str = "") -> Q:
+    return Q() if agent is None else Q(**{f"{prefix}agent": agent})
+
+
+def running_compressions(project: UUID, agent: str | None = None) -> list[CompressionRun]:
     """Waiting and running compressions, newest first."""
-    active = CompressionRun.objects.filter(project=project, state__in=CompressionRun.ACTIVE)
+    of_agent = _of_agent(agent, "session__")
+    active = CompressionRun.objects.filter(of_agent, project=project, state__in=CompressionRun.ACTIVE)
     active = active.select_related("session").defer(*large_columns("session"))
     return list(active.order_by("-pk")[:MAX_ACTIVE])
 
 
-def newest_failures(project: UUID, first: date, last: date) -> list[RecentFailure]:
+def newest_failures(project: UUID, first: date, last: date, agent: str | None = None) -> list[RecentFailure]:
     """The newest failing step of each run, newest first, between two days (UTC).
 
     Reads the sessions whose newest entry is on these days, so no step is later than them.
+
+    Args:
+        agent: only sessions of this agent.
     """
     columns = (
         "title",
@@ -84,8 +98,9 @@ def newest_failures(project: UUID, first: date, last: date) -> list[RecentFailur
         "project",
     )
     on_days = SessionCriteria(first=first, last=last).in_time
-    newest = Session.objects.filter(on_days, project=project).exclude(status="archived").newest_first()
-    sessions = {session.pk: session for session in newest.only(*columns)[:_MAX_SESSIONS]}
+    chosen = Session.objects.filter(on_days, _of_agent(agent), project=project).exclude(status="archived")
+    newest = chosen.newest_first().only(*columns)[:_MAX_SESSIONS]
+    sessions = {session.pk: session for session in newest}
     parts = [f"SELECT * FROM ({statement}) AS part" for _ in sessions for statement in _KINDS]  # noqa: S608
     values = [uuid_value(id) for id in sessions for _ in _KINDS]
     rows = fetch_all(" UNION ALL ".join(parts), values) if parts else []

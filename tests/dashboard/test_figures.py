@@ -55,15 +55,27 @@ def test_a_name_filters_the_page_and_the_filter_can_be_removed(alice: Client, co
 
 
 def test_lists_that_the_filter_does_not_reach_say_so(alice: Client, counted: Session) -> None:
-    assert "Of all runs" not in text(alice.get("/figures"))
-    assert text(alice.get("/figures?agent=demo&tool=read_file")).count("not filtered by agent and tool.") == 2
+    assert "Of all models" not in text(alice.get("/figures?agent=demo"))
+    filtered = text(alice.get("/figures?model=gpt-5&tool=read_file"))
+    assert filtered.count("not filtered by model and tool.") == 2
+
+
+def test_live_sessions_and_failures_are_those_of_the_chosen_agent(alice: Client, counted: Session) -> None:
+    append(counted.project, counted.pk, [act("bash"), failed(reason="a late fault")])
+    for query, is_listed in (("", True), ("?agent=demo", True), ("?agent=nobody", False)):
+        page = text(alice.get(f"/figures{query}"))
+        assert ("a late fault" in page) is is_listed
+        assert ("last entry" in page) is is_listed
+    page = unescape(html(alice.get("/figures?agent=demo")))
+    assert 'href="/?status=live&agent=demo"' in page
 
 
 def test_the_list_of_failed_sessions_has_the_days_and_the_agent_of_the_page(
     alice: Client, counted: Session
 ) -> None:
     page = unescape(html(alice.get("/figures?from=2026-01-01&to=2026-01-06&agent=demo&model=gpt-5")))
-    assert 'href="/?from=2026-01-01&to=2026-01-06&agent=demo&errors=with"' in page
+    for end in ("errors=with", "failures=with", "sort=-money"):
+        assert f'href="/?from=2026-01-01&to=2026-01-06&agent=demo&{end}"' in page
 
 
 def test_the_tables_say_when_they_were_counted_if_more_may_come(alice: Client, counted: Session) -> None:
