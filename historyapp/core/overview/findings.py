@@ -175,10 +175,9 @@ def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures |
         found.append(Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,)))
     interrupted = tuple(dict.fromkeys(min(step, figures.steps) for step in figures.interrupted))
     if interrupted and (ending.kind != "interrupted" or interrupted != ending.steps):
-        text = (
-            f"Interrupted by a person in or before {'this step' if len(interrupted) == 1 else 'these steps'}"
-        )
-        found.append(Finding("interrupted_steps", text, interrupted))
+        where = "in or before" if figures.interrupted[-1] <= figures.steps else "in, before or after"
+        which = "this step" if len(interrupted) == 1 else "these steps"
+        found.append(Finding("interrupted_steps", f"Interrupted by a person {where} {which}", interrupted))
     yield from sorted(found, key=lambda finding: finding.steps[0])
     if subagents and subagents.failing:
         yield _subagent_finding(subagents)

@@ -133,6 +133,15 @@ def test_an_interruption_by_a_person_is_a_finding() -> None:
     assert [finding.kind for finding in choose_findings(once, ending)] == ["interrupted"], "reported once"
 
 
+def test_an_interruption_before_the_first_failure_stands_above_it() -> None:
+    run = Run().ask().answer().ask().ask(channel="interruption").ask().answer().ask().call("Read").failed()
+    findings = choose_findings(run.figures, ending_of(run.figures, is_live=True))
+    assert [finding.text for finding in findings] == [
+        "Interrupted by a person in or before this step",
+        "First failure: Read",
+    ]
+
+
 def test_an_interruption_of_the_model_is_a_finding_at_the_step_after_it() -> None:
     run = Run().ask().answer().ask().ask(channel="interruption").ask().answer()
     findings = choose_findings(run.figures, ending_of(run.figures, is_live=False))
