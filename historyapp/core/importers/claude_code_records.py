@@ -203,6 +203,10 @@ _NAMED = ("file", "edited_text_file")
 """Attachments that contain a file, and those that contain the lines around a change that a person made."""
 
 
+_REMINDERS = ("task_reminder", "todo_reminder")
+"""Attachments with the list of tasks, which Claude Code sends with a reminder to keep it up to date."""
+
+
 def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
     """An attachment of Claude Code: a prompt typed while it worked, a reminder, a file or a hook's output."""
     attachment = mapping(record.get("attachment"))
@@ -225,7 +229,7 @@ def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
     name = text(attachment.get("displayPath")) or text(attachment.get("filename")) or "file"
     if kind == "file" and (image := _image(mapping(attachment.get("content")))):
         return ModelInput(channel="meta", content=[{"type": "text", "text": name}, image])
-    content = "\n\n".join(_texts(attachment))
+    content = "\n".join(_tasks(attachment)) if kind in _REMINDERS else "\n\n".join(_texts(attachment))
     if kind in _NAMED and content.strip():
         content = f"{name}:\n\n{content}"
     return ModelInput(channel="meta", raw_input=attachment, content=content) if content.strip() else None
@@ -238,6 +242,15 @@ def _image(content: dict[str, Any]) -> dict[str, Any] | None:
         return None
     media_type = text(file.get("type")) or "image/png"
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": file["base64"]}}
+
+
+def _tasks(attachment: dict[str, Any]) -> Iterator[str]:
+    """The tasks of a reminder, one in each line."""
+    for number, task in enumerate(map(mapping, listing(attachment.get("content"))), 1):
+        subject, status = text(task.get("subject")) or text(task.get("content")), text(task.get("status"))
+        id = text(task.get("id"))
+        if subject.strip():
+            yield f"{f'#{id}' if id else number}. [{status}] {subject}"
 
 
 def _texts(attachment: dict[str, Any]) -> Iterator[str]:

@@ -225,6 +225,19 @@ def test_the_text_of_skills_that_were_called_up_is_an_input() -> None:
     assert (body.channel, body.content) == ("meta", "Do A\n\nDo B")
 
 
+def test_the_tasks_of_a_reminder_are_an_input() -> None:
+    tasks = [{"id": "6", "subject": "Write it", "status": "pending"}, {"id": "7"}, "x"]
+    todos = [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "in_progress"}]
+    lines = [
+        record("attachment", 1, None, attachment={"type": "task_reminder", "content": tasks}),
+        record("attachment", 2, 1, attachment={"type": "todo_reminder", "content": todos}),
+    ]
+    assert [(body.channel, body.content) for body in bodies(read(*lines))] == [
+        ("meta", "#6. [pending] Write it"),
+        ("meta", "1. [completed] Look\n2. [in_progress] Fix"),
+    ]
+
+
 def test_a_hook_s_message_to_the_person_is_a_log_in_its_own_words() -> None:
     message = {"type": "hook_system_message", "content": "\n\nLinked to\nyour commit.", "hookName": "Start"}
     (body,) = bodies(read(record("attachment", 1, None, attachment=message)))
