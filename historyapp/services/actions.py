@@ -3,13 +3,11 @@
 from uuid import UUID
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults
-from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare, with_facts
 from historyapp.core.projection import Step
 from historyapp.models import Project, Session
 from historyapp.services.append import (
-    NO_ACTION_IN_FLIGHT,
     AppendedEntries,
     action_in_flight,
     append_locked,
@@ -17,6 +15,7 @@ from historyapp.services.append import (
     check_position,
     complete,
     lock_session,
+    no_action_in_flight,
     read_session,
 )
 from historyapp.services.linked_snapshots import named_snapshots
@@ -79,7 +78,7 @@ def register_result(
         check_open(session)
         step = session.live_tail.step
         if step is None or step.status != "in_flight":
-            raise Conflict(NO_ACTION_IN_FLIGHT)
+            raise no_action_in_flight()
         tool = _tool_of(step)
         if early is not None and _named_tool(early) == tool:
             return append_locked(session, [early], bodies)

@@ -50,7 +50,7 @@ from historyapp.services.statements import (
 from historyapp.services.transactions import held_values, writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
-NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action. Record the action first."
+NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MAX_TOOL_CALLS = 1000
 """The maximum number of tool calls of one output. Each append stores the open tool calls, and each tool
 result searches them."""
@@ -91,9 +91,13 @@ def read_session(project: Project, session_id: UUID) -> Session:
 
 def action_in_flight(step: Step) -> Conflict:
     """The error for another action while this step waits for a result."""
-    return Conflict(
-        f"{ACTION_IN_FLIGHT}. Step {step.number} is waiting for a result: record that result first."
-    )
+    help = f"Step {step.number} is waiting for a result: record that result first."
+    return Conflict(ACTION_IN_FLIGHT, help=help)
+
+
+def no_action_in_flight() -> Conflict:
+    """The error for a result that no step is waiting for."""
+    return Conflict(NO_ACTION_IN_FLIGHT, help="Record the action first.")
 
 
 _LOCKED = CompiledQuery(
@@ -280,7 +284,7 @@ def _check(draft: EntryDraft, tail: Tail, index: int) -> None:
         _check_tool_calls(body, index)
     elif isinstance(body, ToolResults):
         if tail.step is None:
-            raise Conflict(NO_ACTION_IN_FLIGHT)
+            raise no_action_in_flight()
     elif isinstance(body, ModelInput):
         _check_images(body, index)
     elif isinstance(body, Rewind):

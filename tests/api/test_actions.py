@@ -11,8 +11,8 @@ from historyapp.services import actions, packing, statements
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
 
-IN_FLIGHT = "Action for current cycle already set. Step 1 is waiting for a result: record that result first."
-NONE_IN_FLIGHT = "Cannot register result for cycle without action. Record the action first."
+IN_FLIGHT = "Action for current cycle already set"
+NONE_IN_FLIGHT = "Cannot register result for cycle without action"
 RAW = {
     "content": "Let me look.",
     "tool_calls": [
@@ -123,6 +123,13 @@ def test_a_wrong_result_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
     run.act()
     assert_problem(run.post("/results", wrong), 422, "body")
     assert run.get("/episodes/1")["status"] == "in_flight"
+
+
+def test_a_refusal_says_what_to_record_first(run: Agent) -> None:
+    assert run.post("/results", {"status": "success", "outputs": ""})["help"] == "Record the action first."
+    run.act()
+    help = "Step 1 is waiting for a result: record that result first."
+    assert run.post("/actions", {"use_tool": {"name": "ls", "arguments": {}}})["help"] == help
 
 
 def test_the_path_of_an_invalid_result_names_only_its_fields(run: Agent) -> None:
