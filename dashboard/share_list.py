@@ -35,7 +35,8 @@ def session_links(session: Session, query: QueryDict) -> ShareList:
 def project_links(project: Project, query: QueryDict) -> ShareList:
     """The usable links to all sessions of a project."""
     links = ShareLink.objects.usable(timezone.now()).filter(session__project=project)
-    return _page(links.select_related("session").defer(*large_columns("session")), query, of_project=True)
+    unused = set(large_columns("session")) - {"session__fork_spans"}
+    return _page(links.select_related("session").defer(*unused), query, of_project=True)
 
 
 def _page(usable: ShareQuerySet, query: QueryDict, *, of_project: bool = False) -> ShareList:
@@ -51,15 +52,16 @@ def _page(usable: ShareQuerySet, query: QueryDict, *, of_project: bool = False) 
 
 
 def _read_steps(links: list[ShareLink]) -> None:
-    """Reads how many steps the links to positions show with one query, and one for each other link to a part
-    of a fork that its parent recorded."""
-    places = {
-        (str(link.session_id), link.as_of)
-        for link in links
-        if link.as_of is not None and link.as_of > link.session.fork_position
-    }
-    steps = steps_at(places)
-    for link in links:
-        place = str(link.session_id), link.as_of or 0
-        if place in steps:
-            link.steps = steps[place]
+    """Reads with one query how many steps the links to positions show. A link to a part of a fork that its
+    parent recorded shows the steps of the ancestor that recorded its end."""
+    places = {link: _place(link.session, link.as_of) for link in links if link.as_of is not None}
+    steps = steps_at(set(places.values()))
+    for link, place in places.items():
+        link.steps = steps.get(place, 0)
+
+
+def _place(session: Session, as_of: int) -> tuple[str, int]:
+    if as_of > session.fork_position:
+        return str(session.pk), as_of
+    lineage = session.shared_lineage.cut(as_of)
+    return (lineage.newest[-1].session, lineage.last) if lineage.newest else (str(session.pk), 0)

@@ -114,6 +114,21 @@ def test_links_to_positions_are_listed_by_their_last_steps(
         assert f"{end} , no inputs" in text(alice.get(form(other)))
 
 
+def test_links_to_what_a_fork_shares_take_no_further_queries(
+    alice: Client, project: Project, session: Session
+) -> None:
+    other = fork(project, session.pk, at_step=2)
+    for address in (form(other), "/project"):
+        taken = []
+        for as_of in (other.fork_position, 2):
+            create_share(project, other.pk, ShareOptions(as_of=as_of))
+            with CaptureQueriesContext(connection) as queries:
+                page = text(alice.get(address))
+            taken.append(len(queries))
+        assert taken[0] == taken[1]
+        assert ("up to step 1 ," in page, "up to step 2 ," in page) == (True, True)
+
+
 def test_a_link_to_a_position_in_a_take_shows_the_take(
     alice: Client, project: Project, session: Session
 ) -> None:
