@@ -10,7 +10,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.run_costs import RunMoney, money_of, tokens_of, totals_after
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.models.relatives import MAX_RELATIVES
-from historyapp.services.list_columns import read_shared
+from historyapp.services.list_columns import own_totals, read_shared
 from historyapp.services.prices import price_list
 
 
@@ -35,8 +35,11 @@ def head_figures(location: Location) -> HeadFigures:
     totals, session, own = location.history.tail.totals, location.session, None
     is_after_fork = location.as_of is None or location.as_of >= session.fork_position
     if session.forked_from_id is not None and not location.is_shared and is_after_fork:
-        shared = read_shared(session, location.history.lineage)
-        own = money_of(totals_after(totals, shared), session.model, price_list())
+        if location.as_of is None:
+            since = own_totals(session)
+        else:
+            since = totals_after(totals, read_shared(session, location.history.lineage))
+        own = money_of(since, session.model, price_list())
     tokens, money = tokens_of(totals), money_of(totals, session.model, price_list())
     label, usage = "tokens", tokens.usage
     if tokens.source == "reported":

@@ -4,7 +4,9 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dashboard.location import newest_step
@@ -87,6 +89,10 @@ def test_the_header_of_a_fork_says_its_own_cost(alice: Client, project: Project,
     assert "$0.25 before the fork" in text(alice.get(page))
     answered(project, other, {**usage, "cost": 0.5})
     assert "$0.75 · $0.50 since the fork" in text(alice.get(page))
+    location = newest_step(Session.objects.get(pk=other.pk))
+    with CaptureQueriesContext(connection) as queries:
+        head_figures(location)
+    assert not len(queries), "the totals of both are in the session's row"
 
 
 def test_a_fork_that_is_rewound_into_what_it_shares_has_no_negative_cost(
