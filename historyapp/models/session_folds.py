@@ -9,6 +9,9 @@ from django.db.models import Count, Q
 from historyapp.models.sessions import Session, SessionQuerySet
 from historyapp.models.sums import LargeSum
 
+UNPRICED = Q(money=0, shown_tokens__gt=0, steps__gt=0)
+"""The condition of sessions whose cost is unknown. A session with only an input has cost nothing."""
+
 
 class ChildCounts(NamedTuple):
     """The number of a session's forks and sub-agents, without archived ones, and what the sub-agents used."""
@@ -20,7 +23,7 @@ class ChildCounts(NamedTuple):
     micros: int = 0
     """The cost of the sub-agents at the prices of their newest entries, in millionths of a dollar."""
     unpriced: int = 0
-    """Sub-agents with tokens and without a known cost."""
+    """Sub-agents with an unknown cost."""
 
 
 def is_top_level(sessions: SessionQuerySet) -> Q:
@@ -46,10 +49,9 @@ def child_counts(parents: Collection[UUID]) -> dict[UUID, ChildCounts]:
     children = Session.objects.exclude(status=Session.Status.ARCHIVED).order_by()
     forks = children.filter(forked_from__in=parents).values_list("forked_from").annotate(Count("pk"))
     of_forks: dict[UUID | None, int] = dict(forks)
-    unpriced = Count("pk", filter=Q(money=0, shown_tokens__gt=0))
     subagents = children.filter(spawned_by__in=parents).values_list("spawned_by")
     subagents = subagents.annotate(
-        Count("pk"), LargeSum("shown_tokens"), LargeSum("money"), unpriced=unpriced
+        Count("pk"), LargeSum("shown_tokens"), LargeSum("money"), unpriced=Count("pk", filter=UNPRICED)
     )
     of_subagents: dict[UUID | None, tuple[int, ...]] = {row[0]: row[1:] for row in subagents}
     return {

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Aggregate, Count, Max, Q
+from django.db.models import Aggregate, Count, Max
 
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
+from historyapp.models.session_folds import UNPRICED
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.models.sums import LargeSum
@@ -30,7 +31,7 @@ class SessionGroup(NamedTuple):
     """In millionths of a US dollar."""
     last_entry_at: datetime
     unpriced: int
-    """Sessions with tokens and without a known cost."""
+    """Sessions with an unknown cost. One that is known in part counts with this part."""
 
 
 @limit_statements(LIST_SECONDS)
@@ -47,7 +48,7 @@ def session_groups(sessions: SessionQuerySet, column: str, order: Order) -> list
     """
     totals: dict[str, Aggregate] = {f"total_{name}": LargeSum(name) for name in _SUMMED}
     totals["total_last_entry_at"] = Max("last_entry_at")
-    totals["total_unpriced"] = Count("pk", filter=Q(money=0, shown_tokens__gt=0))
+    totals["total_unpriced"] = Count("pk", filter=UNPRICED)
     if f"total_{order.column}" not in totals:
         order = Order()
     key = f"{'-' if order.is_descending else ''}total_{order.column}"

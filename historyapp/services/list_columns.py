@@ -1,7 +1,8 @@
 """The columns of a session by which lists are sorted, and its strip of outcomes.
 
 An append updates them with the session's other counters. A worker computes them for sessions that an earlier
-version stored. Time, tokens and cost of a fork are those since the fork, so that sums count nothing twice.
+version stored. Time, tokens and cost of a fork are those since the fork, so that their sums count nothing
+twice. Steps and errors of a fork are all that it has.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.dashboard.test_sessions import make, titles
-from tests.services.drafts import draft
+from tests.services.drafts import ask, draft
 
 GROUP = re.compile(
     r'<tr class="session-group">.*?href="([^"]*)" aria-expanded="(true|false)".*?<bdi>([^<]*)</bdi>'
@@ -100,8 +100,21 @@ def test_totals_of_a_group_count_what_a_fork_shares_once(alice: Client, project:
     row = text(alice.get("/?agent=fixer&group=agent&open=fixer"))
     assert "fixer 2 sessions" in row
     assert "3.0M $3.00" in row
+    assert 'title="Forks count also the steps that they share."' in html(alice.get("/?group=agent"))
     assert "1.0M $1.00" in row, "the fork"
     assert "time, tokens and cost since the fork" in row
+
+
+def test_the_sum_of_a_group_is_exact_beside_a_session_without_a_model_call(
+    alice: Client, project: Project
+) -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 10}
+    step = draft(ModelOutput(text="done"), model="claude-haiku-4-5", usage=usage)
+    for entry in (step, ask("Is anybody there?")):
+        append(project, create_session(project, names={"agent": "fixer"}).pk, [entry])
+    assert "1.0M $1.00" in text(alice.get("/?group=agent"))
+    make(project, "without usage", agent="fixer")
+    assert "1.0M ≥ $1.00" in text(alice.get("/?group=agent"))
 
 
 @pytest.mark.usefixtures("runs")
