@@ -15,7 +15,7 @@ class RunFold(NamedTuple):
     runs: list[CompressionRun]
     """Newest first."""
     repeats_note: bool = False
-    """Whether a card above has the same note, of another session."""
+    """Whether a card above has the same note."""
 
     @property
     def newest(self) -> CompressionRun:
