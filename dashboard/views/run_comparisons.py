@@ -108,8 +108,10 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
         for name, index in marks.items()
     }
     place = read_place(at)
+    earlier = difference if divergence is not None and (difference or 0) < divergence else None
     context = {
         "landmarks": landmarks,
+        "earlier_at": None if earlier is None else comparison.steps_at(earlier),
         "pair_at": None if divergence is None else comparison.steps_at(divergence),
         "difference_at": None if difference is None else comparison.steps_at(difference),
     }

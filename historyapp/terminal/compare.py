@@ -79,17 +79,25 @@ def _print_comparison(
     if not comparison["first_difference"]:
         output.line("The runs do not differ." if counts["complete"] else "These pairs do not differ.")
         return
-    divergence = comparison["first_divergence"] or comparison["first_difference"]
+    difference = comparison["first_difference"]
+    divergence = comparison["first_divergence"] or difference
+    if difference != divergence:
+        output.line((f"The first difference, an input or a result, is at {_steps_text(difference)}.", "bold"))
     heading = "The runs diverge" if comparison["first_divergence"] else "The runs first differ"
-    steps = [
-        f"step {divergence[side]:,} of {side.upper()}" for side in ("a", "b") if divergence[side] is not None
-    ]
-    output.line((f"{heading} at {' and '.join(steps)}.", "bold"))
+    ended = "".join(f", where {side.upper()} has ended" for side in ("a", "b") if divergence[side] is None)
+    output.line((f"{heading} at {_steps_text(divergence)}{ended}.", "bold"))
     output.line()
     shown = pairs if options.all else _pairs_around(pairs, divergence)
     output.table(PAIRS, [_pair_cells(pair) for pair in shown])
     if len(shown) < len(pairs) or comparison["pairs"]["next"]:
         note("These are the pairs around the first difference. --all shows the others.")
+
+
+def _steps_text(place: JsonObject) -> str:
+    """The steps of a place; a run that has ended there has none."""
+    return " and ".join(
+        f"step {place[side]:,} of {side.upper()}" for side in ("a", "b") if place[side] is not None
+    )
 
 
 def _pairs_around(pairs: list[JsonObject], divergence: JsonObject) -> list[JsonObject]:

@@ -44,8 +44,8 @@ def test_a_comparison_of_fork_and_parent_names_the_step_where_they_diverge(
     assert "pair-delta" not in different, "these steps have nothing to do with each other"
     page = text(response)
     assert "Both runs share steps 1–2." in page
+    assert "The first difference is at step 3 of both (the same call with another input or result)." in page
     assert "They diverge at step 4 of both." in page
-    assert "The first difference" in page
     assert "result, status" in page
     assert "write_file" in page.partition("only A · only B")[2]
     assert [step in page for step in ("read_file · file-4.txt", "read_file · file-5.txt")] == [True, True]
@@ -201,7 +201,7 @@ def test_an_earlier_position_of_a_session_is_compared_with_the_session(
     response = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=2")
     page = text(alice.get(response["Location"]))
     assert "Both runs share steps 1–2." in page
-    assert "They diverge at the end of A, step 3 of B." in page
+    assert "A ends after step 2; B continues with step 3." in page
     refused = alice.get(f"{reverse('compare-runs')}?a={session.pk}&after_step=5")
     assert refused.status_code == 422
     assert "Choose a step from 1 to 4." in text(refused)

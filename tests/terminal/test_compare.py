@@ -28,6 +28,7 @@ def test_a_fork_shares_steps_and_then_diverges(playhead: Playhead, session_id: U
     printed = playhead("compare", session_id, forked.pk)
     assert printed.code == 1
     assert "Shared from the beginning: 1 step." in printed.out
+    assert "The first difference, an input or a result, is at step 2 of A and step 2 of B." in printed.out
     assert "The runs diverge at step 3 of A and step 3 of B." in printed.out
     rows = [line.split()[:3] for line in printed.out.splitlines()[-3:]]
     assert rows == [["2", "2", "different"], ["3", "only", "A"], ["3", "only", "B"]]
