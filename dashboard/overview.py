@@ -10,7 +10,6 @@ from django.utils.functional import cached_property
 
 from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location
-from dashboard.rendering.text import short_target, short_targets
 from dashboard.run_head import MIN_SHOWN, IdleTime, active_time, idle_times
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
@@ -19,6 +18,7 @@ from historyapp.core.overview.findings import Finding
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.person_tools import asking_names
+from historyapp.core.short_targets import short_target, short_targets
 from historyapp.models.episodes import Episode
 from historyapp.models.history import History
 from historyapp.services.ledger import ledger_of

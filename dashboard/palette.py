@@ -14,8 +14,8 @@ from django.urls import reverse
 from dashboard.jumps import JUMPS
 from dashboard.keys import KEYS
 from dashboard.location import Location
-from dashboard.rendering.text import short_target
 from historyapp.core.exporters import EXPORTERS
+from historyapp.core.short_targets import short_target
 from historyapp.core.text import fold
 from historyapp.models import Project, Session
 from historyapp.models.search import SECONDS

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dashboard.rendering.text import short_target, with_short_path
+from historyapp.core.short_targets import short_target, with_short_path
 from historyapp.core.text import preview
 
 MAX_FOLDERS = 3

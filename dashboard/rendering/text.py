@@ -5,14 +5,15 @@ characters that reorder text ("trojan source") are shown as visible signs. Only 
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+
+from historyapp.core.short_targets import with_short_path
 
 if TYPE_CHECKING:
     from rich.style import Style
@@ -24,17 +25,9 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
     r"|\x1b[ -/]*[0-~]"
 )
-_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?[/\\]+(?:[^/\\\s]+([/\\]+))+(?=[^/\\\s]+[/\\]+[^/\\\s]+)")
-_ENTERED_FOLDERS = re.compile(
-    r"""(?:cd (?!-)(?:"[^"]{1,200}"|'[^']{1,200}'|[^\s;&|"'`()<>\\]{1,200})"""
-    r"(?: &&|;)? (?=[^\s;&|<>])(?!\d>)){1,3}"
-)
-"""The folders that a command line enters first, with its lines joined by spaces."""
 _FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
 _WAIT = re.compile(r"session_id=(\d{1,12}), chars=''(?:, |$)")
 """Codex's write_stdin without a text: it waits for more output of a command that still runs."""
-_CD_ERROR = re.compile(r"\bcd:(?:[0-9]{1,9}:)? ")
-"""What shells write before the reason why they did not enter a folder. zsh writes the number of the line."""
 PART = 1 << 18
 """Characters that are made visible in one step."""
 MAX_COLUMN = 5_000
@@ -52,32 +45,6 @@ def main_value_first(arguments: str) -> str:
         return f"wait for session {wait[1]}"
     value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), arguments)
     return with_short_path(value_first)
-
-
-def with_short_path(text: str) -> str:
-    """The text with only the end of a long path with which it begins."""
-    return _LONG_PATH.sub(lambda folders: f"…{folders[1]}", text)
-
-
-def short_target(target: str) -> str:
-    """A step's target without the folder that a command line enters first, and with only the end of a long
-    path at its beginning. A line that only enters a folder stays."""
-    entered = _ENTERED_FOLDERS.match(target)
-    return with_short_path(target[entered.end() :] if entered else target)
-
-
-def target_of_step(target: str, error_line: str) -> str:
-    """A step's short target; with the folder that its command enters if that failed."""
-    return with_short_path(target) if _CD_ERROR.search(error_line) else short_target(target)
-
-
-def short_targets(targets: Iterable[str]) -> dict[str, str]:
-    """By target its short form, see :func:`short_target`. Commands that differ only in folders keep them."""
-    shorts = {target: short_target(target) for target in targets}
-    counts = Counter(shorts.values())
-    return {
-        target: short if counts[short] == 1 else with_short_path(target) for target, short in shorts.items()
-    }
 
 
 def visible(text: str) -> str:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
-from dashboard.rendering.text import visible, with_short_path
+from dashboard.rendering.text import visible
 from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import status_label
 from historyapp.core.call_subjects import KINDS
+from historyapp.core.short_targets import with_short_path
 from historyapp.models.step_filters import LIKELY_FAILED
 
 _NAMES = {"unseen": "files not seen before", "gone": "names compacted away"}

@@ -18,11 +18,12 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.step import StepView
-from dashboard.rendering.text import main_value_first, short_target, target_of_step, visible
+from dashboard.rendering.text import main_value_first, visible
 from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known_time
 from historyapp.core.file_tools import use_of_file
 from historyapp.core.results import NO_OUTPUT
+from historyapp.core.short_targets import short_target, target_of_step
 from historyapp.core.usage import rounded_dollars
 from historyapp.models import Episode, Session
 from historyapp.services.faults import current_fault

@@ -59,13 +59,14 @@ def _call_preview(output: ModelOutput, tokens: int) -> str:
 def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
     work = WorkLeft()
     if output.use_tool and first:
-        return {"": _check(output.use_tool, first.kind, work)}
+        return {"": check_with_figures(output.use_tool, first.kind, work)}
     kinds = (first.kind if first else None, *[None] * MAX_CHECKED)
     tool_calls = zip(output.tool_calls[:MAX_CHECKED], kinds, strict=False)
-    return {tool_call.id: _check(tool_call, kind, work) for tool_call, kind in tool_calls}
+    return {tool_call.id: check_with_figures(tool_call, kind, work) for tool_call, kind in tool_calls}
 
 
-def _check(tool_call: UseTool | ToolCall, kind: Kind | None, work: WorkLeft) -> Check:
+def check_with_figures(tool_call: UseTool | ToolCall, kind: Kind | None, work: WorkLeft) -> Check:
+    """The facts of a tool call, with those that its arguments state about the result."""
     check = check_of(tool_call.name, tool_call.arguments, kind)
     figures = call_figures(check.kind, tool_call.arguments, work)
     return check._replace(figures=figures) if figures else check

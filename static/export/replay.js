@@ -14,7 +14,8 @@ const blocks = [...document.querySelectorAll("script[data-row]")];
 const rows = blocks.map((block) => {
   // In milliseconds: shown until the next step, and took until the last result.
   const [kind, title, came, status, shown, isTurn, took] = JSON.parse(block.dataset.row);
-  return { kind, title, came, status, shown, isTurn, took, isBad: status === "error" || status === "likely" };
+  const [symbol, colour] = kind === "answer" ? ["speech", "other"] : [`kind-${kind}`, kind];
+  return { kind: colour, symbol, title, came, status, shown, isTurn, took, isBad: status === "error" || status === "likely" };
 });
 const steps = rows.length;
 const [list, listed, panel, panes] = [one("[data-list]"), one("[data-rows]"), one("[data-step]"), one("[data-panes]")];
@@ -202,7 +203,7 @@ function showRows() {
 }
 
 function rowItem(row, step) {
-  const button = make("button", `row kind-${row.kind}`, make("span", "n", figure(step)), icon(`kind-${row.kind}`), make("bdi", "what", row.title),
+  const button = make("button", `row kind-${row.kind}`, make("span", "n", figure(step)), icon(row.symbol), make("bdi", "what", row.title),
     make("span", "took", row.took === null ? "" : duration(row.took)), make("bdi", row.isBad ? "came bad" : "came", `${BAD[row.status] ? `${BAD[row.status]}: ` : ""}${row.came}`));
   button.type = "button";
   button.addEventListener("click", () => {

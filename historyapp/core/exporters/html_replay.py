@@ -28,9 +28,12 @@ from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
 from historyapp.core.image_sizes import why_not_shown
 from historyapp.core.json import dump_json, json_text
+from historyapp.core.line_diff import WorkLeft
+from historyapp.core.output_facts import check_with_figures
 from historyapp.core.person_inputs import begins_turn
 from historyapp.core.result_previews import result_preview
 from historyapp.core.results import further_parts, returned_text
+from historyapp.core.short_targets import target_of_step
 from historyapp.core.text import preview, without_colours
 
 MAX_HEAD, MAX_TAIL = 30_000, 10_000
@@ -231,8 +234,9 @@ def _inputs(entry: Entry, in_step: bool) -> Iterator[dict[str, Any]]:
         }
 
 
-def _passed(started_at: int | None, ended_at: int | None) -> int | None:
-    return None if started_at is None or ended_at is None else max(0, ended_at - started_at)
+def _passed(started_at: datetime | None, ended_at: datetime | None) -> int | None:
+    start, end = known_time(started_at), known_time(ended_at)
+    return None if start is None or end is None else max(0, round((end - start).total_seconds() * 1000))
 
 
 def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | None = None) -> _Block:
@@ -243,16 +247,16 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
         calls = [ToolCall(id="", name=action.name, arguments=action.arguments)]
     subjects = [call_subject(tool_call.name, tool_call.arguments) for tool_call in calls]
     likely = _likely_failure(episode, calls, subjects)
-    started_at = _milliseconds(episode.started_at)
-    kind, title = _title(episode, calls, subjects)
+    outcome = _outcome(episode, calls, subjects, likely)
+    kind, title = _title(episode, calls, subjects, outcome)
     row = [
         kind,
         title,
-        _outcome(episode, likely),
+        outcome,
         "likely" if likely else episode.status,
-        _passed(started_at, _milliseconds(next_at)),
+        _passed(episode.started_at, next_at),
         pending.before.begins_turn,
-        _passed(started_at, _milliseconds(episode.finished_at)) or None,
+        _passed(episode.started_at, episode.finished_at) or None,
     ]
     answers: list[list[ToolResult]] = [[] for _ in calls]
     index_by_id = {tool_call.id: index for index, tool_call in reversed([*enumerate(calls)])}
@@ -261,7 +265,7 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
             answers[index_by_id[ids[0]]].append(result)
     content = {
         "number": episode.number,
-        "time": started_at,
+        "time": _milliseconds(episode.started_at),
         "finished": _milliseconds(episode.finished_at),
         "before": pending.before.content(),
         "thought": _parts(output.thoughts_text),
@@ -289,23 +293,30 @@ def _likely_failure(episode: Episode, calls: list[ToolCall], subjects: list[Call
     return ""
 
 
-def _title(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject]) -> tuple[str, str]:
+def _title(
+    episode: Episode, calls: list[ToolCall], subjects: list[CallSubject], outcome: str
+) -> tuple[str, str]:
     """The kind of the step's first tool call, and the title of the step."""
     if not calls:
-        return "other", preview(episode.output.text or episode.output.thoughts_text) or "(empty answer)"
-    title = subjects[0].target or preview(json_text(calls[0].arguments), 120)
+        return "answer", preview(episode.output.text or episode.output.thoughts_text) or "(empty answer)"
+    arguments = calls[0].arguments
+    title = target_of_step(subjects[0].target, outcome) or (
+        preview(json_text(arguments), 120) if arguments else ""
+    )
     more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
     return subjects[0].kind, f"{title or preview(calls[0].name)}{more}"
 
 
-def _outcome(episode: Episode, likely: str) -> str:
+def _outcome(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject], likely: str) -> str:
     result = episode.result
     if likely or result is None:
         return likely
     if result.status == "error":
         failed = next((failed for failed in episode.results if failed.status == "error"), result)
         return preview(error_line(failed)) or result_preview(failed)
-    return result_preview(episode.results[0] if len(episode.results) == 1 else result)
+    if len(episode.results) != 1 or len(calls) != 1:
+        return result_preview(episode.results[0] if len(episode.results) == 1 else result)
+    return result_preview(episode.results[0], check_with_figures(calls[0], subjects[0].kind, WorkLeft()))
 
 
 def _call(tool_call: ToolCall, subject: CallSubject, results: list[ToolResult]) -> dict[str, Any]:

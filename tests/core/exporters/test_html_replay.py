@@ -87,6 +87,33 @@ def test_a_step_takes_until_its_last_result_and_is_shown_until_the_next_step() -
     assert (first[6], first[4], last[6]) == (2_000, 9_000, None)
 
 
+def test_the_time_of_a_step_is_not_rounded_twice() -> None:
+    entries = session(shell("ls"), result("a", "here"))
+    timed = [
+        each._replace(created_at=START + timedelta(microseconds=at))
+        for each, at in zip(entries, (400, 12_900), strict=True)
+    ]
+    ((row, _),) = Page(written(timed)).blocks()
+    assert row[6] == 12  # the times of both entries, rounded: 13
+
+
+def test_rows_are_titled_as_on_the_page_of_the_session() -> None:
+    arguments = {"file_path": "/home/me/work/shop/parser.py", "old_string": "a", "new_string": "b\nc"}
+    blocks = steps_of(
+        ModelOutput(tool_calls=(ToolCall(id="a", name="run_tests", arguments={}),)),
+        result("a", "ok"),
+        ModelOutput(tool_calls=(ToolCall(id="b", name="Edit", arguments=arguments),)),
+        result("b", "The file /home/me/work/shop/parser.py has been updated."),
+        ModelOutput(text="Done."),
+    )
+    rows = [row[:3] for row, _ in blocks]
+    assert rows == [
+        ["other", "run_tests", "ok"],
+        ["edit", "…/shop/parser.py", "+2 −1"],
+        ["answer", "Done.", ""],
+    ]
+
+
 def test_a_step_has_its_calls_results_and_inputs() -> None:
     blocks = steps_of(
         SystemInstruction(text="Be brief."),

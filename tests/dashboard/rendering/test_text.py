@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering import text as text_module
-from dashboard.rendering.text import short_target, short_targets, target_of_step, terminal, visible
+from dashboard.rendering.text import terminal, visible
+from historyapp.core.short_targets import short_target, short_targets, target_of_step
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 escapes = st.sampled_from(
