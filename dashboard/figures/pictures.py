@@ -73,7 +73,7 @@ _PICTURE_KINDS = (
         "money", "Cost", "",
         lambda day: day.micros,
         None,
-        lambda day: f"{'at least ' if day.unpriced else ''}{_dollars(day.micros)}",
+        lambda day: f"{'at least ' if day.is_minimum else ''}{_dollars(day.micros)}",
         _dollars,
     ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from dashboard.figures.pictures import Picture, pictures
 from dashboard.figures.tables import (
     TITLES,
+    TOO_FEW,
     FiguresTable,
     cost_text,
     names_table,
@@ -230,14 +231,17 @@ def cost_trend(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
     left_out, left_out_before = unpriced_text(now), unpriced_text(before)
     if left_out and not now.micros:
         return Trend("cost", "unknown", left_out)
-    shown = f"{'≥ ' if left_out else ''}${now.micros / MICRO:,.2f}"
-    if left_out_before and not before.micros:
+    shown = f"{'≥ ' if now.micros and now.is_minimum else ''}${now.micros / MICRO:,.2f}"
+    left_out_before = left_out_before or (TOO_FEW if before.lacks_output else "")
+    if before.unpriced and not before.micros:
         change = f"unknown in {_span(days)}"
     else:
         change = change_text(now.micros, before.micros, days)
         change += f" ({left_out_before} there)" if left_out_before else ""
     if left_out:
         change = f"{left_out}; the rest: {change}"
+    elif now.lacks_output:
+        change = f"{TOO_FEW}; as reported: {change}"
     return Trend("cost", shown, change)
 
 

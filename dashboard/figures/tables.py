@@ -27,6 +27,8 @@ TITLES: Mapping[str, str] = {
     "money": "Cost",
 }
 """The heads of the columns, by sort key."""
+TOO_FEW = "too few output tokens were reported"
+"""Why a cost is too low, although all prices are known."""
 
 
 class FiguresHead(NamedTuple):
@@ -126,15 +128,15 @@ def _texts(group: GroupFigures) -> dict[str, str]:
 
 def _cost(group: GroupFigures) -> str:
     text = escape(cost_text(group))
-    if group.micros and group.unpriced:
-        return f'<span title="{escape(unpriced_text(group))}">{text}</span>'
+    if group.micros and group.is_minimum:
+        return f'<span title="{escape(unpriced_text(group) or TOO_FEW)}">{text}</span>'
     return text
 
 
 def cost_text(group: GroupFigures) -> str:
     """The cost as far as it is known; a dash without model calls."""
     if group.micros:
-        return f"{'≥ ' if group.unpriced else ''}{money(group.micros)}"
+        return f"{'≥ ' if group.is_minimum else ''}{money(group.micros)}"
     if group.unpriced:
         return "unknown"
     return money(0) if group.figures.model_calls else "–"

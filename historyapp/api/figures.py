@@ -114,6 +114,7 @@ def _figure_fields(group: GroupFigures) -> dict[str, Any]:
         recorded_tokens=figures.tokens,
         seconds=figures.milliseconds / 1000,
         money=group.micros / MICRO,
+        money_is_minimum=group.is_minimum,
         unpriced_models=sorted(group.unpriced),
         unpriced_tokens=group.unpriced_tokens,
     )

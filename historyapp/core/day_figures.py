@@ -43,6 +43,9 @@ class DayFigures(NamedTuple):
     """Time between tool calls and their results."""
     cache_write_hour: int = 0
     """Those of ``cache_write`` that live for an hour."""
+    missing_output: int = 0
+    """The output tokens by our own count that are missing from ``output``, of calls without a reported
+    cost; see :func:`historyapp.core.usage.reports_too_few`."""
 
     def plus(self, other: "DayFigures") -> "DayFigures":
         return DayFigures(*map(int.__add__, self, other))
@@ -116,6 +119,8 @@ def entry_figures(before: Totals, after: Totals) -> EntryFigures:
         return EntryFigures(with_usage, "")
     name, model_before, model_after = _changed(before.models, after.models)
     usage, earlier = model_after.usage, model_before.usage
+    cost = model_after.cost - model_before.cost
+    missing = model_after.missing_output - model_before.missing_output
     return EntryFigures(
         figures._replace(
             model_calls=model_after.calls - model_before.calls,
@@ -123,8 +128,9 @@ def entry_figures(before: Totals, after: Totals) -> EntryFigures:
             cache_read=usage.cache_read - earlier.cache_read,
             cache_write=usage.cache_write - earlier.cache_write,
             output=usage.output - earlier.output,
-            cost=model_after.cost - model_before.cost,
+            cost=cost,
             cache_write_hour=usage.cache_write_hour - earlier.cache_write_hour,
+            missing_output=0 if cost else missing,  # a reported cost may include the missing tokens
         ),
         name,
     )

@@ -34,6 +34,7 @@ class _Figures(models.Model):
     cost = models.BigIntegerField(default=0)
     milliseconds = models.BigIntegerField(default=0)
     cache_write_hour = models.BigIntegerField(db_default=0, default=0)
+    missing_output = models.BigIntegerField(db_default=0, default=0)
 
     class Meta:
         abstract = True

@@ -353,9 +353,11 @@ RUN_COMPARISON: dict[str, Any] = {
 _FIGURES: dict[str, Any] = {
     "sessions": 1, "steps": 3, "errors": 1, "likely_failures": 0, "recorded_tokens": 190, "model_calls": 3,
     "uncached": 24, "cache_read": 96, "cache_write": 0, "output": 12, "seconds": 0.4, "money": 0.000095,
-    "unpriced_models": [], "unpriced_tokens": 0,
+    "money_is_minimum": False, "unpriced_models": [], "unpriced_tokens": 0,
 }  # fmt: skip
-_NO_FIGURES: dict[str, Any] = {name: [] if name == "unpriced_models" else 0 for name in _FIGURES}
+_NO_FIGURES: dict[str, Any] = {
+    name: value if isinstance(value, (bool, list)) else 0 for name, value in _FIGURES.items()
+}
 FIGURES = {
     "first": "2026-11-18", "last": "2026-11-24", "by": "day", "total": _FIGURES, "before": _NO_FIGURES,
     "undated": _NO_FIGURES, "items": [{**_FIGURES, "name": "2026-11-24"}],

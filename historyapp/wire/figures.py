@@ -11,7 +11,7 @@ from historyapp.wire.base import ResponseModel, with_example
 class FiguresOut(ResponseModel):
     """Totals of a range of days. Except `recorded_tokens`, tokens are as providers reported them."""
 
-    sessions: int = Field(description="Sessions that started. They are not counted by tool.")
+    sessions: int = Field(description="Sessions that started. Each counts for one model, and for no tool.")
     steps: int
     errors: int = Field(description="Steps that ended in a reported error.")
     likely_failures: int = Field(description="Steps reported as a success that look like a failure.")
@@ -25,6 +25,10 @@ class FiguresOut(ResponseModel):
     output: int
     seconds: float = Field(description="The time between tool calls and their results.")
     money: float = Field(description="Cost as reported, otherwise by the price list.")
+    money_is_minimum: bool = Field(
+        description="Whether the true cost is higher than `money`: `unpriced_models` has a model, or at "
+        "least 1 % of the output tokens is not reported."
+    )
     unpriced_models: list[str] = Field(description="Models without a known price, which `money` leaves out.")
     unpriced_tokens: int = Field(
         description="Tokens of these model calls, of those in `uncached`, `cache_read`, `cache_write` and "

@@ -62,6 +62,8 @@ def test_costs_are_reported_or_computed_from_the_price_list(recorded: Agent) -> 
     days = items(recorded)
     assert days["2026-03-02"]["money"] == 1.25
     assert days["2026-03-03"]["money"] == 0.5
+    # The output of the first day is not reported. A reported cost may include it.
+    assert [day["money_is_minimum"] for day in days.values()] == [True, False]
 
 
 def test_tokens_without_a_known_price_are_counted(recorded: Agent, session_id: str) -> None:
@@ -76,6 +78,7 @@ def test_tokens_without_a_known_price_are_counted(recorded: Agent, session_id: s
             next(item for item in response["items"] if item["unpriced_tokens"]),
         ):
             assert (figures["unpriced_models"], figures["unpriced_tokens"]) == (["our-model"], 35)
+            assert figures["money_is_minimum"] is True
     assert items(recorded, "&by=model")["gpt-5"]["unpriced_tokens"] == 0
 
 

@@ -337,6 +337,18 @@ def test_a_cost_without_some_models_is_not_shown_as_the_whole() -> None:
     assert cost_trend(known, partial, 7)[1:] == ("$2.50", f"{less} ({left_out} there)")
 
 
+def test_a_cost_without_some_output_is_not_shown_as_the_whole() -> None:
+    exact = GroupFigures(NO_FIGURES._replace(output=500), 2_500_000)
+    lacking = GroupFigures(NO_FIGURES._replace(output=500, missing_output=5), 5_000_000)
+    assert not GroupFigures(NO_FIGURES._replace(output=500, missing_output=4), 5_000_000).is_minimum
+    few = "too few output tokens were reported"
+    more = "100 % more than in the previous 7 days"
+    assert cost_trend(lacking, exact, 7)[1:] == ("≥ $5.00", f"{few}; as reported: {more}")
+    less = "50 % less than in the previous 7 days"
+    assert cost_trend(exact, lacking, 7)[1:] == ("$2.50", f"{less} ({few} there)")
+    assert f'<span title="{few}">≥ $5.00</span>' in figures_cells(lacking, "model")
+
+
 def test_the_number_of_steps_without_usage_is_a_lower_bound(
     alice: Client, project: Project, settled: None
 ) -> None:

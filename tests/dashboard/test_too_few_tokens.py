@@ -7,6 +7,7 @@ from django.urls import reverse
 from historyapp.core.entries import ModelOutput
 from historyapp.models import Entry, Project, Session
 from historyapp.services.append import append
+from historyapp.services.figures.feed import follow_changes
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, ask, draft, ok
@@ -14,7 +15,7 @@ from tests.services.drafts import act, ask, draft, ok
 
 @pytest.mark.parametrize(("reported", "is_noted"), [(2, True), (500, True), (5_000, False)])
 def test_a_reported_output_below_our_count_gets_a_note(
-    alice: Client, project: Project, reported: int, is_noted: bool
+    alice: Client, project: Project, settled: None, reported: int, is_noted: bool
 ) -> None:
     session = create_session(project, names={"model": "gpt-5"})
     outputs = [
@@ -32,8 +33,10 @@ def test_a_reported_output_below_our_count_gets_a_note(
         assert (note in shown) is is_noted
         assert ("have at least 42k tokens. The true cost is higher: by the price" in shown) is is_noted
     comparison = f"/compare?a={session.pk}&b={session.pk}@2"
+    follow_changes(lambda: False)
     for page in (
         "/",
+        "/figures",
         overview,
         f"/sessions/{session.pk}",
         f"/sessions/{session.pk}/ledger?step=1",

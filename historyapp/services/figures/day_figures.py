@@ -29,7 +29,7 @@ from historyapp.services.figures.day_changes import (
 from historyapp.services.figures.day_rows import AgentFigures, add_to_days
 from historyapp.services.transactions import writing
 
-VERSION = 1
+VERSION = 2
 """The version of the counting rules. Sessions that were counted by other rules are counted again."""
 SESSIONS_AT_ONCE = 50
 MAX_ROWS = 2000

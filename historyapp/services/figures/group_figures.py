@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from historyapp.core.day_figures import NO_FIGURES, DayFigures
 from historyapp.core.sorting import parse_sort, sort_text
+from historyapp.core.usage import lacks_output
 from historyapp.services.prices import price_list
 
 
@@ -25,6 +26,17 @@ class GroupFigures:
     def failed(self) -> int:
         """Steps that ended in an error, or look like a failure."""
         return min(self.figures.steps, self.figures.errors + self.figures.likely_failures)
+
+    @property
+    def lacks_output(self) -> bool:
+        """Whether sources reported too few output tokens of calls whose cost they did not report."""
+        missing = self.figures.missing_output
+        return bool(missing) and lacks_output(missing, self.figures.output)
+
+    @property
+    def is_minimum(self) -> bool:
+        """Whether the true cost is higher than ``micros``."""
+        return bool(self.unpriced) or self.lacks_output
 
     def add(self, model: str, *, has_cost: bool, figures: DayFigures, micros: int | None = None) -> None:
         """Adds figures of one model, or of several models whose cost is ``micros``."""

@@ -127,6 +127,19 @@ def test_a_step_in_flight_is_counted_again_when_its_result_arrives(
     assert figures(project)._replace(tokens=0, milliseconds=0) == DayFigures(sessions=1, steps=1, errors=1)
 
 
+def test_missing_output_counts_if_the_cost_is_not_reported(project: Project, session: Session) -> None:
+    for cost, missing in ((0.5, False), (0, True)):
+        usage = reported("base", 900, 2, cost)
+        append(project, session.pk, [dated(MONDAY, EntryDraft(ModelOutput(text="word " * 90)), **usage)])
+        count_all(project)
+        assert (figures(project).missing_output > 80) is missing
+    CountedSession.objects.update(version=1)
+    for model in (SessionDay, ProjectDay):
+        model.objects.update(missing_output=0)
+    count_all(project)
+    assert figures(project).missing_output > 80
+
+
 def test_steps_that_a_fork_inherits_count_once(project: Project, counted: Session) -> None:
     child = fork(project, counted.pk, at_step=2)
     append(project, child.pk, [act("bash"), failed()])
