@@ -50,6 +50,16 @@ def further_parts(result: ToolResult) -> list[tuple[str, str]]:
     return parts
 
 
+def without_exception(result: ToolResult) -> tuple[ToolResult, list[tuple[str, str]]]:
+    """A result for people: without the exception of a failure that has a reason, and this exception as its
+    name and text if it says something else than the reason."""
+    error = result.error
+    if result.status != "error" or not error or not result.reason:
+        return result, []
+    named = [(error.exception_type, error.repr)] if error.repr != result.reason else []
+    return result.model_copy(update={"error": None}), named
+
+
 def returned_text(result: ToolResult) -> str:
     """The result of a tool as text; never empty."""
     match result.status:

@@ -32,7 +32,7 @@ from historyapp.core.line_diff import WorkLeft
 from historyapp.core.output_facts import check_with_figures
 from historyapp.core.person_inputs import begins_turn
 from historyapp.core.result_previews import result_preview
-from historyapp.core.results import further_parts, returned_text
+from historyapp.core.results import further_parts, returned_text, without_exception
 from historyapp.core.short_targets import target_of_step
 from historyapp.core.text import preview, without_colours
 
@@ -344,8 +344,10 @@ def _call(tool_call: ToolCall, subject: CallSubject, results: list[ToolResult]) 
 
 
 def _result(result: ToolResult) -> dict[str, Any]:
-    further = [{"heading": label, "parts": _parts(text)} for label, text in further_parts(result)]
-    return {"status": result.status, "parts": _result_parts(result), "more": further}
+    shown, exception = without_exception(result)
+    texts = (*further_parts(shown), *exception)
+    further = [{"heading": preview(label), "parts": _parts(text)} for label, text in texts]
+    return {"status": result.status, "parts": _result_parts(shown), "more": further}
 
 
 def _result_parts(result: ToolResult) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from historyapp.core.actions import from_exception
 from historyapp.core.entries import (
     DebugLog,
     Entry,
@@ -151,6 +152,15 @@ def test_failures_are_marked_as_reported_or_likely() -> None:
     assert [row[3] for row, _ in blocks] == ["error", "likely", "abandoned", "in_flight"]
     assert "no such file" in blocks[0][0][2]
     assert "ValueError" in blocks[1][0][2]
+
+
+def test_the_exception_of_a_failure_is_shown_below_its_reason() -> None:
+    error = from_exception(OSError(2, "gone"))
+    bad = ToolResult(tool_call_id="a", status="error", reason="no such file", error=error)
+    ((_, step),) = steps_of(shell("cat x"), ToolResults(results=(bad,)))
+    (shown,) = step["calls"][0]["results"]
+    assert shown["parts"] == ["no such file"]
+    assert shown["more"] == [{"heading": "FileNotFoundError", "parts": ["FileNotFoundError(2, 'gone')"]}]
 
 
 def test_results_are_shown_with_their_calls() -> None:
