@@ -24,6 +24,8 @@ def test_on_a_phone_tables_show_all_columns_and_actions_fit_a_row(page: Page, pr
     assert page.locator(".actions > a, .actions > details").evaluate_all(ROWS) == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.get_by_role("heading", level=1).evaluate(LINES) == 2
+    expect(page.locator("#run-ending")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#run-ending")).to_have_text("ended with an error")
 
 
 def test_on_a_phone_the_cost_tab_has_room_for_the_names_of_steps(page: Page, project: Project) -> None:
@@ -55,6 +57,8 @@ def test_on_a_small_laptop_the_step_has_a_third_of_the_window(page: Page, projec
     step = page.locator(".panes > .step").bounding_box()
     assert step
     assert step["height"] > 800 / 3
+    expect(page.locator("#run-ending")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#run-ending")).to_have_text("ended with an error")
 
 
 def test_the_time_of_the_run_is_loaded_without_moving_what_is_below(page: Page, project: Project) -> None:
