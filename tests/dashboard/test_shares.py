@@ -198,6 +198,9 @@ def test_long_lists_have_pages(
         while address:
             shown = html(alice.get(address))
             seen += re.findall(r"shares/([0-9a-f-]{36})/revoke", shown)
+            if page != "/project" and (before := re.search("links_before=[^#]*", address)):
+                actions = re.findall(r'action="([^"]+/revoke[^"]*)', shown)
+                assert all(before[0] in action for action in actions)
             older = re.search(r'href="([^"]*links_before=[^"]*)"', shown)
             address = older[1].replace("&amp;", "&") if older else ""
         assert len(seen) == len(set(seen)) == 5
