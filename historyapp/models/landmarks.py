@@ -98,6 +98,9 @@ def first_failures(sessions: Sequence[Session]) -> dict[UUID, datetime]:
 
     Takes two queries. Only each session's own rows are compared. After a rewind, only the first few are: the
     time is unknown if none of them is live.
+
+    Args:
+        sessions: at most 250, because SQLite has a limit of 500 parts in such a query.
     """
     if not sessions:
         return {}

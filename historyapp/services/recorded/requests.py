@@ -342,7 +342,7 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
     )
     entries_by_position = {entry.position: entry for entry in entries if entry.position in positions}
     roles: dict[str, Literal["assistant", "tool"]] = {"model_output": "assistant", "tool_results": "tool"}
-    instructing = dict(zip(map(str, INSTRUCTING), INSTRUCTING, strict=True))
+    instructing: dict[str, Literal["system", "developer"]] = {name: name for name in INSTRUCTING}
     logged_messages = []
     for row in rows:
         entry = entries_by_position[row.position]
