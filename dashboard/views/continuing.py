@@ -19,6 +19,8 @@ from dashboard.location import (
     render_fragment,
 )
 from dashboard.views.rewinds import latest_rewind
+from historyapp.core.conversation import input_messages
+from historyapp.core.entries import INPUT_KINDS, text_of
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters.claude_code import claude_code_id
 from historyapp.core.projection import Tail
@@ -74,8 +76,17 @@ def _before(location: Location) -> StartingPoint:
 
 def _after(location: Location) -> StartingPoint:
     row = location.history.row(location.step)
-    tail = History(location.session, row.last_position).tail
-    return _point(location, row, row.last_position, _input_of(tail, row))
+    return _point(location, row, row.last_position, _input_during(location.history, row))
+
+
+def _input_during(history: History, row: Episode) -> str | None:
+    """The beginning of the newest input between a step's tool call and its result, if there is one: it
+    follows the result in a request."""
+    first, last = row.first_position, row.last_position
+    for entry in history.entries(after=first, before=last, kinds=INPUT_KINDS, newest_first=True, limit=1):
+        for message in input_messages(entry.core()):
+            return preview(text_of(message.content)[:MAX_QUOTED])
+    return None
 
 
 def _input_of(tail: Tail, row: Episode | None) -> str | None:
