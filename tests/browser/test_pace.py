@@ -102,6 +102,7 @@ def test_until_a_speed_is_chosen_a_long_run_takes_two_minutes(page: Page, projec
     expect(speed).to_have_value("1")
     page.keyboard.press("Space")
     expect(speed).to_have_value("8")
+    expect(page.locator("[data-replay-note]")).to_contain_text("speed set to ×8 for this run")
     page.keyboard.press("Space")
     expect_stopped(page)
     page.get_by_label("Pace", exact=True).select_option("turn")
