@@ -7,7 +7,7 @@ from dashboard.access import PersonRequest
 from dashboard.location import Location, page_context
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
-from historyapp.core.run_costs import RunMoney, money_of, tokens_of, totals_after
+from historyapp.core.run_costs import RunMoney, money_of, other_models, tokens_of, totals_after
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.models.relatives import MAX_RELATIVES
 from historyapp.services.list_columns import own_totals, read_shared
@@ -26,6 +26,8 @@ class HeadFigures:
     cost_source: str
     cost_is_minimum: bool
     """Whether the true cost is higher."""
+    other_models: list[str]
+    """The models that model calls name in addition to the session's model."""
     own: RunMoney | None = None
     """What a fork cost after the steps that it shares; None for other sessions."""
 
@@ -52,6 +54,7 @@ def head_figures(location: Location) -> HeadFigures:
         cost=money.micros,
         cost_source=money_source(money),
         cost_is_minimum=money.is_minimum,
+        other_models=other_models(totals, session.model),
         own=own,
     )
 

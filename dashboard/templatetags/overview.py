@@ -12,7 +12,7 @@ from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import duration, icon, short_figure
 from historyapp.core.overview.files import FileFigures
-from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
+from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, other_models, tokens_of
 from historyapp.models import Session
 from historyapp.models.text_search import MAX_CHARACTERS
 from historyapp.services.list_columns import own_totals
@@ -100,6 +100,12 @@ def run_tokens(session: Session) -> RunTokens:
 def run_money(session: Session) -> RunMoney:
     """The money figure of a session of a list, from its row; that of a fork since the fork."""
     return money_of(own_totals(session), session.model, price_list())
+
+
+@register.simple_tag
+def run_other_models(session: Session) -> list[str]:
+    """Models that a session of a list used in addition to the one in its row; of a fork, since the fork."""
+    return other_models(own_totals(session), session.model)
 
 
 @register.simple_tag

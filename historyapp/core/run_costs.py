@@ -6,7 +6,7 @@ Lists, heads of sessions, ledgers and overviews show these, so that they agree.
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from historyapp.core.prices import Prices
+from historyapp.core.prices import Prices, is_same_model
 from historyapp.core.projection import Totals
 from historyapp.core.usage import ModelTotals, Usage, lacks_output
 
@@ -110,6 +110,11 @@ def _source(sources: set[str], unknown: list[str]) -> MoneySource:
     if sources:
         return "reported" if "reported" in sources else "priced"
     return "unknown" if unknown else "none"
+
+
+def other_models(totals: Totals, model: str) -> list[str]:
+    """The models that model calls name in addition to the session's model; none if that is not known."""
+    return [name for name, used in totals.models.items() if used.calls and not is_same_model(name, model)]
 
 
 def totals_after(whole: Totals, shared: Totals) -> Totals:

@@ -15,6 +15,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
 
 
@@ -79,6 +80,21 @@ def test_the_breadcrumbs_link_back_to_the_sessions(alice: Client, session: Sessi
     path = page[page.index('aria-label="Path"') : page.index('aria-label="Main"')]
     assert re.findall('href="([^"]+)"', path) == ["/", reverse("session", args=[session.pk]) + "?step=1"]
     assert "Alice&#x27;s project" in path
+
+
+def test_the_header_and_the_list_say_that_model_calls_name_other_models(
+    alice: Client, project: Project
+) -> None:
+    """A run with 75 of 122 steps by Sonnet was shown as one of Opus."""
+    session = create_session(project, names={"model": "claude-opus-4-5"})
+    usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+    pages = ("/", reverse("session", args=[session.pk]))
+    for model, are_named in (("claude-opus-4-5-20251101", False), ("claude-sonnet-4-5", True)):
+        answered(project, session, {**usage, "model": model})
+        for page in pages:
+            response = alice.get(page)
+            assert ("+1 model" in text(response)) is are_named
+            assert ('title="Some model calls name claude-sonnet-4-5."' in html(response)) is are_named
 
 
 def test_the_header_of_a_fork_says_its_own_cost(alice: Client, project: Project, session: Session) -> None:
