@@ -114,7 +114,9 @@ def test_the_sum_of_a_group_is_exact_beside_a_session_without_a_model_call(
         append(project, create_session(project, names={"agent": "fixer"}).pk, [entry])
     assert "1.0M $1.00" in text(alice.get("/?group=agent"))
     make(project, "without usage", agent="fixer")
-    assert "1.0M ≥ $1.00" in text(alice.get("/?group=agent"))
+    page = alice.get("/?group=agent")
+    assert "1.0M ≥ $1.00" in text(page)
+    assert 'title="The cost of 1 session is unknown. A cost that is too low counts' in html(page)
 
 
 @pytest.mark.usefixtures("runs")
