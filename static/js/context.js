@@ -33,14 +33,16 @@ document.addEventListener("htmx:afterSettle", (event) => {
 });
 
 // A request that did not reach the server is sent again once the server has answered another one.
-const lost = document.querySelector("[data-context-lost]");
+// A session without steps has no panel.
+const noteOfLost = () => document.querySelector("[data-context-lost]");
 
 document.addEventListener("htmx:sendError", ({ detail }) => {
-  if (detail.target.id === "context") lost.hidden = false;
+  if (detail.target.id === "context") noteOfLost().hidden = false;
 });
 document.addEventListener("htmx:afterRequest", ({ detail }) => {
-  if (lost.hidden || !detail.xhr.status) return;
-  lost.hidden = true;
+  const note = noteOfLost();
+  if (!note || note.hidden || !detail.xhr.status) return;
+  note.hidden = true;
   if (detail.target.id !== "context") document.getElementById("context-form").requestSubmit();
 });
 

@@ -256,7 +256,7 @@ def test_a_hidden_page_does_not_poll_and_changes_of_an_outage_are_loaded_after_i
     expect(page.locator("body[data-unreachable]")).to_have_count(1)
     page.unroute("**/news?*")
     expect_step(page, 8)
-    expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
+    expect(page.get_by_text(unreachable)).to_be_hidden()
     expect(page.locator("body[data-unreachable]")).to_have_count(0)
 
 
