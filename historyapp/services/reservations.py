@@ -102,9 +102,9 @@ class Reservation:
         self._refuse_if_any(reached)
 
     def _refuse_if_any(self, reached: list[SpendingCounter]) -> None:
-        """Raises ``CapReached`` for the cap that ends last."""
+        """Raises ``CapReached`` for the cap that ends last; on the last day of a month, the month's."""
         if reached:
-            cap = max(reached, key=lambda counter: counter.ends_at)
+            cap = max(reached, key=lambda counter: (counter.ends_at, counter.period == "month"))
             record_cap_refusal(self.payer.session_id, cap)
             raise _cap_exceeded(cap, self)
 

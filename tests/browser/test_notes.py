@@ -6,6 +6,9 @@ from playwright.sync_api import Page, expect
 from historyapp.models import Session, StepNote
 from tests.browser.visits import page_of, record_session, sign_in
 
+ABORTED = ("htmx:afterRequest,", "htmx:sendAbort,")
+"""What htmx writes about a request whose answer a later key made superfluous."""
+
 
 @pytest.fixture
 def session(page: Page, server: str) -> Session:
@@ -41,7 +44,7 @@ def test_a_key_bookmarks_a_step_and_its_note_stays_when_the_playhead_comes_back(
     expect(page.locator(".note-text")).to_have_text("Why b\nhere?")
     expect(page.locator("#rows .bookmark-2")).to_have_attribute("title", "Why b\nhere?")
     assert StepNote.objects.get().text == "Why b\nhere?"
-    assert complaints == []
+    assert [complaint for complaint in complaints if not complaint.startswith(ABORTED)] == []
 
 
 def _is_filled(page: Page) -> bool:
