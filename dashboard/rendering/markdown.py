@@ -20,6 +20,9 @@ _TAGS = {
 MIN_CELLS, CHARACTERS_PER_CELL = 1_000, 2
 """A text has at most so many cells in its tables, or as many as somebody can write in so many characters:
 markdown-it adds the missing cells of each row. 24 tables of 500 columns, 61 KB, took 3.5 GB."""
+MAX_ROW = 3_000
+"""The maximum length of a row of a table. Browsers lay a long word out in quadratic time where its column has
+no room: 58,000 full-width brackets in one of 120 columns took 15 seconds."""
 MIN_LINKS = 4_000
 """The addresses and titles of links have at most so many characters, or as many as the text would have if
 each of its bytes was written as in an address (``%D0``). 7,000 references to one address of 29,000
@@ -38,6 +41,11 @@ def _parser(*disabled: str) -> "MarkdownIt":
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     return parser.disable(list(disabled))
+
+
+def _has_long_rows(text: str) -> bool:
+    has_table = _DELIMITERS.search(text) is not None
+    return has_table and any(len(line) > MAX_ROW and "|" in line for line in text.split("\n"))
 
 
 def _has_too_many_cells(text: str) -> bool:
@@ -74,7 +82,7 @@ def markdown(text: str) -> SafeString:
     and so do paragraphs with very many marked parts.
     """
     text = visible(text)
-    disabled = ["table"] if _has_too_many_cells(text) else []
+    disabled = ["table"] if _has_too_many_cells(text) or _has_long_rows(text) else []
     parser = _parser(*disabled)
     tokens = parser.parse(text)
     if _has_too_long_links(tokens, 3 * len(text.encode())):

@@ -38,6 +38,8 @@ CHOICES = {
 """Filters with one value, and the allowed values; empty turns the filter off."""
 SEVERAL = (*NAMED_FACETS, "tag")
 """Filters that may have several values."""
+MAX_FILTERS = 3_000
+"""The maximum number of characters of these filters: each of some 200 links of a page repeats them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class SessionFilters:
             if len(values) > MAX_VALUES:
                 raise Invalid(f"{name} has {len(values)} values. Use at most {MAX_VALUES}.")
             values_by_name[name] = tuple(sorted(values))
+        if sum(len(value) for name in SEVERAL for value in values_by_name[name]) > MAX_FILTERS:
+            raise Invalid(f"The filters have more than {MAX_FILTERS} characters. Remove some of them.")
         first, last = _day("from", query), _day("to", query)
         if first and last and last < first:
             raise Invalid(f"`to` is {last}, which is before `from`, {first}. Swap them.")

@@ -58,7 +58,7 @@ class FilterForm:
             raise Invalid(f"kind must be one of {', '.join(KINDS)}.")
         if self.names and self.names not in FLAGS:
             raise Invalid(f"names must be one of {', '.join(FLAGS)}.")
-        for name in ("file", "text"):
+        for name in ("file", "text", "tool", "noted", "since", "until"):
             if len(getattr(self, name)) > MAX_CHARACTERS:
                 raise Invalid(f"{name} must have at most {MAX_CHARACTERS} characters.")
         if self.turn and not (self.turn.isascii() and self.turn.isdigit() and len(self.turn) < 10):

@@ -12,7 +12,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.location import Location
-from dashboard.templatetags.playhead import duration, short_figure
+from dashboard.templatetags.playhead import duration, names, short_figure
 from dashboard.timeline.axis import Pause, Tick, places_by_step, places_by_time, ticks_by_time
 from dashboard.timeline.bars import (
     FAILURE,
@@ -44,6 +44,8 @@ MIN_FALL, MAX_FALLS = 5_000, 8
 """Tokens of the smallest fall that has a label, and the maximum number of labels."""
 FALL_WIDTH = 0.12
 """The part of the width that a label takes. A fall has no label if it would cover that of a larger fall."""
+MAX_TOOLS = 120
+"""Characters of the tools in the label of a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ def draw_timeline(
 def _pause_label(pause: Pause) -> str:
     """Says how long a pause was and what followed it."""
     share = pause.share
-    tools = ", ".join(dict.fromkeys(share.row.tool_names)) if share.steps == 1 else ""
+    tools = names(share.row.tool_names)[:MAX_TOOLS] if share.steps == 1 else ""
     return f"pause of {duration(pause.length)} before step {share.first:,}{f' ({tools})' if tools else ''}"
 
 

@@ -128,6 +128,13 @@ def test_the_error_of_an_invalid_filter_lists_the_valid_values(
     assert detail in text(response)
 
 
+def test_filters_that_would_fill_each_link_are_refused(alice: Client, runs: None) -> None:
+    folders = "&".join(f"folder=%2F{number:0290}" for number in range(11))
+    refused = alice.get(f"/?{folders}")
+    assert refused.status_code == 422
+    assert "more than 3000 characters" in html(refused)
+
+
 def test_a_cursor_of_other_filters_is_refused(alice: Client, project: Project) -> None:
     Session.objects.bulk_create(Session(project=project, title=f"run {n}", agent="a") for n in range(60))
     older = re.search(r'href="/\?(cursor=[^"]*)"', html(alice.get("/")))

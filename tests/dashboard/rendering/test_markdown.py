@@ -55,6 +55,13 @@ def test_tables_with_far_more_cells_than_their_text_remain_text(text: str) -> No
     assert markdown(text).count("|") > 100
 
 
+def test_a_table_with_a_very_long_row_remains_text() -> None:
+    text = table(120, "|" + "）" * 58_000, 1)
+    assert markdown(text).count("<td>") == 0
+    assert "）" * 100 in markdown(text)
+    assert markdown(table(3, "|" + "x" * 2_900, 1)).count("<table>") == 1
+
+
 @pytest.mark.parametrize("text", [
     table(12, "| 1" * 12, 300), table(3, "|one|two|three|", 40) * 30 + "line\n" * 2_000, table(20, "|a", 40),
     (table(8, "| one" * 8, 30)[:-1] + "  \n") * 40,

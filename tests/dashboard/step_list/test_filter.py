@@ -305,3 +305,14 @@ def test_the_cost_of_a_step_links_to_it_in_the_list_of_all_steps(alice: Client, 
     links = re.findall(r'href="([^"]*)" data-step=', page)
     assert links
     assert not any("status=error" in link for link in links)
+
+
+@pytest.mark.parametrize("field", ["tool", "noted", "since", "file"])
+def test_a_filter_that_would_fill_each_link_of_the_timeline_is_refused(
+    alice: Client, project: Project, field: str
+) -> None:
+    session = create_session(project)
+    append(project, session.pk, [act(), ok()])
+    refused = alice.get(f"/sessions/{session.pk}?{field}={'x' * 201}")
+    assert refused.status_code == 422
+    assert f"{field} must have at most 200 characters." in html(refused)
