@@ -18,8 +18,9 @@ from historyapp.models.run_sql import run_sql
 
 SUMMARIES, NOTES = "summaries", "notes"
 """The kinds for summaries and for notes. Unlike entries, they may be added to shared steps later."""
-MAX_CACHED = 100
-"""The maximum number of forks whose ancestors a process caches. The oldest are dropped first."""
+MAX_CACHED, MAX_ANCESTORS = 100, 30_000
+"""The maximum number of forks whose ancestors a process caches, and of their ancestors together, 450 bytes
+each. The oldest are dropped first."""
 _CHAIN = """
 WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
     SELECT id, forked_from_id, fork_position, revision, 0 FROM historyapp_session WHERE id = %s
@@ -69,8 +70,9 @@ def ancestors(session: UUID, kinds: Collection[str], parent: UUID | None = None)
             cached += parent_chain[1:]
             with _lock:
                 _cache[session] = cached
-                while len(_cache) > MAX_CACHED:
-                    del _cache[next(iter(_cache))]
+                left = sum(map(len, _cache.values()))
+                while len(_cache) > MAX_CACHED or left > MAX_ANCESTORS:
+                    left -= len(_cache.pop(next(iter(_cache))))
     return cached
 
 
