@@ -5,7 +5,7 @@ from typing import Any
 
 from dashboard.access import PersonRequest
 from dashboard.location import Location, page_context
-from dashboard.rendering.sources import TOKEN_SOURCES, money_source
+from dashboard.rendering.sources import TOKEN_SOURCES
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.run_costs import RunMoney, money_of, other_models, tokens_of, totals_after
 from historyapp.core.session_metadata import MAX_TITLE
@@ -16,16 +16,12 @@ from historyapp.services.prices import price_list
 
 @dataclass(frozen=True, slots=True)
 class HeadFigures:
-    """Tokens and money of the history, each with its source in words."""
+    """Tokens and money of the history."""
 
     tokens: int
     tokens_label: str
     tokens_source: str
-    cost: int
-    """In millionths of a dollar; 0 if unknown."""
-    cost_source: str
-    cost_is_minimum: bool
-    """Whether the true cost is higher."""
+    money: RunMoney
     other_models: list[str]
     """The models that model calls name in addition to the session's model."""
     own: RunMoney | None = None
@@ -51,9 +47,7 @@ def head_figures(location: Location) -> HeadFigures:
         tokens=tokens.shown,
         tokens_label=label,
         tokens_source=TOKEN_SOURCES[tokens.source],
-        cost=money.micros,
-        cost_source=money_source(money),
-        cost_is_minimum=money.is_minimum,
+        money=money,
         other_models=other_models(totals, session.model),
         own=own,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.core.run_costs import RunMoney, money_of, tokens_of
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
@@ -19,9 +19,7 @@ class SubagentRow:
 
     session: Session
     tokens: int
-    micros: int
-    is_minimum: bool
-    """Whether the true cost is higher."""
+    money: RunMoney
 
 
 def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[SubagentRow]]:
@@ -36,6 +34,6 @@ def subagents_in(history: History, rows: Sequence[Episode]) -> dict[int, list[Su
         for child in children:
             totals = own_totals(child)
             money = money_of(totals, child.model, price_list())
-            row = SubagentRow(child, tokens_of(totals).shown, money.micros, money.is_minimum)
+            row = SubagentRow(child, tokens_of(totals).shown, money)
             by_step.setdefault(number, []).append(row)
     return by_step

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.step_list.filter import FilterForm
-from dashboard.templatetags.playhead import duration, icon, short_figure
+from dashboard.templatetags.playhead import dollars, duration, icon, short_figure
 from historyapp.core.overview.files import FileFigures
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, other_models, tokens_of
 from historyapp.models import Session
@@ -100,6 +100,12 @@ def run_tokens(session: Session) -> RunTokens:
 def run_money(session: Session) -> RunMoney:
     """The money figure of a session of a list, from its row; that of a fork since the fork."""
     return money_of(own_totals(session), session.model, price_list())
+
+
+@register.filter
+def run_cost(money: RunMoney) -> str:
+    """The amount, marked if the true cost is higher."""
+    return f"{'≥ ' if money.is_minimum else ''}{dollars(money.micros)}"
 
 
 @register.simple_tag

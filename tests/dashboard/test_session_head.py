@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dashboard.location import newest_step
+from dashboard.rendering.sources import money_source
 from dashboard.session_head import head_figures
 from historyapp.core.entries import EntryDraft, ModelOutput
 from historyapp.models import Project, Session
@@ -55,7 +56,7 @@ def test_pages_without_a_step_continue_and_fork_after_the_newest_step(
 
 def test_without_reported_usage_tokens_are_estimated_and_money_is_unknown(session: Session) -> None:
     figures = head_figures(newest_step(session))
-    assert (figures.tokens, figures.tokens_label, figures.cost) == (session.tokens, "tokens", 0)
+    assert (figures.tokens, figures.tokens_label, figures.money.micros) == (session.tokens, "tokens", 0)
     assert figures.tokens_source.startswith("Estimated")
 
 
@@ -65,14 +66,14 @@ def test_reported_tokens_come_first_with_the_share_of_the_cache(project: Project
         newest_step(answered(project, session, {"usage": usage, "model": "claude-opus-4"}))
     )
     assert (figures.tokens, figures.tokens_label) == (4000, "tokens in, 75 % from cache")
-    assert figures.cost > 0
-    assert figures.cost_source.startswith("Priced with the price list of ")
+    assert figures.money.micros > 0
+    assert money_source(figures.money).startswith("Priced with the price list of ")
 
 
 def test_a_reported_cost_is_not_priced_again(project: Project, session: Session) -> None:
     session = answered(project, session, {"usage": {"input_tokens": 10, "output_tokens": 5}, "cost": 0.25})
     figures = head_figures(newest_step(session))
-    assert (figures.cost, figures.cost_source) == (250_000, "As reported.")
+    assert (figures.money.micros, money_source(figures.money)) == (250_000, "As reported.")
 
 
 def test_the_breadcrumbs_link_back_to_the_sessions(alice: Client, session: Session) -> None:

@@ -99,12 +99,12 @@ def test_the_time_of_a_step_is_not_rounded_twice() -> None:
 
 
 def test_rows_are_titled_as_on_the_page_of_the_session() -> None:
-    arguments = {"file_path": "/home/me/work/shop/parser.py", "old_string": "a", "new_string": "b\nc"}
+    arguments = {"file_path": "/srv/source/shop/parser.py", "old_string": "a", "new_string": "b\nc"}
     blocks = steps_of(
         ModelOutput(tool_calls=(ToolCall(id="a", name="run_tests", arguments={}),)),
         result("a", "ok"),
         ModelOutput(tool_calls=(ToolCall(id="b", name="Edit", arguments=arguments),)),
-        result("b", "The file /home/me/work/shop/parser.py has been updated."),
+        result("b", "The file /srv/source/shop/parser.py has been updated."),
         ModelOutput(text="Done."),
     )
     rows = [row[:3] for row, _ in blocks]
