@@ -18,6 +18,8 @@ from historyapp.models.run_sql import run_sql
 
 SUMMARIES, NOTES = "summaries", "notes"
 """The kinds for summaries and for notes. Unlike entries, they may be added to shared steps later."""
+MAX_DEPTH = 1_000
+"""The maximum number of forks, each of the one before: reads of the last one take time for each."""
 MAX_CACHED, MAX_ANCESTORS = 100, 30_000
 """The maximum number of forks whose ancestors a process caches, and of their ancestors together, 450 bytes
 each. The oldest are dropped first."""
@@ -34,6 +36,7 @@ _LATER_TABLES = {SUMMARIES: "historyapp_summary", NOTES: "historyapp_stepnote"}
 _WITH_ROWS = (
     "SELECT column1 FROM (VALUES {}) AS session WHERE EXISTS (SELECT 1 FROM {} WHERE session_id = column1)"
 )
+_DEPTH = f"{_CHAIN.format(limit=' WHERE chain.depth < %s')}SELECT MAX(depth) FROM chain"  # noqa: S608
 _REVISIONS = f"{_CHAIN.format(limit='')}SELECT SUM(revision) FROM chain"  # noqa: S608
 _REVISIONS_OF = "SELECT SUM(revision) FROM historyapp_session WHERE id IN ({})"
 
@@ -74,6 +77,12 @@ def ancestors(session: UUID, kinds: Collection[str], parent: UUID | None = None)
                 while len(_cache) > MAX_CACHED or left > MAX_ANCESTORS:
                     left -= len(_cache.pop(next(iter(_cache))))
     return cached
+
+
+def is_deepest(session: UUID) -> bool:
+    """Whether a session is a fork of :data:`MAX_DEPTH` forks. False if it is not stored."""
+    ((depth,),) = run_sql(_DEPTH, [uuid_value(session), MAX_DEPTH])
+    return int(depth or 0) == MAX_DEPTH
 
 
 def cached_fork_points(session: UUID) -> set[tuple[str, int]]:

@@ -16,6 +16,7 @@ from historyapp.core.projection import Tail
 from historyapp.core.run_places import places_in
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.models import Entry, Episode, Project, Session
+from historyapp.models.ancestors import MAX_DEPTH, is_deepest
 from historyapp.models.changes import ChangeKind
 from historyapp.models.history import History
 from historyapp.models.strips import strip_of_part
@@ -286,12 +287,13 @@ def fork(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when ``fork_id`` is or was that of another session.
+        Conflict: when ``fork_id`` is or was that of another session, or the chain of forks is too long.
         Invalid: when the point does not exist.
         DiskLow: when the disk is nearly full.
     """
     check_disk_space()
     parent = read_session(project, session_id)
+    check_depth(parent)
     position = fork_position(parent, at_step=at_step, at_position=at_position)
     tail, strip = tail_and_strip(parent, parent.lineage(position).cut(position))
     with writing():
@@ -312,6 +314,15 @@ def fork(
         check_not_deleted(fork_id)
         add_audit_record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
         return child
+
+
+def check_depth(parent: Session) -> None:
+    """Raises Conflict if a fork of the session would be a fork of too many forks."""
+    if is_deepest(parent.pk):
+        raise Conflict(
+            f"The session {parent.pk} is the last of {MAX_DEPTH:,} forks, each of the one before. "
+            "This is the maximum. Fork one of the earlier ones."
+        )
 
 
 def fork_position(parent: Session, *, at_step: int | None = None, at_position: int | None = None) -> int:

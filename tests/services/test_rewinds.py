@@ -1,6 +1,7 @@
 """Rewind, undo and fork, rule by rule. ``test_time_travel`` tests random sequences of them."""
 
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -275,6 +276,16 @@ def test_a_fork_of_forks_stores_few_spans(project: Project, session: Session) ->
     assert len(child.lineage().sessions) == 12
     assert calls(child) == [f"step{number}()" for number in range(12)]
     assert rebuild(child, check_only=True).differences == []
+
+
+def test_at_most_a_thousand_forks_are_forks_of_each_other(project: Project, recorded: Session) -> None:
+    chain = [recorded, *(Session(project=project, title=f"fork {number}") for number in range(1_000))]
+    for parent, child in pairwise(chain):
+        child.forked_from = parent
+    Session.objects.bulk_create(chain[1:])
+    assert fork(project, chain[-2].pk).forked_from_id == chain[-2].pk
+    with pytest.raises(Conflict, match="the last of 1,000 forks, each of the one before"):
+        fork(project, chain[-1].pk)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -36,7 +36,7 @@ from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.shifts import stored_position
 from historyapp.services.imports.tails import Tails
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter
-from historyapp.services.rewinds import begin_fork, rewind_locked
+from historyapp.services.rewinds import begin_fork, check_depth, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.subagents import LINKED_AT_ONCE, link_subagents
 from historyapp.services.summaries import increase_revisions
@@ -193,6 +193,7 @@ class ImportJob:
         parent = self._writer(start.forked_from[0])
         parent.flush_waiting()
         session = read_session(self.project, parent.source.session_id)
+        check_depth(session)
         position = min(stored_position(parent.source, start.forked_from[1]), session.head)
         self._tails.read(session, position)
         return position

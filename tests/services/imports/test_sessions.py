@@ -12,6 +12,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Source
 from historyapp.core.session_metadata import MAX_METADATA
 from historyapp.models import ImportSource, Project, Session
+from historyapp.models import ancestors as stored_ancestors
 from historyapp.services.imports import headers, limits, sessions, source_operations
 from historyapp.services.imports.files import import_file, inspect_file
 from historyapp.services.imports.headers import within_limits
@@ -87,6 +88,16 @@ def test_a_long_chain_of_forks_is_imported(project: Project, script: Script, len
     forks = [SessionStart(f"f{n}", forked_from=(f"f{n - 1}" if n else "s", 1)) for n in range(length)]
     report = read(project, script, *texts("a"), *forks, *texts("b", session=f"f{length - 1}"))
     assert (report.error, Session.objects.count()) == ("", length + 1)
+
+
+def test_a_file_with_too_long_a_chain_of_forks_ends_with_an_error(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_ancestors, "MAX_DEPTH", 3)
+    forks = [SessionStart(f"f{n}", forked_from=(f"f{n - 1}" if n else "s", 1)) for n in range(4)]
+    report = read(project, script, *texts("a"), *forks, *texts("b", session="f3"))
+    assert "each of the one before. This is the maximum." in report.error
+    assert Session.objects.count() == 4
 
 
 @pytest.mark.parametrize("parents", ["a", "ba", "bca"])
