@@ -16,13 +16,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.request import Request, urlopen
 
+from tests.client.server_process import free_port
 from tests.forking import forked_playhead
 from tests.installation import copy_migrated
 
@@ -35,6 +36,8 @@ ELLIPSIS = "…"
 
 _PROGRAMS = ".bin"
 """The folder in a reader's home folder that holds ``playhead``."""
+_PORT = "8791"
+"""The port of the servers that pages tell the reader to start."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROGRAM = re.compile(r"^```python\n(# (\w+\.py)\n.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECRET = re.compile(r"(\bph_|\bwhsec_|/sign-in/)[\w+/=-]{40,}")
@@ -115,16 +118,18 @@ class Reader:
     address: str
     home: Path
     environment: dict[str, str]
+    port: str = field(default_factory=lambda: str(free_port()))
+    """The port of the reader's own server, in place of :data:`_PORT`, which another program may use."""
 
     def save_programs(self, markdown: str) -> None:
         """Saves each program of a page under the name in its first line."""
         for program, name in _PROGRAM.findall(markdown):
-            (self.home / name).write_text(program)
+            (self.home / name).write_text(program.replace(_PORT, self.port))
 
     def run(self, commands: list[str]) -> list[str]:
         """What each command prints, errors included, run one after the other in one shell."""
         mark = "--- next command ---"
-        script = "".join(f"{command}\necho '{mark}'\n" for command in commands)
+        script = "".join(f"{command}\necho '{mark}'\n" for command in commands).replace(_PORT, self.port)
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.home,
@@ -136,6 +141,7 @@ class Reader:
         )
         printed = _SECRET.sub(r"\1…", done.stdout)
         printed = printed.replace(str(self.home), "~").replace(self.address, "http://127.0.0.1:8000")
+        printed = printed.replace(f"127.0.0.1:{self.port}", f"127.0.0.1:{_PORT}")
         return [readable(text) for text in printed.split(f"{mark}\n")[: len(commands)]]
 
 
