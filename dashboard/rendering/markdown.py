@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import nh3
@@ -43,9 +44,16 @@ def _parser(*disabled: str) -> "MarkdownIt":
     return parser.disable(list(disabled))
 
 
-def _has_long_rows(text: str) -> bool:
-    has_table = _DELIMITERS.search(text) is not None
-    return has_table and any(len(line) > MAX_ROW and "|" in line for line in text.split("\n"))
+def _has_long_rows(tokens: "list[Token]") -> bool:
+    length = 0
+    for previous, token in pairwise(tokens):
+        if token.type == "tr_open":
+            length = 0
+        elif previous.type in ("th_open", "td_open"):
+            length += len(token.content)
+            if length > MAX_ROW:
+                return True
+    return False
 
 
 def _has_too_many_cells(text: str) -> bool:
@@ -82,9 +90,13 @@ def markdown(text: str) -> SafeString:
     and so do paragraphs with very many marked parts.
     """
     text = visible(text)
-    disabled = ["table"] if _has_too_many_cells(text) or _has_long_rows(text) else []
+    disabled = ["table"] if _has_too_many_cells(text) else []
     parser = _parser(*disabled)
     tokens = parser.parse(text)
+    if _has_long_rows(tokens):
+        disabled = ["table"]
+        parser = _parser(*disabled)
+        tokens = parser.parse(text)
     if _has_too_long_links(tokens, 3 * len(text.encode())):
         parser = _parser("reference", *disabled)
         tokens = parser.parse(text)

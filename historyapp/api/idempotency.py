@@ -54,10 +54,10 @@ def with_shared_checks(view: View) -> View:
 
 
 def handles_own_key(view: View) -> View:
-    """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work after its first write, or
-    stores nothing.
+    """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work after its first write,
+    stores nothing, or checks a scope that a stored response needs too.
 
-    It calls :func:`earlier_response` first, and does its writes within :func:`once_per_key`.
+    It may call :func:`earlier_response` first, and does its writes within :func:`once_per_key`.
     """
     _HANDLES_OWN_KEY.add(view)
     return view

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 
@@ -163,12 +164,16 @@ def post_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 
 @router.post("/webhooks/{webhook_id}/tests", response={201: DeliveryOut}, summary="Send a test event")
 @raises(NotFound, Conflict)
-def post_test(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
+@handles_own_key
+def post_test(request: ApiRequest, webhook_id: WebhookId) -> HttpResponseBase:
     """Sends an event `webhook.test`. Read the delivery to see whether it arrived."""
     check_scope(request.auth, "admin")
-    return json_response(
-        _delivery_out(send_test(request.auth.project, webhook_id, actor=actor(request))), 201
-    )
+
+    def send() -> HttpResponse:
+        delivery = send_test(request.auth.project, webhook_id, actor=actor(request))
+        return json_response(_delivery_out(delivery), 201)
+
+    return once_per_key(request, send)
 
 
 @router.get("/webhooks/{webhook_id}/deliveries", response=DeliveryPage, summary="List deliveries")
@@ -203,12 +208,17 @@ def read_delivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: Deliv
     summary="Send a delivery again",
 )
 @raises(NotFound, Conflict)
-def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponse:
+@handles_own_key
+def post_redelivery(request: ApiRequest, webhook_id: WebhookId, delivery_id: DeliveryId) -> HttpResponseBase:
     """Sends the same body with the same `webhook-id`. A pending delivery is sent at once."""
     check_scope(request.auth, "admin")
-    row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
-    concerns_sessions(request, [row.session] if row.session else [])
-    return json_response(_delivery_out(row), 201)
+
+    def send() -> HttpResponse:
+        row = redeliver(request.auth.project, webhook_id, delivery_id, actor=actor(request))
+        concerns_sessions(request, [row.session] if row.session else [])
+        return json_response(_delivery_out(row), 201)
+
+    return once_per_key(request, send)
 
 
 def _find_webhook(request: ApiRequest, webhook_id: UUID) -> Webhook:

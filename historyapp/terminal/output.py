@@ -13,7 +13,7 @@ from rich.text import Text
 
 from historyapp.core import dates
 from historyapp.core.usage import MICRO, rounded_dollars
-from historyapp.terminal.safe_text import safe_json, safe_line
+from historyapp.terminal.safe_text import safe_json, safe_line, safe_text
 
 PIPE_WIDTH = 200
 """The width of a table, in characters, if the output is not a terminal."""
@@ -60,8 +60,10 @@ class Output:
         print(safe_json(value, None if lines else 2), flush=lines)  # noqa: T201
 
     def line(self, *parts: str | tuple[str, str]) -> None:
-        """Prints a line of safe text. A part may be a pair of text and style."""
-        self._console.print(Text.assemble(*parts), soft_wrap=True)
+        """Prints a line, or lines, of any text. A part may be a pair of text and style."""
+        pairs = ((part, "") if isinstance(part, str) else part for part in parts)
+        safe = ((safe_text(text), style) for text, style in pairs)
+        self._console.print(Text.assemble(*safe), soft_wrap=True)
         sys.stdout.flush()
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:

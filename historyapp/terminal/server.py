@@ -29,6 +29,8 @@ MAX_ITEMS = 500
 _KEY = re.compile(r"[!-~]{1,500}")
 _UNAVAILABLE = (429, 502, 503, 504)
 _MAX_ERROR = 2000
+_MAX_BODY = 256 * 2**20
+"""The maximum size of a response in memory, decompressed: 3 MB of gzip can hold 3 GB of blanks."""
 
 JsonObject = dict[str, Any]
 
@@ -100,8 +102,7 @@ class Server:
             headers = {"Accept": media_type} if media_type else {}
             with self._http.stream("GET", path, params=params, headers=headers) as response:
                 if not response.is_success:
-                    response.read()
-                    raise self._error_of(response)
+                    raise self._error_of(response.status_code, self._read(response))
                 yield response.iter_bytes()
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
@@ -114,17 +115,26 @@ class Server:
 
     def _request(self, method: str, path: str, **options: Any) -> JsonObject:
         try:
-            response = self._http.request(method, path, **options)
+            with self._http.stream(method, path, **options) as response:
+                body = self._read(response)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if not response.is_success:
-            raise self._error_of(response)
-        content = _read_object(response)
+            raise self._error_of(response.status_code, body)
+        content = _read_object(body)
         if content is None:
             raise Unreachable(
                 f"{self.address} does not respond as a Playhead server does. Check the address."
             )
         return content
+
+    def _read(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > _MAX_BODY:
+                raise Unreachable(f"{self.address} sends more than {_MAX_BODY // 2**20} MB. Ask for less.")
+        return bytes(body)
 
     def _unreachable(self, error: httpx.HTTPError) -> Unreachable:
         reason = safe_line(str(error)) or type(error).__name__
@@ -132,18 +142,18 @@ class Server:
             f"{self.address} cannot be reached: {reason}. Check the address, and that Playhead runs there."
         )
 
-    def _error_of(self, response: httpx.Response) -> CommandFailed:
-        problem = _read_object(response) or {}
+    def _error_of(self, status: int, body: bytes) -> CommandFailed:
+        problem = _read_object(body) or {}
         detail = safe_line(str(problem.get("detail") or problem.get("title") or ""))[:_MAX_ERROR]
-        if response.status_code in _UNAVAILABLE:
-            detail = detail or f"{self.address} responded with status {response.status_code}."
+        if status in _UNAVAILABLE:
+            detail = detail or f"{self.address} responded with status {status}."
             return Unreachable(f"{detail} Run the command again later.")
         if not detail:
-            status = response.status_code
+            status = status
             return Unreachable(
                 f"{self.address} responded with status {status}, but not as Playhead does. Check the address."
             )
-        return WrongUsage(detail) if response.status_code == 422 else CommandFailed(detail)
+        return WrongUsage(detail) if status == 422 else CommandFailed(detail)
 
 
 def api_path(*parts: object) -> str:
@@ -151,10 +161,10 @@ def api_path(*parts: object) -> str:
     return "/" + "/".join(quote(str(part), safe="") for part in parts)
 
 
-def _read_object(response: httpx.Response) -> JsonObject | None:
+def _read_object(body: bytes) -> JsonObject | None:
     """The JSON object of a response, or None if the body is not an object."""
     try:
-        content = json.loads(response.content)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

@@ -16,6 +16,8 @@ from historyapp.terminal.sessions import find_session
 EVENT_STREAM = "text/event-stream"
 _MAX_TEXT = 160
 """The number of characters shown of an entry's text."""
+_MAX_LINE = 65_536
+"""The maximum number of bytes of a line before the first event."""
 _ID_LENGTH = 13
 """The number of characters shown of a session's id. Ids of the same minute begin with the same eight."""
 _TITLES = {
@@ -103,12 +105,14 @@ def tail(server: Server, output: Output, options: Namespace) -> None:
 def current_cursor(server: Server) -> str:
     """The current cursor, which a stream of events sends first."""
     with server.download("/events", media_type=EVENT_STREAM) as chunks:
-        received = b""
+        unfinished = b""
         for chunk in chunks:
-            received += chunk
-            for line in received.split(b"\n")[:-1]:
+            *lines, unfinished = (unfinished + chunk).split(b"\n")
+            for line in lines:
                 if line.startswith(b"id: "):
                     return line[4:].decode("ascii", "replace")
+            if len(unfinished) > _MAX_LINE:
+                break
     raise Unreachable(f"{server.address} sends no events. Check the address.")
 
 

@@ -15,6 +15,7 @@ SCRIPT = """
 from historyapp.terminal.output import Column, Output
 output = Output()
 output.line("status: ", ("error", "red"))
+output.line("\\x1b]0;t\\x07", ("\\x1b[2J", "dim"))
 columns = (Column("Step", number=True), Column("Title", flexible=True), Column("Status"))
 output.table(columns, [["1", "修复解析器", "success"], ["12", "x" * 300 + "\\x1b]0;t\\x07", "error"]])
 """
@@ -53,6 +54,7 @@ def test_a_terminal_gets_colours_and_a_table_of_its_width() -> None:
     assert "status: \x1b[31merror\x1b[0m\n" in printed
     assert "\x1b[32msuccess" in printed
     assert "\x1b]" not in printed
+    assert "\x1b[2J" not in printed
     assert "…" in printed
 
 

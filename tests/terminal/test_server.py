@@ -1,9 +1,11 @@
 """Which server a command reads, and the error if that fails."""
 
+import gzip
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -76,6 +78,15 @@ def test_text_of_a_server_cannot_control_the_terminal() -> None:
     )
     assert "\x1b" not in str(error)
     assert len(str(error)) <= 2000
+
+
+def test_a_response_cannot_take_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.terminal.server._MAX_BODY", 2**20)
+    bomb = gzip.compress(b" " * 2**21)
+    headers = {"Content-Encoding": "gzip"}
+    for status in (200, 404):
+        response = partial(httpx.Response, status, headers=headers, content=bomb)
+        assert "sends more than 1 MB" in str(failure(server_that(lambda _, new=response: new())))
 
 
 def test_a_server_that_does_not_answer_cannot_be_reached(playhead: Playhead) -> None:

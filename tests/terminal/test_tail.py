@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 from django.utils import timezone
 
@@ -22,6 +23,8 @@ from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.transactions import writing
 from historyapp.terminal import tail as tail_module
+from historyapp.terminal.errors import Unreachable
+from historyapp.terminal.server import Server
 from historyapp.terminal.tail import entry_parts
 from tests.services.drafts import act, ask, failed, ok
 from tests.terminal.conftest import Playhead
@@ -70,6 +73,12 @@ def test_text_of_agents_cannot_control_the_terminal(playhead: Playhead, project:
     printed = playhead("tail", session.pk)
     assert set(printed.out) & set("\x1b\x07\x9b\r") == set()
     assert len(printed.out.splitlines()) == 4
+
+
+def test_a_stream_without_line_ends_is_given_up() -> None:
+    endless = httpx.MockTransport(lambda _: httpx.Response(200, content=iter(lambda: b"x" * 1_000, b"")))
+    with pytest.raises(Unreachable, match="sends no events"):
+        tail_module.current_cursor(Server("http://playhead.example", "ph_x", endless))
 
 
 def test_a_long_text_is_cut(playhead: Playhead, project: Project) -> None:

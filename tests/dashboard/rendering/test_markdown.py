@@ -55,11 +55,14 @@ def test_tables_with_far_more_cells_than_their_text_remain_text(text: str) -> No
     assert markdown(text).count("|") > 100
 
 
-def test_a_table_with_a_very_long_row_remains_text() -> None:
-    text = table(120, "|" + "）" * 58_000, 1)
+@pytest.mark.parametrize("mark", ["|", ""])
+def test_a_table_with_a_very_long_row_remains_text(mark: str) -> None:
+    text = table(120, mark + "）" * 58_000, 1)
     assert markdown(text).count("<td>") == 0
     assert "）" * 100 in markdown(text)
-    assert markdown(table(3, "|" + "x" * 2_900, 1)).count("<table>") == 1
+    assert markdown(table(3, f"{mark}one|two|{'x' * 2_900}", 1)).count("<table>") == 1
+    assert markdown(table(3, f"{mark}one|two|{'x' * 3_000}", 1)).count("<table>") == 0
+    assert markdown("x" * 9_000 + "\n\n" + table(3, "|one|two|three", 1)).count("<table>") == 1
 
 
 @pytest.mark.parametrize("text", [
