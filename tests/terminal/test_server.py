@@ -85,8 +85,12 @@ def test_a_response_cannot_take_any_memory(monkeypatch: pytest.MonkeyPatch) -> N
     bomb = gzip.compress(b" " * 2**21)
     headers = {"Content-Encoding": "gzip"}
     for status in (200, 404):
-        response = partial(httpx.Response, status, headers=headers, content=bomb)
-        assert "sends more than 1 MB" in str(failure(server_that(lambda _, new=response: new())))
+        server = server_that(partial(_respond, status, headers, bomb))
+        assert "sends more than 1 MB" in str(failure(server))
+
+
+def _respond(status: int, headers: dict[str, str], content: bytes, _: httpx.Request) -> httpx.Response:
+    return httpx.Response(status, headers=headers, content=content)
 
 
 def test_a_server_that_does_not_answer_cannot_be_reached(playhead: Playhead) -> None:
