@@ -62,6 +62,16 @@ class ComparedPair:
         return "call" in self.pair.differs
 
     @property
+    def has_diff(self) -> bool:
+        """Whether the row offers the diffs of the texts: both steps match, and may differ."""
+        return not self.is_unmatched and (self.pair.change == "different" or not self.pair.is_exact)
+
+    @property
+    def at(self) -> str:
+        """The place of the pair, as addresses name it."""
+        return place_parameter(self.place)
+
+    @property
     def names_tools(self) -> bool:
         """Whether the row names the tools: its steps do not match, and the tools may be all that differs."""
         return self.is_unmatched or self.pair.a is None or self.pair.b is None
@@ -102,6 +112,11 @@ def comparison_address(a: object, b: object, at: str = "") -> str:
     """The page that compares two runs, from a pair on."""
     query = {"a": str(a), "b": str(b)} | ({"at": at} if at else {})
     return f"{reverse('compare-runs')}?{urlencode(query)}"
+
+
+def compared_steps_address(a: object, b: object) -> str:
+    """The page with the diffs of two steps, without their numbers, ``at``."""
+    return f"{reverse('compare-steps')}?{urlencode({'a': str(a), 'b': str(b)})}"
 
 
 def side_of(run: ComparedRun, letter: str, other: ComparedRun) -> ComparedSide:

@@ -70,6 +70,7 @@ urlpatterns = [
     path(f"{DELIVERY}/redeliveries", webhooks.redeliver_message, name="redeliver"),
     path("imports", transfers.imports, name="imports"),
     path("compare", run_comparisons.compare_sessions, name="compare-runs"),
+    path("compare/steps", run_comparisons.compared_steps, name="compare-steps"),
     path("compare/contexts", run_comparisons.compared_contexts, name="compare-contexts"),
     path("bulk", bulk_actions.bulk, name="bulk"),
     path("exports", bulk_actions.exports, name="exports"),

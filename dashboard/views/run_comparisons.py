@@ -7,12 +7,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
-from dashboard.location import read_number
+from dashboard.compared_steps import compare_steps
+from dashboard.location import Location, read_number
+from dashboard.rendering.text_diff import MAX_COMPARED
 from dashboard.run_comparison import (
     BEFORE,
     MAX_WORDS,
     PAGE,
     candidates,
+    compared_steps_address,
     comparison_address,
     context_changes,
     first_candidates,
@@ -21,7 +24,7 @@ from dashboard.run_comparison import (
     read_place,
     side_of,
 )
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Invalid, NotFound
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.run_comparisons import (
@@ -52,7 +55,8 @@ def compare_sessions(request: PersonRequest) -> HttpResponse:
     except Invalid as error:
         return _form(request, texts, error.detail, status=422)
     at = request.GET.get("at", "")
-    shown = _rows(comparison, at) | {"a": a, "b": b, "next_page": comparison_address(a, b)}
+    addresses = {"next_page": comparison_address(a, b), "steps_page": compared_steps_address(a, b)}
+    shown = _rows(comparison, at) | {"a": a, "b": b} | addresses
     if request.htmx:
         return render(request, "run_comparison/_pair_rows.html", shown | _sides(comparison))
     own_projects = projects(request)
@@ -65,8 +69,7 @@ def compare_sessions(request: PersonRequest) -> HttpResponse:
 @require_safe
 def compared_contexts(request: PersonRequest) -> HttpResponse:
     """The contexts before two steps, ``at``, and how they differ; without htmx the comparison."""
-    texts = [request.GET.get(name, "").strip()[:MAX_REFERENCE] for name in ("a", "b")]
-    a, b = (parse_reference(name, text) for name, text in zip("ab", texts, strict=True))
+    a, b = _references(request)
     place = read_place(request.GET.get("at", ""))
     if not request.htmx or place is None:
         return redirect(comparison_address(a, b, place_parameter(place)))
@@ -77,6 +80,44 @@ def compared_contexts(request: PersonRequest) -> HttpResponse:
     except Invalid as error:
         shown["refusal"] = error.detail
     return render(request, "run_comparison/_compared_contexts.html", shown)
+
+
+@signed_in
+@require_safe
+def compared_steps(request: PersonRequest) -> HttpResponse:
+    """How the texts of a pair of steps, ``at``, differ. ``part`` is one diff from character ``start`` on."""
+    a, b = _references(request)
+    place = read_place(request.GET.get("at", ""))
+    run_a, run_b = (read_run(reference, partial(find_session, request)) for reference in (a, b))
+    if place is None or not (1 <= place.a <= run_a.steps and 1 <= place.b <= run_b.steps):
+        raise Invalid("`at` is not a pair of steps of these runs. Open the comparison again.")
+    compared = compare_steps(run_a, run_b, place)
+    shown: dict[str, object] = {
+        "compared": compared,
+        "characters": MAX_COMPARED,
+        "place": place,
+        "location_a": Location(run_a, place.a),
+        "location_b": Location(run_b, place.b),
+        "comparison": comparison_address(a, b, place_parameter(place)),
+        "address": f"{compared_steps_address(a, b)}&at={place_parameter(place)}",
+    }
+    if key := request.GET.get("part", ""):
+        block = compared.block(key)
+        if block is None:
+            raise NotFound(f"The texts {key[:100]!r} of these steps do not differ.")
+        shown["part"] = block.page(read_number(request.GET, "start") or 0)
+        if request.htmx:
+            return render(request, "run_comparison/_text_diff.html", shown | {"diff": shown["part"]})
+    if request.htmx:
+        return render(request, "run_comparison/_compared_steps.html", shown)
+    pages = {"projects": projects(request), "project": run_a.session.project}
+    return render(request, "run_comparison/steps.html", shown | pages)
+
+
+def _references(request: PersonRequest) -> tuple[RunReference, RunReference]:
+    texts = {name: request.GET.get(name, "").strip()[:MAX_REFERENCE] for name in ("a", "b")}
+    a, b = (parse_reference(name, text) for name, text in texts.items())
+    return a, b
 
 
 def _compare_moment(request: PersonRequest, texts: list[str]) -> HttpResponse:
