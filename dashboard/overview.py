@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 
 from dashboard.jumps import FIRST_ERROR
 from dashboard.location import Location
-from dashboard.run_head import MIN_SHOWN, IdleTime, active_time, idle_times
+from dashboard.run_head import MIN_SHOWN, IdleTime, idle_times
 from dashboard.timeline.bars import percent
 from historyapp.core.overview.figures import CommandFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.files import FileFigures
@@ -202,7 +202,7 @@ class OverviewPage:
 
     @property
     def active_time(self) -> timedelta | None:
-        return active_time(self.overview)
+        return self.overview.active_time
 
     @property
     def idle_times(self) -> list[IdleTime]:

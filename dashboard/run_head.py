@@ -51,12 +51,11 @@ def run_head(overview: RunOverview) -> RunHead | None:
         ("waiting", figures.waiting_time),
         ("no result", figures.unanswered_time),
     )
-    active, total = active_time(overview), overview.total_time
     return RunHead(
         ending=overview.ending,
         is_running=overview.ending.kind == "running",
-        active_time=active,
-        total_time=total if total != active else None,
+        active_time=overview.active_time,
+        total_time=overview.total_time if idle_times(overview) else None,
         times=[(name, time) for name, time in times if time >= MIN_SHOWN],
         files=len(figures.files),
         more_files=bool(figures.more_files or figures.unnamed_edits),
@@ -72,11 +71,3 @@ def idle_times(overview: RunOverview) -> list[IdleTime]:
         IdleTime("before or after the conversation", outside),
     )
     return [part for part in parts if part.milliseconds >= MIN_SHOWN]
-
-
-def active_time(overview: RunOverview) -> timedelta | None:
-    """The total without the idle parts that are named; None if it is unknown."""
-    if overview.total_time is None:
-        return None
-    idle = sum(part.milliseconds for part in idle_times(overview))
-    return overview.total_time - timedelta(milliseconds=idle)

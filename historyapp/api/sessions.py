@@ -313,7 +313,7 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
         cost_is_minimum=money.is_minimum,
         last_entry_at=history.last_entry_at,
         first_entry_at=span.first if span else None,
-        duration=_seconds(history, span),
+        duration=_seconds(history, span, totals.idle),
         settings=fill(SettingsOut, load_settings(session.settings)),
         instruction=texts.instruction,
         notebook=texts.notebook,
@@ -321,12 +321,12 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
     )
 
 
-def _seconds(history: History, span: RunSpan | None) -> float | None:
-    """How long the run took, without the pauses before forks; None if that is unknown."""
+def _seconds(history: History, span: RunSpan | None, idle: int) -> float | None:
+    """How long the run took, without the pauses before forks and the idle time; None if that is unknown."""
     pauses = fork_pauses(history) if span else None
     if span is None or pauses is None:
         return None
-    return max(0, span.milliseconds - pauses // timedelta(milliseconds=1)) / 1000
+    return max(0, span.milliseconds - pauses // timedelta(milliseconds=1) - idle) / 1000
 
 
 def _session_item(session: Session, totals: Totals) -> SessionItem:

@@ -27,6 +27,7 @@ from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.output_facts import OutputFacts, output_facts
 from historyapp.core.person_inputs import begins_turn, typed_text
 from historyapp.core.result_previews import ResultTexts, result_preview
+from historyapp.core.run_clock import Clock
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, names_fit, usage_of
 
@@ -52,6 +53,9 @@ class Totals(NamedTuple):
     """Usage by model name; the empty name for model calls whose metadata names no model."""
     orphans: int = 0
     """Entries of results recorded before the first step; only transcripts have them."""
+    idle: int = 0
+    """The idle milliseconds up to the entry, see :mod:`historyapp.core.run_clock`; without those between the
+    entries that forks share and their own. Entries of earlier versions do not have it."""
 
     def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
@@ -78,7 +82,7 @@ class Totals(NamedTuple):
         usage, cost = (usage_of(entry.metadata), cost_of(entry.metadata)) if entry.metadata else (NO_USAGE, 0)
         if not (usage.input or usage.output or cost):
             known = (self.input_tokens, self.output_tokens, self.cost, self.models)
-            return Totals(steps, self.errors, tokens, *known, orphans)
+            return Totals(steps, self.errors, tokens, *known, orphans, self.idle)
         model = entry.metadata.get("model")
         name = preview(model, 100) if isinstance(model, str) else ""
         if name not in self.models and not names_fit([*self.models, name]):
@@ -94,6 +98,7 @@ class Totals(NamedTuple):
             self.cost + cost,
             {**self.models, name: totals},
             orphans,
+            self.idle,
         )
 
 
@@ -183,13 +188,15 @@ class Tail(NamedTuple):
     """Whether a person sent an input after the newest step."""
     is_compacted: bool = False
     """Whether the agent compacted its context after the newest step."""
+    clock: Clock = Clock()
 
     def dump(self) -> dict[str, Any]:
         """As stored."""
         step = self.step.dump() if self.step else None
         stored = {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
         flags = {"begins_turn": self.begins_turn, "is_compacted": self.is_compacted}
-        return {**stored, **{name: True for name, value in flags.items() if value}}
+        clock = {"clock": self.clock.dump()} if self.clock.newest_at or self.clock.is_waiting else {}
+        return {**stored, **{name: True for name, value in flags.items() if value}, **clock}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":
@@ -197,7 +204,8 @@ class Tail(NamedTuple):
         step = Step.load(stored) if stored else None
         totals, input_preview = Totals.load(data.get("totals", {})), data.get("input_preview", "")
         begins_turn, is_compacted = (data.get(name, False) for name in ("begins_turn", "is_compacted"))
-        return cls(totals, step, input_preview, begins_turn, is_compacted)
+        clock = Clock(**data.get("clock", {}))
+        return cls(totals, step, input_preview, begins_turn, is_compacted, clock)
 
 
 class Advance(NamedTuple):
@@ -220,6 +228,17 @@ def advance(
         facts: those of the entry's output, if they have been found already.
     """
     totals = tail.totals.with_entry(entry)
+    clock, idle = tail.clock.after(entry, totals.idle, totals.steps)
+    if idle != totals.idle:
+        totals = totals._replace(idle=idle)
+    advanced = _advance(tail, totals, entry, texts, facts)
+    return advanced._replace(tail=advanced.tail._replace(clock=clock))
+
+
+def _advance(
+    tail: Tail, totals: Totals, entry: Entry, texts: Sequence[ResultTexts], facts: OutputFacts | None
+) -> Advance:
+    """The tail without its clock, and the rows."""
     body = entry.body
     if isinstance(body, ModelOutput):
         return _begin(tail, totals, entry, body, facts or output_facts(body, entry.tokens))

@@ -127,6 +127,7 @@ def totals_after(whole: Totals, shared: Totals) -> Totals:
         output_tokens=whole.output_tokens - shared.output_tokens,
         cost=whole.cost - shared.cost,
         models=_usage_after(whole, shared),
+        idle=whole.idle - shared.idle,
     )
 
 

@@ -5,10 +5,12 @@ positions.
 """
 
 from historyapp.core import entries as core
+from historyapp.core.dates import milliseconds_of
 from historyapp.core.entries import PERSON
 from historyapp.core.lineage import Lineage
 from historyapp.core.person_inputs import COMMAND, begins_turn
 from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.core.run_clock import Clock
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 from historyapp.models.long_rows import count_read
@@ -33,7 +35,8 @@ def tail_of(lineage: Lineage) -> Tail:
     totals = Totals.load(newest.totals)
     step = _newest_step(lineage, totals)
     pending = _pending(lineage, step.first_position if step else 0)
-    return pending._replace(totals=totals, step=step)
+    clock = Clock(milliseconds_of(newest.created_at), is_waiting=True)
+    return pending._replace(totals=totals, step=step, clock=clock)
 
 
 def _pending(lineage: Lineage, after: int) -> Tail:

@@ -344,7 +344,7 @@ def _write_session(session: Session, tail: Tail, entries: Sequence[core.Entry], 
     stored = indexed_values(session)
     apply_tail(session, tail)
     if first_at is not None:
-        extend_duration(session, first_at, newest.created_at)
+        extend_duration(session, first_at, newest.created_at, tail.totals)
     if wake and not session.compression_due:
         session.compression_due = _is_compression_due(session, tail)
     update_session(session, stored)

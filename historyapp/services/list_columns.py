@@ -13,6 +13,7 @@ from uuid import UUID
 from historyapp.core.dates import known_time, milliseconds_of
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Tail, Totals
+from historyapp.core.run_clock import Clock
 from historyapp.core.run_costs import money_of, tokens_of, totals_after
 from historyapp.models import Entry, Session
 from historyapp.models.stored_totals import SHARED
@@ -97,7 +98,7 @@ def set_duration(session: Session, lineage: Lineage) -> None:
     session.duration = 0
     if session.forked_from_id is None:
         if span := run_span(session, lineage):
-            session.duration = span.milliseconds
+            extend_duration(session, span.first, span.newest)
     elif lineage.last > session.fork_position:
         entries = Entry.objects.defer("body", "metadata")
         first = entries.filter(session=session, position=session.fork_position + 1).first()
@@ -106,15 +107,32 @@ def set_duration(session: Session, lineage: Lineage) -> None:
             extend_duration(session, first.created_at, newest.created_at)
 
 
-def extend_duration(session: Session, first: datetime, newest: datetime) -> None:
+def extend_duration(
+    session: Session, first: datetime, newest: datetime, totals: Totals | None = None
+) -> None:
     """Sets the duration after an append, as :func:`set_duration` does, without reading entries.
 
     Args:
         first: the time of the session's own first entry.
         newest: the time of the newest one.
+        totals: those of the session's tail, if they have been read.
     """
-    is_known = known_time(first) and known_time(newest)
-    session.duration = RunSpan(first, newest).milliseconds if is_known else 0
+    session.duration = 0
+    if known_time(first) and known_time(newest):
+        idle = (totals or session.live_tail.totals).idle
+        if session.forked_from_id is not None:
+            idle -= stored_shared(session).get("idle", 0)
+        session.duration = max(0, RunSpan(first, newest).milliseconds - idle)
+
+
+def after_cut(session: Session, remaining: Lineage, tail: Tail) -> Tail:
+    """The tail of a session after a rewind, with the time from which on the run is idle."""
+    if session.forked_from_id is not None and remaining.last <= session.fork_position:
+        return tail._replace(clock=Clock(is_waiting=True))
+    if not remaining.newest:  # the run still begins with its first recorded entry
+        first = Entry.objects.filter(session=session, position=1).values_list("created_at", flat=True).first()
+        return tail._replace(clock=Clock(milliseconds_of(first) if first else 0, is_waiting=True))
+    return tail
 
 
 def has_unlisted_sessions() -> bool:

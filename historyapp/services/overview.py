@@ -63,8 +63,8 @@ class Subagent:
     unpriced: int
     """Sub-agents whose cost is unknown, at least in part."""
     milliseconds: int | None
-    """The time from its first to its newest entry, of a fork from its first own one; None without entries.
-    Does not include sub-agents below it, because some run in parallel."""
+    """The time that it took, of a fork from its first own entry; None without entries. Does not include
+    sub-agents below it, because some run in parallel."""
     has_own_failure: bool
     """Whether one of its own steps failed or likely failed."""
     below: int = 0
@@ -133,15 +133,15 @@ class RunOverview:
 
     @cached_property
     def span(self) -> RunSpan | None:
-        """When the run began and ended, by the rule of lists; None if it is undated."""
+        """When the first recorded and the newest live entry happened; None if the run is undated."""
         return self._recorded if self.figures.is_dated else None
 
     @property
     def total_time(self) -> timedelta | None:
-        """From the first to the newest entry, as in lists, or None if the run is undated. It includes the
-        time until a rewound run was continued, but not the time between the entries that a fork shares and
-        its own: it may begin long after them. While a fork is being counted: the time that the model, tools
-        and people took so far."""
+        """From the first to the newest entry, or None if the run is undated. It includes the idle time, such
+        as that until a rewound run was continued. It does not include the time between the entries that a
+        fork shares and its own: it may begin long after them. While a fork is being counted: the time that
+        the model, tools and people took so far."""
         if self.span is None:
             return None
         figures, is_fork = self.figures, self.history.session.forked_from_id is not None
@@ -149,6 +149,14 @@ class RunOverview:
         if is_fork and not self.counted.is_complete:
             total = figures.model_time + figures.tool_time + figures.waiting_time + figures.unanswered_time
         return timedelta(milliseconds=total)
+
+    @cached_property
+    def active_time(self) -> timedelta | None:
+        """The total without the idle time: the sum of its parts, as in lists. None if the run is undated."""
+        if self.total_time is None or not self.counted.is_complete:
+            return self.total_time
+        idle = timedelta(milliseconds=self.rewound_time + self.outside_time)
+        return max(timedelta(0), self.total_time - idle)
 
     @property
     def rewound_time(self) -> int:

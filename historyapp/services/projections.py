@@ -9,6 +9,7 @@ from django.db.models import Max
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.core.run_clock import Clock
 from historyapp.core.usage import NO_CALLS, ModelTotals, names_fit
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
@@ -20,7 +21,7 @@ from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.figures.day_checks import recount_days
 from historyapp.services.figures.run_figures import recount
-from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, read_shared, set_duration
+from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, after_cut, read_shared, set_duration
 from historyapp.services.names.index import rebuild_names
 from historyapp.services.outcomes import OUTCOME_COLUMNS
 from historyapp.services.rewinds import copy_cut_step
@@ -46,6 +47,8 @@ class RebuildReport:
     without_models: int | None = None
     """The position of the first entry whose totals are not split by model, because an earlier version wrote
     it; or None."""
+    without_idle: bool = False
+    """Whether an entry lacks its idle time, because an earlier version wrote it. Later ones lack a part."""
 
 
 def parents_first() -> Iterator[Session]:
@@ -80,6 +83,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
         has_list_columns = before["session"]["is_listed"] and not is_stale
         ignored = ("money",) if has_list_columns else (*LIST_COLUMNS, "is_listed")
         after["session"] |= {name: before["session"][name] for name in ignored}
+        _copy_old_clock(before["session"]["tail"], after["session"]["tail"], report)
         report.differences.extend(_compare(before, after, is_stale=is_stale))
         stale.delete()
         report.differences.extend(recount(locked))
@@ -105,7 +109,7 @@ def _replay(session: Session, report: RebuildReport) -> None:
     session.closed_spans = shared.dump()
     tail = tail_of(shared)
     if session.forked_from_id:
-        tail = copy_cut_step(session.pk, tail, session.fork_position)
+        tail = copy_cut_step(session.pk, tail, session.fork_position)._replace(clock=Clock(is_waiting=True))
     rows = _EpisodeWriter(session, tail.step)
     own = Entry.objects.filter(session=session).aggregate(last=Max("position"))
     for entry in own_rows(session.pk, session.fork_position + 1, own["last"] or 0):
@@ -132,7 +136,7 @@ def _apply_entry(session: Session, tail: Tail, entry: OwnRow, rows: "_EpisodeWri
         rows.flush()
         lineage = session.stored_lineage({"spans": body.spans, "older": body.older})
         session.closed_spans, session.tail_start = lineage.dump(), entry.position + 1
-        tail = copy_cut_step(session.pk, tail_of(lineage), entry.position)
+        tail = after_cut(session, lineage, copy_cut_step(session.pk, tail_of(lineage), entry.position))
         rows.stored = tail.step
         return tail
     session.last_entry_at = entry.created_at
@@ -151,6 +155,10 @@ def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport)
     """
     stored = dict(entry.totals)
     stored_models, models = stored.pop("models", {}), computed.pop("models", {})
+    idle, computed_idle = stored.pop("idle", 0), computed.pop("idle", 0)
+    report.without_idle |= computed_idle > 0 and not idle
+    if idle != computed_idle and not report.without_idle:
+        return False
     if stored != computed:
         return False
     if models and not stored_models and report.without_models is None:
@@ -168,6 +176,7 @@ def _with_stored_fields(totals: Totals, entry: OwnRow) -> Totals:
     Costs of a part of a session are differences of stored totals, so the session's totals must not have more
     than its newest entry.
     """
+    totals = totals._replace(idle=entry.totals.get("idle", 0))
     if not any(figures.cache_write_hour or figures.missing_output for figures in totals.models.values()):
         return totals
     stored, models = Totals.load(entry.totals).models, dict[str, ModelTotals]()
@@ -177,6 +186,14 @@ def _with_stored_fields(totals: Totals, entry: OwnRow) -> Totals:
             cache_write_hour=known.cache_write_hour, missing_output=known.missing_output
         )
     return totals._replace(models=models)
+
+
+def _copy_old_clock(stored: dict[str, Any], rebuilt: dict[str, Any], report: RebuildReport) -> None:
+    """Copies the clock of a tail if an earlier version wrote the tail or the first entries."""
+    if "clock" not in stored:
+        rebuilt.pop("clock", None)
+    elif report.without_idle:
+        rebuilt["clock"] = stored["clock"]
 
 
 class _EpisodeWriter:

@@ -13,6 +13,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
+from historyapp.core.run_clock import Clock
 from historyapp.core.run_places import places_in
 from historyapp.core.session_metadata import MAX_TITLE
 from historyapp.models import Entry, Episode, Project, Session
@@ -26,7 +27,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.disk_space import check_disk_space
-from historyapp.services.list_columns import read_shared, set_duration
+from historyapp.services.list_columns import after_cut, read_shared, set_duration
 from historyapp.services.sessions import check_not_deleted, insert
 from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
 from historyapp.services.transactions import writing
@@ -204,7 +205,7 @@ def rewind_locked(
     stored_lineage = remaining.stored_form()
     spans = tuple((span.session, span.first, span.last) for span in stored_lineage.newest)
     body = draft.body.model_copy(update={"spans": spans, "older": stored_lineage.older})
-    tail = tail or tail_of(remaining)
+    tail = after_cut(session, remaining, tail or tail_of(remaining))
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
     insert_entries(session.pk, [EntryRow(entry, tail.totals, stored.body, stored.metadata)])
@@ -354,7 +355,7 @@ def begin_fork(
         strip: its strip, likewise.
     """
     newest = Entry.objects.defer("body", "metadata").newest(shared)
-    tail = tail or tail_of(shared)
+    tail = (tail or tail_of(shared))._replace(clock=Clock(is_waiting=True))
     child.fork_spans = shared.stored_form().dump()
     child.closed_spans = child.shared_lineage.dump()
     child.fork_position, child.head, child.tail_start = position, position, position + 1

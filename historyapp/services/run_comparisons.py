@@ -56,8 +56,8 @@ class RunPart:
     tokens: RunTokens
     money: RunMoney
     duration: timedelta | None
-    """Of the whole run from its first to its newest entry, of a part from the start of its first step to the
-    end of the last one; without the pause before a fork. None if the entries have no times."""
+    """Of the whole run as in lists, of a part from the start of its first step to the end of the last one;
+    without the pause before a fork. None if the entries have no times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +237,22 @@ def _part_from(history: History, totals: Totals, first: int) -> RunPart:
 def _duration(history: History, first: int) -> timedelta | None:
     """The time from a step on; from the first one on that of the whole run, as in lists."""
     if first == 1:
-        span, after = run_span(history.session, history.lineage), 0
+        span, after, idle = run_span(history.session, history.lineage), 0, history.tail.totals.idle
         start, end = (span.first, span.newest) if span else (None, None)
     else:
         rows = history.load({first, history.steps})
         after, newest = rows[first].anchor, rows[history.steps]
         start, end = known_time(rows[first].started_at), known_time(newest.finished_at or newest.started_at)
+        idle = _idle_at(history, newest.last_position) - _idle_at(history, rows[first].first_position)
     pauses = fork_pauses(history, after)
     if start is None or end is None or pauses is None or end < start:
         return None
-    return max(timedelta(0), end - start - pauses)
+    return max(timedelta(0), end - start - pauses - timedelta(milliseconds=idle))
+
+
+def _idle_at(history: History, position: int) -> int:
+    """The idle milliseconds of a run up to a position. Most runs have none."""
+    if not history.tail.totals.idle:
+        return 0
+    newest = Entry.objects.defer("body", "metadata").newest(history.lineage.cut(position))
+    return newest.totals.get("idle", 0) if newest else 0

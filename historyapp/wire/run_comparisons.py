@@ -27,7 +27,7 @@ class RunPartOut(ResponseModel):
         "source reports too few output tokens.",
     )
     seconds: float | None = Field(
-        description="`totals`: from the first entry to the newest one. `apart`: from the start of the first "
+        description="`totals`: the `duration` of the run. `apart`: from the start of the first "
         "step to the end of the last step. Without the pause before a fork; null without times."
     )
 

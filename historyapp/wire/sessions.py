@@ -85,9 +85,10 @@ class SessionItem(ResponseModel):
     )
     duration: float | None = Field(
         default=None,
-        description="Seconds from the first entry to the newest one that no rewind has cut off, without the "
-        "time between the entries that a fork shares and its own. In lists, those of a fork from its own "
-        "first entry. Null if unknown.",
+        description="Seconds that the model, tools and waiting for a person took: from the first prompt or "
+        "step to the newest entry of the conversation that no rewind has cut off. The time until the run was "
+        "continued after a rewind and the time between the entries that a fork shares and its own do not "
+        "count. In lists, those of a fork from its own first entry. Null if unknown.",
     )
 
 
