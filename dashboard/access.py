@@ -15,11 +15,11 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
+from historyapp.core.hidden_texts import HIDDEN_TITLE
 from historyapp.models import CompressionRun, Membership, Project, Session, ShareLink
 from historyapp.models.compiled import CompiledQuery
 from historyapp.models.large_reads import read_for
 from historyapp.models.sessions import columns_except
-from historyapp.models.visibility import HIDDEN_TITLE
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.spending import Spender
 

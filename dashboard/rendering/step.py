@@ -9,7 +9,6 @@ from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.harness import HARNESS_CHANNELS, MessagePart, message_parts
 from dashboard.rendering.headline import Headline
-from dashboard.rendering.hidden_texts import without_hidden_texts
 from dashboard.rendering.images import image_block, is_image
 from dashboard.rendering.prose import is_markdown
 from dashboard.rendering.values import (
@@ -28,6 +27,7 @@ from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import NotFound
+from historyapp.core.hidden_texts import without_hidden_texts
 from historyapp.core.overview.person_waits import person_waits
 from historyapp.core.recorded_diffs import RecordedDiff, recorded_diffs
 from historyapp.core.text import preview
@@ -151,7 +151,8 @@ def load_step(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
     )
     covering = _covering(history, row) if may_be_summarised else []
-    episode = without_hidden_texts(next(iter(group_episodes(entries, row.number))), history.visible)
+    episode = next(iter(group_episodes(entries, row.number)))
+    episode = episode if history.visible.inputs else without_hidden_texts(episode)
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:

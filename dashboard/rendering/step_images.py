@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from dashboard.rendering.blocks import Block, Folder
-from dashboard.rendering.hidden_texts import without_hidden_texts
 from dashboard.rendering.step import BETWEEN_STEPS, ENTRIES, draw_calls, input_blocks
 from historyapp.core import entries as core
 from historyapp.core.episodes import group_episodes
+from historyapp.core.hidden_texts import without_hidden_texts
 from historyapp.models.history import History
 from historyapp.models.long_rows import count_read
 from historyapp.models.sql import each_live_entry
@@ -44,7 +44,8 @@ def _draw_call(history: History, number: int, index: int, folder: Folder) -> Non
     row = history.row(number)
     entries = each_live_entry(history.lineage, core.STEP_KINDS, row.first_position, row.last_position)
     only = _with_result(islice(entries, ENTRIES), index)
-    step = without_hidden_texts(next(iter(group_episodes(only, number))), history.visible)
+    step = next(iter(group_episodes(only, number)))
+    step = step if history.visible.inputs else without_hidden_texts(step)
     output = step.output
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     draw_calls(folder, step, calls[: index + 1], index)

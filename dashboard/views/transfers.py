@@ -43,9 +43,10 @@ def imports(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def export(request: PersonRequest, session_id: UUID, format: str) -> StreamingHttpResponse:
-    """The session in one of the export formats, now or as of a position."""
+    """The session in an export format, now or as of a position; ``inputs=0`` leaves out people's texts."""
     location = find_location(request, session_id, -1)
-    file = export_session(location.session, format, as_of=location.as_of, actor=actor(request))
+    inputs = request.GET.get("inputs") != "0"
+    file = export_session(location.session, format, as_of=location.as_of, inputs=inputs, actor=actor(request))
     response = StreamingHttpResponse(file.chunks, content_type=file.media_type)
     response["Content-Disposition"] = f'attachment; filename="{file.name}"'
     return response

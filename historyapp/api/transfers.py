@@ -95,13 +95,19 @@ def post_import(
     openapi_extra={"responses": {200: {"content": _EXPORTED}}},
 )
 def read_export(
-    request: ApiRequest, session_id: SessionId, format: ExportFormat = "playhead_jsonl", as_of: AsOf = None
+    request: ApiRequest,
+    session_id: SessionId,
+    format: ExportFormat = "playhead_jsonl",
+    as_of: AsOf = None,
+    inputs: Annotated[
+        bool, Field(description="False: without text that people wrote, as in a share link. Only for `html`.")
+    ] = True,
 ) -> StreamingHttpResponse:
     """`playhead_jsonl` contains everything, takes and forks included. The other formats contain only live
     entries.
     """
     session = find_session(request, session_id)
-    export = export_session(session, format, as_of=as_of, actor=actor(request))
+    export = export_session(session, format, as_of=as_of, inputs=inputs, actor=actor(request))
     disposition = {"Content-Disposition": f'attachment; filename="{export.name}"'}
     return StreamingHttpResponse(export.chunks, content_type=export.media_type, headers=disposition)
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 HIDDEN = "(hidden)"
 """Shown instead of a result that may contain a person's text."""
-HIDDEN_TITLE = "Session with a hidden title"
 OF_THE_AGENT = ("thought", "answer", "call", "result")
 """Fields of :data:`historyapp.core.searchable.FIELDS` that agents and their tools wrote."""
 

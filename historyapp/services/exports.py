@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid, NotFound
@@ -28,20 +28,29 @@ class Export:
     chunks: Iterator[str]
 
 
-def export_session(session: Session, format: str, *, as_of: int | None = None, actor: str = "") -> Export:
+def export_session(
+    session: Session, format: str, *, as_of: int | None = None, inputs: bool = True, actor: str = ""
+) -> Export:
     """A session in one of the export formats.
 
     Playhead's own format includes takes, forks, and the entries that a fork shares with its parents. The
     other formats contain the live history.
 
+    Args:
+        inputs: False leaves out people's texts, also the title, as share links do.
+
     Raises:
-        Invalid: for a format that does not exist, or a position beyond the head.
+        Invalid: for a format that does not exist, or that cannot leave out people's texts, or a position
+            beyond the head.
     """
     exporter = exporter_named(format)
+    if not inputs and not exporter.can_hide_inputs:
+        able = " or ".join(name for name, other in EXPORTERS.items() if other.can_hide_inputs)
+        raise Invalid(f"The format {format} cannot leave out inputs. Use {able}, or export with inputs.")
     history = History(session, as_of)
     with writing():
         add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
-    name = _file_name(session, exporter)
+    name = _file_name(session, exporter) if inputs else f"session-{str(session.pk)[-6:]}{exporter.suffix}"
     if exporter.live_only:
         sized = ((row.core(), row.size) for row in live_rows(history.lineage))
         entries = shortened(sized) if exporter.whole_steps else (entry for entry, _ in sized)
@@ -49,6 +58,7 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
         valid = Summary.objects.without_texts().live(session, history.lineage, positions, as_of)
         summaries = Summary.objects.read([summary.pk for summary in valid])
         live = _export_of(session, entries, summaries, session.head if as_of is None else as_of)
+        live = live if inputs else replace(live, hides_inputs=True)
         return Export(name, exporter.media_type, exporter.write(live))
     parts = family_parts([session.pk], as_of)
     return Export(name, exporter.media_type, _write_parts(exporter, parts))

@@ -45,7 +45,8 @@ def export(server: Server, output: Output, options: Namespace) -> None:
         confirm(f"Replace {options.out}?", options.yes)
     session = find_session(server, options.session)
     path = api_path("sessions", session["id"], "export")
-    with server.download(path, format=options.format) as chunks:
+    choices = {"inputs": "false"} if options.without_inputs else {}
+    with server.download(path, format=options.format, **choices) as chunks:
         if options.out is None:
             for chunk in chunks:
                 sys.stdout.buffer.write(chunk)

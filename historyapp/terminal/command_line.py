@@ -212,6 +212,9 @@ def _add_changing(add: Callable[..., ArgumentParser]) -> None:
     parser.add_argument(
         "-o", "--out", type=Path, metavar="FILE", help="write to this file (default: standard output)"
     )
+    parser.add_argument(
+        "--without-inputs", action="store_true", help="leave out text that people wrote (format html)"
+    )
     parser.add_argument("--yes", action="store_true", help="replace FILE without asking")
 
 

@@ -43,3 +43,20 @@ def test_exporting_is_recorded(alice: Client, session: Session) -> None:
 
 def test_a_format_that_does_not_exist_is_a_422(alice: Client, session: Session) -> None:
     assert alice.get(reverse("export", args=[session.pk, "pdf"])).status_code == 422
+
+
+def test_the_menu_offers_html_without_text_of_people(alice: Client, session: Session) -> None:
+    address = reverse("export", args=[session.pk, "html"])
+    assert f'href="{address}?inputs=0"' in html(alice.get(reverse("session", args=[session.pk])))
+    assert f'href="{address}?inputs=0&amp;as_of=5"' in html(
+        alice.get(reverse("session", args=[session.pk]) + "?as_of=5")
+    )
+    response = exported(alice, session, "html", "?inputs=0&as_of=5")
+    assert response["Content-Disposition"] == f'attachment; filename="session-{str(session.pk)[-6:]}.html"'
+    text = response.getvalue().decode()
+    assert "Session with a hidden title" in text
+    assert "file-2.txt" in text
+    assert "file-3.txt" not in text
+    assert "epair the totals" not in text
+    refused = alice.get(reverse("export", args=[session.pk, "markdown"]) + "?inputs=0")
+    assert refused.status_code == 422

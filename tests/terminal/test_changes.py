@@ -75,6 +75,18 @@ def test_an_export_is_written_to_a_file(playhead: Playhead, session_id: UUID, tm
     assert [path.name for path in tmp_path.iterdir()] == ["run.md"]
 
 
+def test_an_html_file_leaves_out_text_of_people_on_request(
+    playhead: Playhead, session_id: UUID, tmp_path: Path
+) -> None:
+    out = tmp_path / "run.html"
+    options = ("--format", "html", "--without-inputs", "--out", out)
+    assert playhead("export", session_id, *options).code == 0
+    assert "Text that people wrote is hidden." in out.read_text()
+    printed = playhead("export", session_id, "--without-inputs")
+    assert printed.code != 0
+    assert "cannot leave out inputs. Use html" in printed.err
+
+
 def test_a_file_is_replaced_only_when_that_is_confirmed(
     playhead: Playhead, session_id: UUID, tmp_path: Path
 ) -> None:

@@ -39,8 +39,14 @@ def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCa
     )
 
 
-def export(session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None = None) -> Stream[bytes]:
-    """A session as a file, in chunks as they arrive."""
-    query = drop_nulls({"format": format, "as_of": as_of})
+def export(
+    session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None = None, inputs: bool | None = None
+) -> Stream[bytes]:
+    """A session as a file, in chunks as they arrive.
+
+    Args:
+        inputs: False leaves out text that people wrote, in the format ``html``.
+    """
+    query = drop_nulls({"format": format, "as_of": as_of, "inputs": inputs})
     api_call = ApiCall("GET", path_of("sessions", session_id, "export"), lambda _: None, query)
     return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))

@@ -21,6 +21,7 @@ class _AnthropicMessagesExporter:
     media_type = "application/json"
     suffix = ".anthropic.json"
     live_only = True
+    can_hide_inputs = False
     whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:

@@ -63,6 +63,8 @@ class ExportSession:
     summaries: Iterable[ExportSummary] = ()
     notes: Iterable[ExportNote] = ()
     """Empty if the exporter is ``live_only``."""
+    hides_inputs: bool = False
+    """Whether people's texts are left out, if the exporter ``can_hide_inputs``."""
 
 
 class Exporter(Protocol):
@@ -77,6 +79,8 @@ class Exporter(Protocol):
     """The end of the file's name, with its dot."""
     live_only: bool
     """Whether it writes only live entries."""
+    can_hide_inputs: bool
+    """Whether it can leave out inputs and other texts of people, as share links do."""
     whole_steps: bool
     """Whether it holds all entries of a step in memory, see :mod:`historyapp.core.exporters.long_steps`."""
 

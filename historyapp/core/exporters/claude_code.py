@@ -54,6 +54,7 @@ class _ClaudeCodeExporter:
     media_type = "application/x-ndjson"
     suffix = ".claude-code.jsonl"
     live_only = True
+    can_hide_inputs = False
     whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:

@@ -26,6 +26,7 @@ from historyapp.core.episodes import Episode, abandon, entry_groups, episode_of
 from historyapp.core.excerpts import one_line
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.failures import check_of, error_line, likely_failure
+from historyapp.core.hidden_texts import HIDDEN_TITLE, NOT_SHOWN, without_hidden_texts
 from historyapp.core.image_sizes import why_not_shown
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.line_diff import WorkLeft
@@ -104,10 +105,11 @@ class _Inputs:
 
 class _HtmlReplay:
     name = "html"
-    title = "HTML that replays offline, with all steps and inputs"
+    title = "HTML that replays offline"
     media_type = "text/html"
     suffix = ".html"
     live_only = True
+    can_hide_inputs = True
     whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
@@ -143,7 +145,7 @@ def _texts(session: ExportSession) -> Iterator[str]:
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = _inline(session.title) or "Session"
+    title = HIDDEN_TITLE if session.hides_inputs else _inline(session.title) or "Session"
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -152,14 +154,13 @@ def _texts(session: ExportSession) -> Iterator[str]:
         f"<title>{title} – Playhead</title>\n<style>{style}</style>\n</head>\n<body>\n"
     )
     yield f"{_asset('icons.svg')}\n"
-    facts = [
-        _inline(fact) for fact in (session.agent, session.model, ", ".join(session.tags)) if fact.strip()
-    ]
+    last_fact = NOT_SHOWN if session.hides_inputs else ", ".join(session.tags)
+    facts = [_inline(fact) for fact in (session.agent, session.model, last_fact) if fact.strip()]
     if started := known_time(session.created_at):
         facts.append(f"added {started:%Y-%m-%d %H:%M} UTC")
     lines = "".join(f"<span><bdi>{fact}</bdi></span>" for fact in facts)
     yield _asset("export/replay.html").format(title=title, facts=lines)
-    yield from _steps(session.entries)
+    yield from _steps(session.entries, hides_inputs=session.hides_inputs)
     yield f"<script>{script}</script>\n</body>\n</html>\n"
 
 
@@ -167,9 +168,8 @@ def _inline(text: str) -> str:
     return html.escape(one_line(text, 1000))
 
 
-def _steps(entries: Iterable[Entry]) -> Iterator[str]:
-    """A data block for each step. Inputs after a step come before the next one, and the last ones at the
-    end."""
+def _steps(entries: Iterable[Entry], *, hides_inputs: bool) -> Iterator[str]:
+    """A data block for each step. Inputs after a step come before the next one, the last ones at the end."""
     pending: _PendingStep | None = None
     number, inputs = 0, _Inputs()
     for group in entry_groups(entries):
@@ -177,11 +177,12 @@ def _steps(entries: Iterable[Entry]) -> Iterator[str]:
         if in_step:
             number += 1
             episode = episode_of(number, group)
+            episode = without_hidden_texts(episode) if hides_inputs else episode
             if pending is not None:
                 ended = _PendingStep(abandon(pending.episode), pending.before)
                 yield from _block(_step(ended, episode.started_at))
             pending, inputs = _PendingStep(episode, inputs), _Inputs()
-        for entry in group:
+        for entry in () if hides_inputs else group:
             body = entry.body
             inputs.begins_turn |= isinstance(body, ModelInput) and begins_turn(body.channel, body.content)
             for item in _inputs(entry, in_step):
@@ -371,8 +372,7 @@ def _remarks(episode: Episode) -> Iterator[dict[str, Any]]:
 def _parts(content: Any) -> list[Any]:
     """Content as texts and images; empty for blank content."""
     if not are_parts(content):
-        text = plain_text(content)
-        return [_cut(text)] if text.strip() else []
+        return [_cut(text)] if (text := plain_text(content)).strip() else []
     parts: list[Any] = []
     for part in content[:MAX_PARTS]:
         image = image_data(part) if isinstance(part, dict) else None

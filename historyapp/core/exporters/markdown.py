@@ -44,6 +44,7 @@ class _Markdown:
     media_type = "text/markdown"
     suffix = ".md"
     live_only = True
+    can_hide_inputs = False
     whole_steps = False
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:

@@ -15,6 +15,7 @@ class _OpenAIMessages:
     media_type = "application/json"
     suffix = ".openai.json"
     live_only = True
+    can_hide_inputs = False
     whole_steps = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:

@@ -31,6 +31,7 @@ class _PlayheadJsonlExporter:
     media_type = "application/x-ndjson"
     suffix = ".jsonl"
     live_only = False
+    can_hide_inputs = False
     whole_steps = False
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:

@@ -347,3 +347,26 @@ def test_unknown_times_are_left_out() -> None:
     ((row, step),) = steps_of(ModelOutput(text="x"))
     assert row[4] is None
     assert step["time"] == round(START.timestamp() * 1000)
+
+
+def test_text_of_people_is_left_out_on_request() -> None:
+    asked = ToolResult(tool_call_id="c1", status="success", outputs="my secret answer")
+    stopped = ToolResult(tool_call_id="c2", status="interrupted_by_human", feedback="secret: stop")
+    ls = ToolCall(id="c2", name="ls", arguments={"path": "shown"})
+    entries = session(
+        SystemInstruction(text="secret instruction"),
+        ModelInput(content="secret input"),
+        ModelOutput(tool_calls=(ToolCall(id="c1", name="ask_user", arguments={"question": "what?"}), ls)),
+        ToolResults(results=(asked, stopped), overall="fine"),
+        Review(analysis="secret review"),
+        ModelInput(content="secret last input"),
+    )
+    fields: dict[str, Any] = {"title": "secret title", "tags": ("secret tag",)}
+    assert written(entries, **fields).count("secret") > 7
+    file = written(entries, **fields, hides_inputs=True)
+    assert "secret" not in file
+    assert "<h1><bdi>Session with a hidden title</bdi></h1>" in file
+    assert "<span><bdi>Text that people wrote is hidden.</bdi></span>" in file
+    [(_, step)] = Page(file).blocks()
+    assert [tool_call["name"] for tool_call in step["calls"]] == ["ask_user", "ls"]
+    assert step["calls"][0]["results"][0]["parts"] == ["Text that people wrote is hidden."]

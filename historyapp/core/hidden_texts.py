@@ -1,4 +1,4 @@
-"""Leaves people's texts out of a step, for readers of a share link that hides them."""
+"""Leaves people's texts out of a step, for share links and exported files that hide them."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -7,16 +7,14 @@ from historyapp.core.conversation import PairedResult
 from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.person_tools import asking_names
-from historyapp.models.visibility import Visibility
 
+HIDDEN_TITLE = "Session with a hidden title"
 NOT_SHOWN = "Text that people wrote is hidden."
 """Shown instead of feedback and of answers to questions."""
 
 
-def without_hidden_texts(step: Step, visible: Visibility) -> Step:
-    """The step, without reviews, feedback and answers of people if the reader may not see these."""
-    if visible.inputs:
-        return step
+def without_hidden_texts(step: Step) -> Step:
+    """The step without reviews, feedback and answers of people."""
     names = [tool_call.name for tool_call in step.output.tool_calls]
     names += [step.output.use_tool.name] if step.output.use_tool else []
     is_question = bool(asking_names(names))
