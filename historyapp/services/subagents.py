@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +32,8 @@ MAX_UNLINKED = 1_000
 """The maximum number of sub-agents of one session whose tool calls are searched for at once, the newest."""
 _MAX_GAP = 10
 """The maximum number of positions between two steps that are read together."""
+_MAX_READ = 1 << 27
+"""The maximum number of bytes of a session's steps that one search for calls loads. Real ones take less."""
 LINKED_AT_ONCE = 100
 """Sub-agents that one transaction links."""
 _FIRST_INPUTS = 5
@@ -103,7 +105,10 @@ def _traits(ids: Sequence[UUID]) -> dict[UUID, SubagentTraits]:
 
 
 def _starting_calls(parent: UUID, agents: AgentIds) -> Iterator[SubagentCall]:
-    """The tool calls of a session that may have started sub-agents, takes included."""
+    """The tool calls of a session that may have started sub-agents, takes included.
+
+    They are those in the first :data:`_MAX_READ` bytes of its steps that may have such calls.
+    """
     has_several = Q(tool=SEVERAL_TOOLS)
     rows = Episode.objects.filter(Q(kind="agent") | has_several, session_id=parent).order_by("anchor")
     columns: Any = rows.values_list("kind", "tool_names", "first_position", "last_position")
@@ -119,10 +124,19 @@ def _starting_calls(parent: UUID, agents: AgentIds) -> Iterator[SubagentCall]:
         first = firsts[index] if index >= 0 else 0
         return first if row.kind in _KINDS and row.position <= steps.get(first, 0) else 0
 
-    for first, last in _ranges(steps):
-        for _, in_step in groupby(filter(step_of, own_rows(parent, first, last)), step_of):
-            if found := subagent_call(map(OwnRow.core, in_step), agents):
-                yield found
+    in_ranges = (own_rows(parent, first, last) for first, last in _ranges(steps))
+    for _, in_step in groupby(filter(step_of, _first_bytes(chain.from_iterable(in_ranges))), step_of):
+        if found := subagent_call(map(OwnRow.core, in_step), agents):
+            yield found
+
+
+def _first_bytes(rows: Iterable[OwnRow]) -> Iterator[OwnRow]:
+    read = 0
+    for row in rows:
+        read += row.size
+        if read > _MAX_READ:
+            return
+        yield row
 
 
 def _ranges(steps: Mapping[int, int]) -> Iterator[tuple[int, int]]:

@@ -131,6 +131,19 @@ def test_a_call_that_is_recorded_later_is_found_when_the_file_has_grown(project:
 
 
 @needs(CORPUS)
+def test_a_search_for_calls_loads_few_bytes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, lines = main()
+    lines[1] = assistant(2, 1, tool_call("t1", "Task", prompt="another"))
+    lines[2] = answer(3, 2, "t1", "x" * 20_000)
+    child_name, child = sub()
+    for limit, is_found in ((10_000, False), (100_000, True)):
+        monkeypatch.setattr(subagents, "_MAX_READ", limit)
+        imported(project, name, *lines)
+        imported(project, child_name, *child)
+        position = Session.objects.get(title="find it").spawned_position
+        assert (position is not None) == is_found
+
+
 def test_sub_agents_of_a_real_run_are_found(project: Project) -> None:
     with (SHARED / CORPUS).open("rb") as stream:
         import_file(project, Source("main.jsonl", stream))
