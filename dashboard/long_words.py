@@ -30,7 +30,8 @@ def _divided(html: str) -> str:
             element = piece.lstrip("<")
             pieces.append(piece)
         elif element == "textarea":
-            pieces.append(with_few_joined(piece))
+            tag, end, text = piece.partition(">")  # its attributes must keep their quotes
+            pieces.append(f"{tag}{end}{with_few_joined(text)}")
         elif not element or element.startswith("/"):
             pieces.append(with_breaks(mark_safe(piece)))  # noqa: S308 a part of a page
         else:

@@ -91,7 +91,7 @@ def with_few_joined(html: str) -> str:
     cannot have ``<wbr>``."""
     if html.isascii() or not SHAPED.search(html):
         return html
-    return "".join(unit for unit, joined in _counted(html) if joined <= MAX_JOINED)
+    return "".join(unit for unit, joined in _counted(html) if joined <= MAX_JOINED or not _joins(unit))
 
 
 def _divided(word: re.Match[str]) -> str:

@@ -125,7 +125,13 @@ def _spelled_plainly(run: str) -> str:
     """The beginning of a run in the spelling of tokens: without case, accents, Arabic vowel signs and wide
     forms."""
     kept = _ACCENTS.sub("", unicodedata.normalize("NFKD", run[:_MAX_SPELLED]))
-    return unicodedata.normalize("NFC", kept).casefold()
+    spelled = unicodedata.normalize("NFC", kept).casefold()
+    if spelled.isalnum():
+        return spelled
+    # Some letters are spelled with spaces or brackets, at which databases would divide the token again.
+    return "".join(
+        [letter for letter in spelled if letter.isalnum() or unicodedata.category(letter)[0] == "M"]
+    )
 
 
 @cache

@@ -1,5 +1,7 @@
 """Texts are split equally for every database, and names are found whole and in parts."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,7 @@ from historyapp.core.search_tokens import (
         ("Café ＡＢＣ", ["cafe", "abc"]),
         ("한국어", ["한", "국", "어"]),
         ("aGVsbG8gd29ybGQ3X1Zk", ["agvsbg8gd29ybgq3x1zk"]),
+        ("a\u037ab \ufdfa \u2474x", ["ab", "صلىاللهعليهوسلم", "1x"]),
         ("% * \" ' \0 \ud800", []),
     ],
 )
@@ -47,11 +50,18 @@ def test_a_phrase_is_found_at_its_place() -> None:
     assert list(phrase_places(token_pieces(text), ("fai",), is_prefix=False)) == []
 
 
+def test_no_letter_is_spelled_with_a_separator() -> None:
+    """A token of 40 such letters became 20 words of the index."""
+    for spelled in filter(unicodedata.decomposition, map(chr, range(0x110000))):
+        for token in tokens_of(f"a{spelled}b"):
+            assert all(unicodedata.category(letter)[0] in "LNM" for letter in token), hex(ord(spelled))
+
+
 @given(st.text())
 def test_no_token_is_empty_long_or_holds_a_separator(text: str) -> None:
     for token in tokens_of(text):
         assert 0 < len(token) <= MAX_TOKEN
-        assert not token.isspace()
+        assert not any(letter.isspace() for letter in token)
         assert not set(token) & set("'\"\\ \ue000\ue00a")
 
 

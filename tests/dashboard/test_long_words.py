@@ -37,3 +37,9 @@ def test_fields_show_few_characters_that_are_joined() -> None:
     assert shown(field.format(text + TONES + text)) == field.format(
         text + "a" + "\U0001f3fb" * MAX_JOINED + text
     )
+
+
+def test_a_tag_of_a_field_keeps_its_quotes_and_a_text_its_letters() -> None:
+    joiners = "\u200d" * 3 * MAX_JOINED
+    field = f'<textarea placeholder="a{joiners}" name="text">a{joiners}&lt;b</textarea>'
+    assert shown(field) == field.replace(f"{joiners}&", f"{joiners[:MAX_JOINED]}&")
