@@ -72,6 +72,12 @@ def ended(session: Session, exit_statuses: Mapping[UUID, object]) -> SafeString:
 
 
 @register.simple_tag
+def recording_forks_of(recording: dict[UUID, list[Session]], session: Session) -> list[Session]:
+    """The forks of a session that record now, newest first."""
+    return recording.get(session.pk, [])
+
+
+@register.simple_tag
 def folded_sessions_of(folded: dict[UUID, ChildCounts], session: Session) -> ChildCounts | None:
     """The forks and sub-agents that are folded under a session."""
     return folded.get(session.pk) if folded else None

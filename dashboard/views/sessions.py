@@ -22,7 +22,7 @@ from historyapp.core.search_query import has_filters
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, SavedSearch, Session
 from historyapp.models.changes import newest_cursor
-from historyapp.models.recent import active_sessions
+from historyapp.models.recent import active_sessions, recording_forks
 from historyapp.models.session_filters import FacetCounts, facet_counts
 from historyapp.models.session_folds import child_counts, is_top_level
 from historyapp.models.session_lists import Order, exit_statuses, page_of
@@ -95,6 +95,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
     )
     rows = _rows_of(page.sessions)
     shown = _unfold(request.GET.getlist("unfolded"), rows, choice.order)
+    at_work = active_sessions(project.pk)
     context = {
         "project": project,
         "projects": own_projects,
@@ -110,6 +111,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "groupings": grouping_links(filters),
         "rows": rows,
         "folded": child_counts([session.pk for session in shown]),
+        "recording": recording_forks(project.pk, at_work),
         "exit_statuses": exit_statuses(shown),
         "older": page.cursor,
         "is_first_page": "cursor" not in request.GET,
@@ -126,7 +128,7 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "unfiltered_url": list_url(filters.removed()),
         "total": counts.listed,
         "folded_total": counts.total - counts.listed,
-        "at_work": active_sessions(project.pk) if "cursor" not in request.GET else [],
+        "at_work": at_work if "cursor" not in request.GET else [],
     }
     if not is_fragment:
         context |= _above_list(project.pk)
@@ -172,6 +174,7 @@ def folded_sessions(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "row": row,
         "choice": choice,
         "folded": child_counts([session.pk for session in shown]),
+        "recording": recording_forks(parent.project_id, active_sessions(parent.project_id)),
         "exit_statuses": exit_statuses(shown),
     }
     return render(request, "session_list/_folded_rows.html", context)

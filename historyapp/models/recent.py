@@ -1,10 +1,13 @@
 """Active sessions and recent failures of a project, by bounded reads of indexes."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import StrIndex
+from django.db.models.lookups import GreaterThan
 from django.utils import timezone
 
 from historyapp.models.compressions import CompressionRun
@@ -30,6 +33,19 @@ _FAILED = (
 _KINDS = [_FAILED.format(condition=condition) for condition in ("status = 'error'", "likely_failure > ''")]
 
 
+_ANCESTORS = """
+WITH RECURSIVE chain (fork, parent, depth) AS (
+    SELECT id, forked_from_id, 1 FROM historyapp_session WHERE project_id = %s AND id IN ({ids})
+    UNION ALL
+    SELECT chain.fork, session.forked_from_id, chain.depth + 1 FROM chain
+    JOIN historyapp_session AS session ON session.id = chain.parent
+    WHERE session.forked_from_id IS NOT NULL AND chain.depth < {depth}
+) SELECT fork, parent FROM chain
+"""
+MAX_ANCESTORS = 100
+"""The ancestors of an active fork that are looked up, the nearest first."""
+
+
 class RecentFailure(NamedTuple):
     """The newest live step of a run that failed or likely failed."""
 
@@ -53,10 +69,29 @@ def active_sessions(project: UUID, agent: str | None = None) -> list[Session]:
     columns = ("title", "agent", "model", "status", "steps", "tail", "last_entry_at", "forked_from")
     live = Session.objects.filter(_of_agent(agent), project=project, status=Session.Status.LIVE)
     live = live.newest_first().only(*columns)
-    recent = list(live.filter(last_entry_at__gte=now - ACTIVE_WITHIN)[:MAX_ACTIVE])
-    quiet = live.filter(last_entry_at__gte=now - OPEN_CALL, last_entry_at__lt=now - ACTIVE_WITHIN)
-    waiting = quiet.containing("tail", ["in_flight"])[: MAX_ACTIVE - len(recent)]
-    return recent + [session for session in waiting if is_active(session, now)]
+    is_recent = Q(last_entry_at__gte=now - ACTIVE_WITHIN)
+    may_wait = Q(GreaterThan(StrIndex("tail", Value("in_flight")), 0))
+    newest = live.filter(is_recent | may_wait, last_entry_at__gte=now - OPEN_CALL)[:MAX_ACTIVE]
+    return [session for session in newest if is_active(session, now)]
+
+
+@limit_statements(LIST_SECONDS)
+def recording_forks(project: UUID, active: Sequence[Session]) -> dict[UUID, list[Session]]:
+    """The active forks of each session, also the forks of its forks. One query, or none without forks.
+
+    Args:
+        active: the sessions that :func:`active_sessions` returned.
+    """
+    forks = {session.pk: session for session in active if session.forked_from_id}
+    if not forks:
+        return {}
+    statement = _ANCESTORS.format(ids=", ".join(["%s"] * len(forks)), depth=MAX_ANCESTORS)
+    rows = fetch_all(statement, [uuid_value(project), *map(uuid_value, forks)])
+    pairs = {(as_uuid(fork), as_uuid(parent)) for fork, parent in rows}
+    of_parents: dict[UUID, list[Session]] = {parent: [] for _, parent in pairs}
+    for parent, found in of_parents.items():
+        found += [session for session in forks.values() if (session.pk, parent) in pairs]
+    return of_parents
 
 
 def is_active(session: Session, now: datetime) -> bool:

@@ -17,7 +17,7 @@ from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResul
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.names.index import catch_up
-from historyapp.services.rewinds import Target, rewind, undo_rewind
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.text_index import index_text
 from tests.dashboard.long_sessions import long_session
@@ -236,10 +236,11 @@ def test_the_list_reads_no_bodies_and_issues_few_queries(
     for _ in range(3):
         ended = create_session(short.project, metadata={"exit_status": "submitted"})
         Session.objects.filter(pk=ended.pk).update(status=Session.Status.FINISHED)
+    append(short.project, fork(short.project, session.pk).pk, [act(), ok()])
     with queries() as issued:
-        assert alice.get("/").status_code == 200
+        assert "a fork is recording now" in html(alice.get("/"))
     # One for webhooks that are switched off, one for a bulk action, two for what is folded, two for all
-    # facets (the tags of a limited number of sessions apart), two for who is at work, one for how runs ended,
-    # one for saved searches.
+    # facets (the tags of a limited number of sessions apart), one for who is at work, one for the parents of
+    # forks that record now, one for how runs ended, one for saved searches.
     assert len(without_limits(issued)) <= 16
     assert not any("historyapp_entry" in sql or "historyapp_episode" in sql for sql in issued)

@@ -171,6 +171,28 @@ def test_running_agents_are_shown_above_the_list(alice: Client, project: Project
     assert "step 1 is running: <bdi>pytest()</bdi>" in at_work
 
 
+def test_the_row_of_a_parent_links_to_the_fork_that_records_now(alice: Client, project: Project) -> None:
+    parent, other = make(project, "parent"), make(project, "other")
+    Session.objects.update(last_entry_at=timezone.now() - timedelta(days=3))
+    assert "recording now" not in text(alice.get("/"))
+    child = fork(project, parent.pk, title="child")
+    Session.objects.update(last_entry_at=timezone.now() - timedelta(days=3))
+    grandchild = fork(project, child.pk, title="grandchild")
+    append(project, grandchild.pk, [EntryDraft(ModelOutput(text="on it"))])
+    page = alice.get("/")
+    assert sorted(titles(alice)) == ["other", "parent"]
+    assert text(page).count("a fork is recording now") == 1
+    row = html(page).partition(f'value="{parent.pk}"')[2].partition("</tr>")[0]
+    assert f'href="/sessions/{grandchild.pk}?step=-1"' in row
+    assert "recording now" not in html(page).partition(f'value="{other.pk}"')[2].partition("</tr>")[0]
+    folded = text(alice.get(reverse("folded-sessions", args=[parent.pk])))
+    assert folded.count("a fork is recording now") == 2, "in the rows of the parent and of the child"
+    append(project, child.pk, [EntryDraft(ModelOutput(text="me too"))])
+    assert "2 forks are recording now" in text(alice.get("/"))
+    change_session(project, grandchild.pk, {"status": "finished"})
+    assert "a fork is recording now" in text(alice.get("/"))
+
+
 def test_nothing_is_shown_above_the_list_without_running_agents(alice: Client, project: Project) -> None:
     make(project, "of January")
     assert "Live now" not in text(alice.get("/"))
