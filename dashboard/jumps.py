@@ -34,6 +34,7 @@ _ERROR = _Kind(landmarks.error, "step that ended in an error")
 _KINDS: Mapping[str, _Kind] = {
     "error": _Kind(landmarks.failure, "step that failed or likely failed"),
     "turn": _Kind(landmarks.turn, "input from a person"),
+    "interruption": _Kind(landmarks.interruption, "interruption by the person"),
     "edit": _Kind(landmarks.edit, "edit of the same file"),
     "compaction": _Kind(landmarks.compaction, "compaction by the agent"),
     "take": _Kind(landmarks.take, "take"),

@@ -50,6 +50,7 @@ KEYS = (
     _row("next step, previous step", j="forward", k="back"),
     _row("next and previous error or likely failure", e="next-error", E="previous-error"),
     _row("next and previous input from a person", u="next-turn", U="previous-turn"),
+    _row("next and previous interruption by the person", i="next-interruption", I="previous-interruption"),
     _row("next and previous edit of the same file", f="next-edit", F="previous-edit"),
     _row("next and previous compaction by the agent", c="next-compaction", C="previous-compaction"),
     _row("next and previous take", t="next-take", T="previous-take"),

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from dashboard.location import Location
 from dashboard.step_list.subagents import SubagentRow, subagents_in
 from dashboard.step_list.turns import TurnFigures, figures_of, turns_in
+from historyapp.core.person_inputs import INTERRUPTION_NOTES
 from historyapp.enqueue import request_text_index
 from historyapp.models import Episode, StepNote, Summary
+from historyapp.models.history import History
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.turns import last_step
@@ -29,6 +31,13 @@ class ListedStep:
     """The turn that begins with it."""
     subagents: list[SubagentRow]
     """The sub-agents that it started."""
+    is_interrupted: bool
+    """Whether a person interrupted the model after it, and no result of the step says so."""
+
+    @property
+    def hides_input(self) -> bool:
+        """Whether the input before it only says that a person interrupted the model, as a row does."""
+        return self.row.number > 1 and self.row.input_preview.startswith(INTERRUPTION_NOTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,8 @@ class StepRows:
     after: int
     is_complete: bool
     """Whether it ends with the newest step."""
+    hides_input: bool = False
+    """Whether the input after the newest step only says that a person interrupted the model."""
     has_link_back: bool = True
     has_link_forward: bool = True
     """Whether it has links to earlier and later steps. A list has them only at its two ends."""
@@ -59,7 +70,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     takes_after: dict[int, list[Take]] = {}
     for take in takes:
         takes_after.setdefault(take.after_step, []).append(take)
-    summaries = summaries_by_step(location, rows)
+    summaries, interrupted = summaries_by_step(location, rows), interrupted_steps(location.history, rows)
     mark_notes(location, rows)
     first_row, last_row = (rows[0].number, rows[-1].number) if rows else (0, 0)
     return StepRows(
@@ -70,6 +81,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
                 summaries.get(row.number),
                 turns.get(row.number),
                 subagents.get(row.number, []),
+                row.number in interrupted,
             )
             for row in rows
         ],
@@ -79,6 +91,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
         before=max(1, first_row - AROUND),
         after=min(location.steps, last_row + AROUND),
         is_complete=last_row >= location.steps,
+        hides_input=last_row > 0 and location.history.tail.input_preview.startswith(INTERRUPTION_NOTES),
     )
 
 
@@ -95,6 +108,31 @@ def before_turn(location: Location, turn: int, before: int) -> int:
         return before
     row = location.history.row(before)
     return row.turn_first + 1 if row.turn == turn and 0 < row.turn_first < before else before
+
+
+def interrupted_steps(history: History, rows: list[Episode]) -> set[int]:
+    """The steps among consecutive rows after which a person interrupted the model.
+
+    Steps with a result that was interrupted are left out: their rows say so. Most histories need no query.
+    """
+    if not rows or not history.tail.totals.interruptions:
+        return set()
+    numbers = range(rows[0].number, min(rows[-1].number + 1, history.steps) + 1)
+    samples = history.sample(numbers, with_totals=True) if len(numbers) > 1 else []
+    totals = {sample.number: sample.entry_totals for sample in samples if sample.entry_totals is not None}
+    counts = {number: int(found.get("interruptions", 0)) for number, found in totals.items()}
+    tail = history.tail
+    counts |= {
+        history.steps: tail.step_totals.interruptions,
+        history.steps + 1: tail.totals.interruptions,
+    }
+    return {
+        row.number
+        for row in rows
+        if row.status != "interrupted_by_human"
+        and row.number in counts
+        and counts.get(row.number + 1, 0) > counts[row.number]
+    }
 
 
 def mark_notes(location: Location, rows: list[Episode]) -> None:

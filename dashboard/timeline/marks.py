@@ -1,4 +1,5 @@
-"""Marks of the timeline: inputs from a person, bookmarks, compactions, rewinds, forks and sub-agents.
+"""Marks of the timeline: inputs from a person, interruptions, bookmarks, compactions, rewinds, forks and
+sub-agents.
 
 Each mark has words and a link. Overlapping marks of one kind become one mark with a count.
 """
@@ -19,9 +20,10 @@ from historyapp.core.text import preview
 from historyapp.models.relatives import steps_before
 from historyapp.models.takes import Take
 
-MarkKind = Literal["input", "bookmark", "compaction", "rewind", "fork", "agent"]
+MarkKind = Literal["input", "interruption", "bookmark", "compaction", "rewind", "fork", "agent"]
 KIND_WORDS: dict[MarkKind, str] = {
     "input": "input",
+    "interruption": "interruption",
     "bookmark": "bookmark",
     "compaction": "compaction",
     "rewind": "rewind",
@@ -29,7 +31,7 @@ KIND_WORDS: dict[MarkKind, str] = {
     "agent": "sub-agent",
 }
 """The kinds in the order of the legend, with their words."""
-BELOW = ("compaction", "rewind", "fork", "agent")
+BELOW = ("interruption", "compaction", "rewind", "fork", "agent")
 """Kinds that stand in a lane below the bars. The others stand above them."""
 LEADING_AWAY = ("rewind", "fork", "agent")
 """Kinds whose marks lead to another page."""
@@ -71,6 +73,7 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
         return []
     marks = [
         *_turns(location, bars),
+        *_interruptions(location, bars),
         *_bookmarks(location, bars),
         *_compactions(location, bars),
         *_rewinds(location, bars, takes),
@@ -113,6 +116,29 @@ def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
         elif count:
             label = f"{count:,} input{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
             yield _Mark("input", bar.place.start, bar.first, label, href, count)
+
+
+def _interruptions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:
+    """Where a person interrupted the model: after the step to which each mark leads, or before step 1."""
+    for bar in bars:
+        count, step = bar.share.interruptions, max(1, bar.first - 1)
+        if count and bar.share.steps == 1:
+            yield _interruption(location, step, bar.place.start, before_first=bar.first == 1)
+        elif count:
+            label = (
+                f"{count:,} interruption{'s' * (count != 1)} by the person, steps {bar.first:,}–{bar.last:,}"
+            )
+            href = location.address_of(bar.first)
+            yield _Mark("interruption", bar.place.start, bar.first, label, href, count)
+    if location.history.tail.is_interrupted and bars[-1].last == location.steps:
+        yield _interruption(location, location.steps, bars[-1].place.end, ends_here=True)
+
+
+def _interruption(
+    location: Location, step: int, place: float, *, before_first: bool = False, ends_here: bool = False
+) -> _Mark:
+    label = f"Interrupted by the person {'before' if before_first else 'after'} step {step:,}"
+    return _Mark("interruption", place, step, label, location.address_of(step), ends_here=ends_here)
 
 
 def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Mark]:

@@ -38,6 +38,8 @@ class StepShare:
     """The number of its steps before which the agent compacted its context, as far as known."""
     cost: int = 0
     """In millionths of a dollar."""
+    interruptions: int = 0
+    """How often a person interrupted the model before one of its steps, as far as known."""
     context: int = 0
     """Input tokens of a step, as reported; for several steps, the average. 0 if unknown."""
 
@@ -70,7 +72,7 @@ def read_shares(history: History, first: int, last: int, *, usage: bool = True) 
     last = min(last, history.steps)
     if last < first:
         return []
-    with_totals = usage and bool(history.tail.totals.models)
+    with_totals = usage and _has_totals(history)
     rows = history.sample(_numbers(first, last), with_totals=with_totals)
     before = max((row.number for row in rows if row.number < first), default=0)
     rows = [row for row in rows if row.number >= before]
@@ -83,7 +85,12 @@ def read_shares(history: History, first: int, last: int, *, usage: bool = True) 
 def read_shares_ahead(history: History, *parts: tuple[int, int]) -> None:
     """Reads the rows of the shares of several parts in one query."""
     numbers = {number for first, last in parts for number in _numbers(first, min(last, history.steps))}
-    history.sample_ahead(sorted(numbers), with_totals=bool(history.tail.totals.models))
+    history.sample_ahead(sorted(numbers), with_totals=_has_totals(history))
+
+
+def _has_totals(history: History) -> bool:
+    """Whether the totals of entries tell more than the rows of steps."""
+    return bool(history.tail.totals.models or history.tail.totals.interruptions)
 
 
 def _numbers(first: int, last: int) -> list[int]:
@@ -146,6 +153,7 @@ def _with_usage(history: History, shares: list[StepShare], rows: Sequence[StepSa
             sent = max(0, now.input_tokens - then.input_tokens)
             before, after = (money_of(totals, model, prices).micros for totals in (then, now))
             cost = max(0, after - before)
-            share = replace(share, cost=cost, context=round(sent / share.steps))
+            interrupted = max(0, now.interruptions - then.interruptions)
+            share = replace(share, cost=cost, context=round(sent / share.steps), interruptions=interrupted)
         with_usage.append(share)
     return with_usage

@@ -10,11 +10,15 @@ Claude Code wrote, 2026-11-29.
 import re
 from typing import Any
 
-from historyapp.core.entries import PERSON, text_of
+from historyapp.core.entries import INTERRUPTION, PERSON, Body, DebugLog, ModelInput, text_of
 from historyapp.core.scanning import enclosed
 
 COMMAND = "command"
 """The channel of commands that a person typed to the agent's program, and of their outputs."""
+TURN_ABORTED = "turn_aborted"
+"""The category of Codex's events that say that a turn was interrupted."""
+INTERRUPTION_NOTES = ("[Request interrupted by user", "<turn_aborted>")
+"""The beginnings of the inputs that tell the model that a person interrupted it."""
 _ANSWERED, _BY_MODEL = "<command-message>", '<command-message>The "'
 """The beginnings of a command that the model answers, and of the note that the model itself runs a skill."""
 _NAME, _END_OF_NAME = re.compile("<command-name>"), re.compile("</command-name>")
@@ -24,6 +28,16 @@ _ARGUMENTS, _END_OF_ARGUMENTS = re.compile("<command-args>"), re.compile("</comm
 def begins_turn(channel: str, content: Any) -> bool:
     """Whether the next step begins a turn because of this input."""
     return channel == PERSON or (channel == COMMAND and _is_answered(content))
+
+
+def is_interruption(body: Body) -> bool:
+    """Whether an entry says that a person interrupted the model.
+
+    Claude Code and Codex tell the model. Older versions of Codex recorded only an event.
+    """
+    if isinstance(body, ModelInput):
+        return body.channel == INTERRUPTION
+    return isinstance(body, DebugLog) and body.category == TURN_ABORTED
 
 
 def _is_answered(content: Any) -> bool:

@@ -25,7 +25,7 @@ from historyapp.core.entries import (
 from historyapp.core.failures import Check, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.output_facts import OutputFacts, output_facts
-from historyapp.core.person_inputs import begins_turn, typed_text
+from historyapp.core.person_inputs import begins_turn, is_interruption, typed_text
 from historyapp.core.result_previews import ResultTexts, result_preview
 from historyapp.core.run_clock import Clock
 from historyapp.core.text import preview
@@ -56,6 +56,9 @@ class Totals(NamedTuple):
     idle: int = 0
     """The idle milliseconds up to the entry, see :mod:`historyapp.core.run_clock`; without those between the
     entries that forks share and their own. Entries of earlier versions do not have it."""
+    interruptions: int = 0
+    """How often a person interrupted the model: at most once before each step and after the newest one.
+    Entries of earlier versions do not have it."""
 
     def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
@@ -82,7 +85,7 @@ class Totals(NamedTuple):
         usage, cost = (usage_of(entry.metadata), cost_of(entry.metadata)) if entry.metadata else (NO_USAGE, 0)
         if not (usage.input or usage.output or cost):
             known = (self.input_tokens, self.output_tokens, self.cost, self.models)
-            return Totals(steps, self.errors, tokens, *known, orphans, self.idle)
+            return Totals(steps, self.errors, tokens, *known, orphans, *self[-2:])
         model = entry.metadata.get("model")
         name = preview(model, 100) if isinstance(model, str) else ""
         if name not in self.models and not names_fit([*self.models, name]):
@@ -98,7 +101,7 @@ class Totals(NamedTuple):
             self.cost + cost,
             {**self.models, name: totals},
             orphans,
-            self.idle,
+            *self[-2:],
         )
 
 
@@ -178,6 +181,10 @@ _BEFORE_THE_FIRST = Step(0, 0, 0, 0, "success")
 """The totals before the first step."""
 
 
+FLAGS = ("begins_turn", "is_compacted", "is_interrupted")
+"""The fields of a tail that are stored only if they are true."""
+
+
 class Tail(NamedTuple):
     """The live end of a session: everything that the next append needs."""
 
@@ -189,12 +196,19 @@ class Tail(NamedTuple):
     is_compacted: bool = False
     """Whether the agent compacted its context after the newest step."""
     clock: Clock = Clock()
+    is_interrupted: bool = False
+    """Whether a person interrupted the model after the newest step."""
+
+    @property
+    def step_totals(self) -> Totals:
+        """The totals, without an interruption after the newest step."""
+        return self.totals._replace(interruptions=self.totals.interruptions - self.is_interrupted)
 
     def dump(self) -> dict[str, Any]:
         """As stored."""
         step = self.step.dump() if self.step else None
         stored = {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
-        flags = {"begins_turn": self.begins_turn, "is_compacted": self.is_compacted}
+        flags = {name: getattr(self, name) for name in FLAGS}
         clock = {"clock": self.clock.dump()} if self.clock.newest_at or self.clock.is_waiting else {}
         return {**stored, **{name: True for name, value in flags.items() if value}, **clock}
 
@@ -203,9 +217,8 @@ class Tail(NamedTuple):
         stored = data.get("step")
         step = Step.load(stored) if stored else None
         totals, input_preview = Totals.load(data.get("totals", {})), data.get("input_preview", "")
-        begins_turn, is_compacted = (data.get(name, False) for name in ("begins_turn", "is_compacted"))
-        clock = Clock(**data.get("clock", {}))
-        return cls(totals, step, input_preview, begins_turn, is_compacted, clock)
+        clock, flags = Clock(**data.get("clock", {})), {name: data.get(name, False) for name in FLAGS}
+        return cls(totals, step, input_preview, clock=clock, **flags)
 
 
 class Advance(NamedTuple):
@@ -229,10 +242,13 @@ def advance(
     """
     totals = tail.totals.with_entry(entry)
     clock, idle = tail.clock.after(entry, totals.idle, totals.steps)
-    if idle != totals.idle:
-        totals = totals._replace(idle=idle)
+    is_interrupted = tail.is_interrupted or is_interruption(entry.body)
+    interruptions = totals.interruptions + (is_interrupted and not tail.is_interrupted)
+    if idle != totals.idle or interruptions != totals.interruptions:
+        totals = totals._replace(idle=idle, interruptions=interruptions)
     advanced = _advance(tail, totals, entry, texts, facts)
-    return advanced._replace(tail=advanced.tail._replace(clock=clock))
+    is_interrupted = is_interrupted and not isinstance(entry.body, ModelOutput)
+    return advanced._replace(tail=advanced.tail._replace(clock=clock, is_interrupted=is_interrupted))
 
 
 def _advance(

@@ -128,6 +128,7 @@ def totals_after(whole: Totals, shared: Totals) -> Totals:
         cost=whole.cost - shared.cost,
         models=_usage_after(whole, shared),
         idle=whole.idle - shared.idle,
+        interruptions=whole.interruptions - shared.interruptions,
     )
 
 

@@ -162,7 +162,7 @@ class History:
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
         if numbers and numbers[-1] == self.steps and (shown := self.newest_shown):
             columns = {name: getattr(shown, name) for name in StepSample._fields[:-1]}
-            newest = StepSample(**columns, entry_totals=self.tail.totals.dump())
+            newest = StepSample(**columns, entry_totals=self.tail.step_totals.dump())
             rows = [*(row for row in rows if row.number < self.steps), newest]
         if not self.visible.inputs:
             rows = [row._replace(input_preview="") for row in rows]

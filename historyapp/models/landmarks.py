@@ -17,10 +17,10 @@ from django.db.models import Q
 from historyapp.core.call_subjects import command_line
 from historyapp.core.command_files import MAX_COMMAND, MAX_PARSED, files_written, may_use_files
 from historyapp.core.dates import known_time
-from historyapp.core.entries import PERSON, ModelOutput, load_body, marks_compaction
+from historyapp.core.entries import INTERRUPTION, PERSON, ModelOutput, load_body, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
-from historyapp.core.person_inputs import begins_turn
+from historyapp.core.person_inputs import TURN_ABORTED, begins_turn
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import as_uuid, session_value, unpack, uuid_value
@@ -161,6 +161,17 @@ def compaction(history: History, start: int, forwards: bool) -> Landmark:
     )
 
 
+def interruption(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step after which a person interrupted the model."""
+    return _after_mark(history, ("model_input", "debug_log"), _marks_interruption, start, forwards, ahead=0)
+
+
+def _marks_interruption(kind: str, body: Mapping[str, Any]) -> bool:
+    if kind == "debug_log":
+        return body.get("category") == TURN_ABORTED
+    return kind == "model_input" and body.get("channel") == INTERRUPTION
+
+
 def edit(history: History, start: int, forwards: bool) -> Landmark:
     """The nearest step whose first tool call edits the same file as the first tool call of step ``start``.
 
@@ -257,16 +268,16 @@ class _MarkedEntry(NamedTuple):
 
 
 def _after_mark(
-    history: History, kinds: Sequence[str], is_mark: IsMark, start: int, forwards: bool
+    history: History, kinds: Sequence[str], is_mark: IsMark, start: int, forwards: bool, *, ahead: int = 1
 ) -> Landmark:
-    """The step after the nearest entry for which ``is_mark`` is true."""
+    """The step after the nearest entry for which ``is_mark`` is true; with ``ahead=0`` the step before it."""
     position = history.row(start).first_position
     streams = [_marks(history, kind, position, forwards=forwards) for kind in kinds]
     rows = merge(*streams, key=attrgetter("position"), reverse=not forwards)
     step, size = start, 0
     for count, row in enumerate(rows, 1):
         size += row.size
-        step = row.steps + 1
+        step = max(1, row.steps + ahead)
         if step > history.steps:  # no step follows it
             return NOWHERE
         if step != start and is_mark(row.kind, row.body):

@@ -34,6 +34,8 @@ _PROJECTED_COLUMNS = (
     *LIST_COLUMNS, "is_listed",
 )  # fmt: skip
 _BATCH_SIZE = 500
+_LATER_TOTALS = ("idle", "interruptions")
+"""Totals that entries of earlier versions do not have."""
 
 
 @dataclass(slots=True)
@@ -47,8 +49,9 @@ class RebuildReport:
     without_models: int | None = None
     """The position of the first entry whose totals are not split by model, because an earlier version wrote
     it; or None."""
-    without_idle: bool = False
-    """Whether an entry lacks its idle time, because an earlier version wrote it. Later ones lack a part."""
+    lacking: set[str] = field(default_factory=set)
+    """The totals of :data:`_LATER_TOTALS` that an entry lacks, because an earlier version wrote it. Entries
+    after it lack a part of them."""
 
 
 def parents_first() -> Iterator[Session]:
@@ -83,7 +86,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
         has_list_columns = before["session"]["is_listed"] and not is_stale
         ignored = ("money",) if has_list_columns else (*LIST_COLUMNS, "is_listed")
         after["session"] |= {name: before["session"][name] for name in ignored}
-        _copy_old_clock(before["session"]["tail"], after["session"]["tail"], report)
+        _copy_old_state(before["session"]["tail"], after["session"]["tail"], report)
         report.differences.extend(_compare(before, after, is_stale=is_stale))
         stale.delete()
         report.differences.extend(recount(locked))
@@ -155,10 +158,12 @@ def _same_totals(entry: OwnRow, computed: dict[str, Any], report: RebuildReport)
     """
     stored = dict(entry.totals)
     stored_models, models = stored.pop("models", {}), computed.pop("models", {})
-    idle, computed_idle = stored.pop("idle", 0), computed.pop("idle", 0)
-    report.without_idle |= computed_idle > 0 and not idle
-    if idle != computed_idle and not report.without_idle:
-        return False
+    for name in _LATER_TOTALS:
+        then, now = stored.pop(name, 0), computed.pop(name, 0)
+        if now > 0 and not then:
+            report.lacking.add(name)
+        if then != now and name not in report.lacking:
+            return False
     if stored != computed:
         return False
     if models and not stored_models and report.without_models is None:
@@ -176,7 +181,7 @@ def _with_stored_fields(totals: Totals, entry: OwnRow) -> Totals:
     Costs of a part of a session are differences of stored totals, so the session's totals must not have more
     than its newest entry.
     """
-    totals = totals._replace(idle=entry.totals.get("idle", 0))
+    totals = totals._replace(**{name: entry.totals.get(name, 0) for name in _LATER_TOTALS})
     if not any(figures.cache_write_hour or figures.missing_output for figures in totals.models.values()):
         return totals
     stored, models = Totals.load(entry.totals).models, dict[str, ModelTotals]()
@@ -188,12 +193,13 @@ def _with_stored_fields(totals: Totals, entry: OwnRow) -> Totals:
     return totals._replace(models=models)
 
 
-def _copy_old_clock(stored: dict[str, Any], rebuilt: dict[str, Any], report: RebuildReport) -> None:
-    """Copies the clock of a tail if an earlier version wrote the tail or the first entries."""
-    if "clock" not in stored:
-        rebuilt.pop("clock", None)
-    elif report.without_idle:
-        rebuilt["clock"] = stored["clock"]
+def _copy_old_state(stored: dict[str, Any], rebuilt: dict[str, Any], report: RebuildReport) -> None:
+    """Copies the state of a tail if an earlier version wrote the tail or the first entries."""
+    is_earlier = "clock" not in stored
+    for name, total in (("clock", "idle"), ("is_interrupted", "interruptions")):
+        if is_earlier or total in report.lacking:
+            rebuilt.pop(name, None)
+            rebuilt |= {name: stored[name]} if name in stored else {}
 
 
 class _EpisodeWriter:

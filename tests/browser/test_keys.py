@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dashboard.keys import KEYS
-from historyapp.core.entries import DebugLog
+from historyapp.core.entries import INTERRUPTION, DebugLog, ModelInput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
@@ -24,13 +24,15 @@ def session(page: Page, server: str) -> Session:
 def record(project: Project) -> Session:
     """Twelve steps. From 6, each kind of jump leads to a step of its own in both directions."""
     session = create_session(project, names={"title": "Many landmarks"})
+    stopped = draft(ModelInput(content="[Request interrupted by user]", channel=INTERRUPTION))
     special = {
         1: [act("Edit", file_path="a.py", old_string="a", new_string="b"), ok()],
         6: [act("Edit", file_path="a.py", old_string="b", new_string="c"), ok()],
         7: [act("Edit", file_path="a.py", old_string="c", new_string="d"), ok()],
         2: [act("make"), failed()],
-        8: [act("make"), failed()],
+        8: [stopped, act("make"), failed()],
         3: [ask("go"), act("ls"), ok(outputs="needle")],
+        5: [stopped, act("ls"), ok()],
         9: [ask("on"), act("ls"), ok(outputs="needle")],
         4: [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()],
         10: [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()],
@@ -51,6 +53,8 @@ LEADS = {
     "previous-error": 2,
     "next-turn": 9,
     "previous-turn": 3,
+    "next-interruption": 7,
+    "previous-interruption": 4,
     "next-edit": 7,
     "previous-edit": 1,
     "next-compaction": 10,

@@ -30,6 +30,7 @@ from historyapp.core.importers.messages import title_of
 from historyapp.core.importers.recording import OutputParts, Recording
 from historyapp.core.importers.records import present_fields
 from historyapp.core.json import dump_json, listing, mapping, text
+from historyapp.core.person_inputs import TURN_ABORTED
 from historyapp.core.text import preview
 
 _MAX_WAITING = 500
@@ -45,7 +46,7 @@ _MIRRORS = ("user_message", "agent_message", "agent_reasoning")
 _TOOL_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 _TURN_ENDS = ("task_complete", "turn_complete")
 _LOGGED = {
-    "turn_aborted": "turn_aborted",
+    TURN_ABORTED: TURN_ABORTED,
     "error": "error",
     "stream_error": "error",
     "warning": "warning",

@@ -12,7 +12,6 @@ from historyapp.core.edited_lines import LineCount
 from historyapp.core.entries import (
     COMPACTION,
     CONDENSATION,
-    INTERRUPTION,
     DebugLog,
     Entry,
     ModelInput,
@@ -29,11 +28,11 @@ from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
 from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes, Waited
 from historyapp.core.overview.too_few_tokens import TooFewTokens
-from historyapp.core.person_inputs import begins_turn
+from historyapp.core.person_inputs import begins_turn, is_interruption
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 45
+VERSION = 46
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -204,11 +203,11 @@ class RunFigures(RunTimes):
                 self.add_time(entry, self.waits_for)
                 self.waits_for = "tools" if self.waits_for == "tools" else "person"
                 self.is_new_turn, self.is_interrupted = True, False
-            elif isinstance(body, ModelInput) and body.channel == INTERRUPTION:
+            elif is_interruption(body):
                 self.is_interrupted = True
                 if self.last_status != "interrupted_by_human":  # else the step has been added
                     add_step_number(self.interrupted, self.steps + 1)
-            elif isinstance(body, DebugLog):
+            if isinstance(body, DebugLog):
                 if marks_compaction("debug_log", body.category):
                     self._compact(is_partial=body.category.lower() == CONDENSATION)
                 continue  # a model never reads it
