@@ -1,5 +1,6 @@
 """Searches the steps of all sessions."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -57,7 +58,7 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
     page = results.page
     return json_response(
         {
-            "items": [_search_item(hit, snippet) for hit, snippet in results.hits],
+            "items": [_search_item(hit, snippet, results.query.parts) for hit, snippet in results.hits],
             "next": None if page.next is None else encode_cursor(_LIST, page.next, query_hash),
             "facets": {
                 name: [{"value": value, "count": count} for value, count in counts.most_common(_MAX_VALUES)]
@@ -85,7 +86,7 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
     return json_response(SuggestionsOut(start=start, items=items))
 
 
-def _search_item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
+def _search_item(hit: SearchHit, snippet: Snippet | None, parts: Sequence[str]) -> dict[str, Any]:
     row = hit.row
     return {
         "session": str(hit.session.pk),
@@ -101,4 +102,5 @@ def _search_item(hit: SearchHit, snippet: Snippet | None) -> dict[str, Any]:
         "at": iso(row.at),
         "live": hit.live,
         "recorded_in": str(row.owner),
+        "conditions": [parts[match.part] for match in hit.matches],
     }

@@ -40,6 +40,8 @@ def _print_hit(output: Output, id: str, hit: JsonObject) -> None:
         (id, "dim"), f" step {hit['episode']:,}  ", (status, STYLES.get(status, "")), f"  {facts}{take}  ",
         (title, "bold"),
     )  # fmt: skip
+    for condition in hit.get("conditions", ()):  # servers before this field send none
+        output.line(("    for ", "dim"), safe_line(condition))
     if hit["snippet"]:
         output.line("    ", *marked_parts(hit["snippet"], hit["marks"]))
 

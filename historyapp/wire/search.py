@@ -13,6 +13,7 @@ _HIT = {
     "session": examples.SESSION, "title": "Fix the parser", "agent": "fixer", "episode": 1, "position": 3,
     "field": "result", "snippet": "def parse(text): …", "marks": [[4, 9]], "status": "success",
     "tools": ["read_file"], "at": "2026-11-24T09:30:00Z", "live": True, "recorded_in": examples.SESSION,
+    "conditions": [],
 }  # fmt: skip
 _FACETS = {"tool": [{"value": "read_file", "count": 1}]}
 
@@ -41,6 +42,10 @@ class SearchItem(ResponseModel):
     recorded_in: UUID = Field(
         description="The session that recorded the step. If the step is live only in a fork, `session` is "
         "the fork."
+    )
+    conditions: list[Text] = Field(
+        default_factory=list,
+        description="The parts of `q` that the step matches, if `AND` joins several; otherwise empty.",
     )
 
 

@@ -47,6 +47,22 @@ def test_hints_are_printed_beside_the_steps(playhead: Playhead, indexed: UUID) -
     assert "OR is searched as a word" in printed.err
 
 
+def test_the_conditions_that_a_step_matches_are_printed(
+    playhead: Playhead, project: Project, indexed: UUID
+) -> None:
+    append(project, indexed, [act("open"), ok()])
+    catch_up(project.pk, lambda: False)
+    query = ("EnsureSetup", "AND", "tool:open")
+    items = playhead("search", "--json", *query).answer["items"]
+    assert [item["conditions"] for item in items] == [["EnsureSetup"], ["tool:open"]]
+    printed = playhead("search", *query).out.splitlines()
+    assert [line for line in printed if line.startswith("    for ")] == [
+        "    for EnsureSetup",
+        "    for tool:open",
+    ]
+    assert "    for " not in playhead("search", "EnsureSetup").out
+
+
 def test_words_are_one_query_with_filters(playhead: Playhead, indexed: UUID) -> None:
     hits = playhead("search", "--json", "hooks_test.go", "tool:grep").answer["items"]
     assert [hit["episode"] for hit in hits] == [4]
