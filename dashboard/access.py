@@ -40,6 +40,8 @@ class PersonRequest(HttpRequest):
     htmx: HtmxDetails
     share: ShareLink
     """Set only for requests through a share link: see :func:`share_of`."""
+    found_session: Session
+    """The session that the person has reached, so that an error page can lead back to it."""
 
 
 def share_of(request: HttpRequest) -> ShareLink | None:
@@ -142,4 +144,5 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
         share.session = session
         if not share.with_inputs and session.title:
             session.title = HIDDEN_TITLE
+    request.found_session = session
     return session

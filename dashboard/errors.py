@@ -24,7 +24,8 @@ class ErrorPages(MiddlewareMixin):
         if getattr(request, "htmx", False):
             return plain_page(request, exception)
         problem = problem_type(exception)
-        context = {"title": problem.title, "detail": exception.detail}
+        found = getattr(request, "found_session", None)
+        context = {"title": problem.title, "detail": exception.detail, "found_session": found}
         page = render(request, "error.html", context, status=problem.status)
         for name, value in _headers_of(exception).items():
             page[name] = value

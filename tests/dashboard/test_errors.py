@@ -25,6 +25,12 @@ def test_an_unknown_address_gets_an_error_page(alice: Client, path: str) -> None
     assert 'href="/"' in html(response)
 
 
+def test_an_error_within_a_session_leads_back_to_it(alice: Client, charlie: Client, session: Session) -> None:
+    path = f"/sessions/{session.pk}"
+    assert f'href="{path}">Back to the session' in html(alice.get(path, {"step": 99}))
+    assert "Back to the session" not in html(charlie.get(path, {"step": 99}))
+
+
 def test_the_text_of_an_error_is_escaped(alice: Client, session: Session) -> None:
     response = alice.get(f"/sessions/{session.pk}/exports/markdown", {"as_of": "<script>alert(1)</script>"})
     assert response.status_code == 422
