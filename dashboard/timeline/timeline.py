@@ -114,6 +114,11 @@ class Timeline:
         return mark_safe("\n".join(links))  # noqa: S308 labels are escaped
 
     @property
+    def veil(self) -> str:
+        """Where the steps after the playhead begin."""
+        return self.playhead or ("0%" if self.location.step < self.first else "100%")
+
+    @property
     def end(self) -> int:
         """The last step that it shows."""
         return self.bars[-1].last if self.bars else 0

@@ -51,7 +51,7 @@ if (frame) {
     const x = placeOf(step);
     part("cursor").setAttribute("x", `${x ?? 0}%`);
     part("cursor").setAttribute("display", x === null ? "none" : "inline");
-    part("veil").setAttribute("x", `${x ?? 100}%`);
+    part("veil").setAttribute("x", `${x ?? (step < bars()[0].first ? 0 : 100)}%`);
   }
 
   const actions = {
@@ -87,7 +87,7 @@ if (frame) {
     drag = null;
     if (!isDragged) return;
     part("selection").setAttribute("display", "none");
-    send("zoom", { first, last });
+    send("zoom", { first, last, keepsStep: true });
   });
 
   frame.addEventListener("click", (event) => {

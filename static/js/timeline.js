@@ -69,17 +69,19 @@ if (frame && panel) {
     follow(send("wanted"));
   }
 
-  /** Shows a part of the run, at least MIN steps. A playhead outside of it goes to its nearest step. */
-  async function zoom(from, to) {
+  /** Shows a part of the run, at least MIN steps. A playhead outside of it goes to its nearest step or stays. */
+  async function zoom(from, to, keepsStep = false) {
     const all = Number(panel.querySelector("[data-at]").dataset.steps);
     const first = Math.max(1, Math.min(from, all - MIN + 1));
     const last = Math.min(all, Math.max(to, first + MIN - 1));
     const before = send("wanted");
-    const step = Math.min(Math.max(before, first), last);
+    const nearest = Math.min(Math.max(before, first), last);
+    const step = keepsStep ? before : nearest;
+    const kept = step === nearest ? "" : `-${step}`; // the server keeps the part while the playhead is there
     const { asOf, filter, find } = root.dataset;
     const rest = view().replace(/&zoom=[\d-]+/, "");
     const isWhole = map() && first === 1 && last === steps();
-    const drawn = choose(`?step=${step}${asOf}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}`}${find}`);
+    const drawn = choose(`?step=${step}${asOf}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}${kept}`}${find}`);
     if (step !== before) send("go", { step });
     else send("ask");
     await drawn;
@@ -88,14 +90,14 @@ if (frame && panel) {
   /** Shows another part when the playhead has left the shown one. The server chooses a part around the step. */
   async function follow(step) {
     const { asOf, filter, view, find } = root.dataset;
-    const [first, last] = new URLSearchParams(view).get("zoom")?.split("-").map(Number) ?? [1, Infinity];
-    if (requested || chosen || drag || (first <= step && step <= last)) return;
+    const [first, last, kept] = new URLSearchParams(view).get("zoom")?.split("-").map(Number) ?? [1, Infinity];
+    if (requested || chosen || drag || step === kept || (first <= step && step <= last)) return;
     await draw(`?step=${step}${asOf}${filter}${view}${find}`);
     if (send("wanted") !== step) follow(send("wanted"));
   }
 
   document.addEventListener("playhead:do", ({ detail }) => {
-    if (detail.action === "zoom") detail.done = zoom(detail.first, detail.last);
+    if (detail.action === "zoom") detail.done = zoom(detail.first, detail.last, detail.keepsStep);
     if (detail.action === "position" && !detail.isDrawn) follow(detail.step);
   });
   root.addEventListener("click", (event) => {

@@ -58,6 +58,23 @@ def test_a_click_jumps_dragging_zooms_in_and_the_zoomed_part_follows_the_playhea
     expect_the_playhead_over_its_bar(page, 60)
 
 
+def test_dragging_leaves_the_current_step_also_outside_of_the_part(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=50"))
+    drag(page, 0.252, 0.582)  # steps 16 to 35
+    expect(page).to_have_url(re.compile(r"step=50&zoom=16-35-50$"))
+    expect(page.locator("[data-bars] > a")).to_have_count(20)
+    expect(page.locator("#step h2").first).to_have_text("Step 50")
+    expect(page.locator("#rows [aria-current=step]")).to_have_attribute("data-step", "50")
+    expect(page.locator("[data-cursor]")).to_have_attribute("display", "none")
+    expect(page.locator("[data-veil]")).to_have_attribute("x", "100%")
+    page.reload()
+    expect(page.locator("[data-bars] > a")).to_have_count(20)
+    expect(page.locator("#step h2").first).to_have_text("Step 50")
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"step=51&zoom=41-60$"))
+    expect(page.locator("[data-cursor]")).not_to_have_attribute("display", "none")
+
+
 IS_OVER_BAR = """step => {
     const place = (element, name) => parseFloat(element.getAttribute(name));
     const bar = document.querySelector(`[data-bars] > a:nth-child(${step}) > rect`);

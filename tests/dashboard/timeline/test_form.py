@@ -16,7 +16,7 @@ def read(query: str) -> TimelineForm:
 
 
 @pytest.mark.parametrize(
-    "query", ["", "&axis=time", "&height=cost", "&axis=time&colour=outcome&zoom=101-400"]
+    "query", ["", "&axis=time", "&height=cost", "&axis=time&colour=outcome&zoom=101-400", "&zoom=101-400-7"]
 )
 def test_the_choices_are_read_from_the_address(query: str) -> None:
     assert read(query).query == query
@@ -27,7 +27,18 @@ def test_the_defaults_are_left_out_of_the_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["axis=page", "height=width", "colour=red", "zoom=5", "zoom=9-3", "zoom=0-3", "zoom=a-b"]
+    "query",
+    [
+        "axis=page",
+        "height=width",
+        "colour=red",
+        "zoom=5",
+        "zoom=9-3",
+        "zoom=0-3",
+        "zoom=a-b",
+        "zoom=1-2-",
+        "zoom=1-2-3-4",
+    ],
 )
 def test_an_invalid_form_is_refused(query: str) -> None:
     with pytest.raises(Invalid):
@@ -41,6 +52,25 @@ def test_a_zoom_moves_to_the_step(step: int) -> None:
     assert window.last - window.first == 99
     assert window.first >= 1
     assert window.last <= 1_000
+
+
+@pytest.mark.parametrize(
+    ("step", "part"), [(700, (101, 200, 700)), (701, (651, 750, 0)), (150, (101, 200, 0))]
+)
+def test_a_zoom_stays_while_the_playhead_is_where_the_reader_left_it(
+    step: int, part: tuple[int, int, int]
+) -> None:
+    window = TimelineForm(first=101, last=200, kept_at=700).window(step, 1_000)
+    assert (window.first, window.last, window.kept_at) == part
+    assert window.zoomed(step, 1_000, 0.25).kept_at == 0
+
+
+def test_a_playhead_before_the_part_makes_all_of_its_steps_pale(alice: Client, project: Project) -> None:
+    session = long_session(project, 60)
+    for step, veil in ((5, "0%"), (55, "100%")):
+        page = html(alice.get(f"/sessions/{session.pk}?step={step}&zoom=21-40-{step}"))
+        assert f'data-veil x="{veil}"' in page
+        assert page.count('<rect class="bar kind-') == 20
 
 
 def test_a_zoom_is_neither_too_small_nor_longer_than_the_run() -> None:
