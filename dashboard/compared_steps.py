@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dashboard.rendering.blocks import DIFF, IMAGE, Block, Folder
 from dashboard.rendering.step import CALLS, ENTRIES, load_inputs
-from dashboard.rendering.text_diff import is_partial, text_diff
+from dashboard.rendering.text_diff import MAX_COMPARED, MAX_STEP, is_partial, text_diff
 from dashboard.rendering.values import MAX_FIELDS, content_text
 from historyapp.core import entries as core
 from historyapp.core.episodes import Episode, group_episodes
@@ -55,6 +55,9 @@ class ComparedSteps:
     """Whether a text is so long that only a part of it is compared."""
     left_out: int
     """Tool calls that are not compared, because a step has more than :data:`CALLS`."""
+    too_long: list[str]
+    """The labels of the texts that differ but are not compared, because others have used up
+    :data:`MAX_STEP`."""
 
     def block(self, key: str) -> Block | None:
         return next((block for block in self.blocks if block.key == key), None)
@@ -63,9 +66,14 @@ class ComparedSteps:
 def compare_steps(a: History, b: History, place: PairPlace) -> ComparedSteps:
     """Compares a step of each run. Reads only these two steps and the inputs before them."""
     steps = [_recorded_step(*side) for side in ((a, place.a), (b, place.b))]
-    folder, only_ends, partial = Folder(), list[str](), False
+    folder, only_ends, too_long, partial = Folder(), list[str](), list[str](), False
+    left = MAX_STEP
     for compared in _texts(*steps):
         if compared.a == compared.b:
+            continue
+        left -= sum(min(len(text), MAX_COMPARED) for text in (compared.a, compared.b))
+        if left < 0:
+            too_long.append(compared.label)
             continue
         partial |= is_partial(compared.a, compared.b)
         if diff := text_diff(compared.a, compared.b, folder.work):
@@ -73,7 +81,7 @@ def compare_steps(a: History, b: History, place: PairPlace) -> ComparedSteps:
         else:
             only_ends.append(compared.label)
     left_out = max(step.all_calls for step in steps) - CALLS
-    return ComparedSteps([*folder.blocks.values()], only_ends, partial, max(0, left_out))
+    return ComparedSteps([*folder.blocks.values()], only_ends, partial, max(0, left_out), too_long)
 
 
 def _texts(a: _RecordedStep, b: _RecordedStep) -> Iterator[ComparedText]:

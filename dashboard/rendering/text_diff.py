@@ -11,6 +11,8 @@ from historyapp.core.text import MAX_READ
 
 MAX_COMPARED = MAX_READ // 2
 """Characters of each text that are compared."""
+MAX_STEP = 8 * MAX_COMPARED
+"""Characters of all texts of two steps that are compared."""
 AROUND = 3
 """Unchanged lines shown around a change."""
 MAX_LEAD = 300

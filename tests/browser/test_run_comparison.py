@@ -59,3 +59,28 @@ def expect_keys_and_buttons_to_move_between_differences(page: Page) -> None:
     expect(page.locator("#pair-note")).to_have_text("No further difference.")
     page.get_by_role("button", name="First difference").click()
     expect(chosen(page)).to_contain_text("file-3.txt")
+
+
+def open_differences(tab: Page, server: str) -> Locator:
+    """Opens the differences in the row of the divergence."""
+    other = forked(sign_in(tab.context, server))
+    tab.goto(f"/compare?a={other.forked_from_id}&b={other.pk}")
+    row = tab.locator("#divergence")
+    expect(row.locator("ins")).to_have_count(0)
+    row.get_by_text("Differences", exact=True).click()
+    return row
+
+
+def expect_diffs(shown: Locator) -> None:
+    expect(shown.locator("ins").first).to_contain_text("another.txt")
+    expect(shown.locator("del").first).to_contain_text("file-4.txt")
+
+
+def test_a_row_opens_the_line_diffs_of_both_steps(page: Page, server: str) -> None:
+    expect_diffs(open_differences(page, server))
+
+
+def test_without_scripts_the_line_diffs_are_a_link_away(plain: Page, server: str) -> None:
+    open_differences(plain, server).get_by_role("link", name="Show the differences").click()
+    expect(plain.get_by_role("heading", level=1)).to_have_text("Differences of two steps")
+    expect_diffs(plain.get_by_role("main"))

@@ -134,6 +134,16 @@ def test_of_long_texts_a_part_is_compared(alice: Client, project: Project) -> No
     assert "…" in line
 
 
+def test_the_texts_of_two_steps_are_compared_up_to_a_limit(alice: Client, project: Project) -> None:
+    names = [f"text_{number}" for number in range(6)]
+    a, b = (run_of(project, act("edit", **dict.fromkeys(names, mark + 200000 * "x")), ok()) for mark in "ab")
+    with CaptureQueriesContext(connection) as issued:
+        page = text(fragment(alice, address_of(a, b)))
+    assert len(issued) <= 15
+    assert page.count("− in A, + in B") == 4
+    assert "too long: text_4, text_5." in page
+
+
 def test_wrong_places_are_refused(alice: Client, project: Project) -> None:
     a, b = run_of(project, act(), ok()), run_of(project, act(), ok(outputs="x"))
     for at in ("1-2", "0-1", "x", ""):
