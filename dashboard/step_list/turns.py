@@ -20,7 +20,8 @@ class TurnFigures:
     first: int
     last: int
     tokens: int
-    """Tokens of the steps and the inputs between them, by our own count."""
+    """Tokens of the steps, and of inputs between them, by our own count. The inputs before the first step do
+    not count, as in summaries, so a turn of one step has the tokens of this step."""
     errors: int
     """Steps that ended in an error."""
     likely_failures: int
@@ -71,7 +72,7 @@ def figures_of(
         number=first.turn,
         first=first.number,
         last=last.number,
-        tokens=last.total_tokens - (before.total_tokens if before else 0),
+        tokens=last.total_tokens - first.total_tokens + first.tokens,
         errors=last.total_errors - (before.total_errors if before else 0),
         likely_failures=last.total_likely_failures - (before.total_likely_failures if before else 0),
         took=_time_of(history, first, last),

@@ -120,10 +120,11 @@ def _several(before: StepSample | None, row: StepSample) -> StepShare:
     ended = (before.finished_at or before.started_at) if before else None
     # In a long history with many cuts, only some totals of a row are known.
     is_known = row.anchor > 0 and (before is None or before.anchor > 0)
+    is_one_step = row.anchor > 0 and row.number == (before.number if before else 0) + 1
     return StepShare(
         first=before.number + 1 if before else 1,
         row=row,
-        tokens=_increase(before, row, "total_tokens"),
+        tokens=row.tokens if is_one_step else _increase(before, row, "total_tokens"),
         errors=_increase(before, row, "total_errors"),
         likely=_increase(before, row, "total_likely_failures"),
         begin=ended or row.started_at,

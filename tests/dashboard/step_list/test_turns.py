@@ -49,9 +49,10 @@ def test_figures_of_a_turn_include_all_its_steps(run: Session, window: tuple[int
     }
     for turn in turns.values():
         entries = history.entries(after=0)
-        first = history.row(turn.first - 1).last_position if turn.first > 1 else 0
-        last = history.row(turn.last).last_position
-        assert turn.tokens == sum(entry.tokens for entry in entries if first < entry.position <= last)
+        first, last = history.row(turn.first).first_position, history.row(turn.last).last_position
+        assert turn.tokens == sum(entry.tokens for entry in entries if first <= entry.position <= last)
+        if turn.steps == 1:
+            assert turn.tokens == history.row(turn.first).tokens, "the input before it does not count"
 
 
 def test_the_turn_of_a_step_is_the_one_in_the_list(run: Session) -> None:

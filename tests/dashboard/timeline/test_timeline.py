@@ -18,7 +18,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, ask, ok
 
 
 def timeline(session: Session, step: int = 1) -> Timeline:
@@ -71,6 +71,15 @@ def test_shares_add_up_to_the_whole(project: Project) -> None:
     bars = timeline(session).bars
     assert sum(bar.share.tokens for bar in bars) == History(session).tail.totals.tokens
     assert sum(bar.share.errors for bar in bars) == session.errors
+
+
+def test_a_share_of_one_step_has_the_tokens_that_the_list_shows(project: Project) -> None:
+    """Not those of the input before the step: it is no part of the step."""
+    session = long_session(project, 450)
+    append(project, session.pk, [ask("Go on with the rest of it, please."), act(), ok()])
+    bar = timeline(session).bars[-1]
+    assert (bar.share.first, bar.share.last) == (451, 451)
+    assert bar.share.tokens == History(session).row(451).tokens
 
 
 @pytest.mark.parametrize("block", [2, 16])
