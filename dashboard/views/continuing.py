@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
+from django.conf import settings as server_settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -26,10 +26,12 @@ from historyapp.core.exporters.claude_code import claude_code_id
 from historyapp.core.projection import Tail
 from historyapp.core.results import returned_text
 from historyapp.core.run_places import folder_of
+from historyapp.core.settings import load_settings
 from historyapp.core.text import preview
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.relatives import starting_steps
+from historyapp.services.compression.request import automatic_model
 from historyapp.services.fork_pauses import MAX_FORKS
 from historyapp.services.rewinds import MAX_REASON, Target, fork, preview_rewind, rewind
 
@@ -179,18 +181,42 @@ def _take_action(request: PersonRequest, location: Location) -> HttpResponse:
     return redirect("connect", session.pk)
 
 
+class NextCompression(NamedTuple):
+    """The automatic compression that the next step starts."""
+
+    first: int
+    last: int
+    """The last step that it compresses."""
+    model: str
+    """The model that it calls; empty if it costs nothing."""
+
+
+def _next_compression(session: Session) -> NextCompression | None:
+    """What the next step starts; None if that is no compression. Imported steps have never started one."""
+    steps, tokens = session.compress_at, session.compress_at_tokens
+    is_due = steps is not None and session.steps + 1 >= steps
+    if not (is_due or (tokens is not None and session.tokens >= tokens)):
+        return None
+    settings = load_settings(session.settings)
+    first, last = session.compressed_to + 1, session.steps + 1 - settings.detailed_steps
+    if last < first:
+        return None
+    return NextCompression(first, last, automatic_model(settings, session.project))
+
+
 @signed_in
 @require_safe
 def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The session's id, and lines with which an agent continues it."""
     location = newest_step(find_session(request, session_id))
-    server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
+    server = server_settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
     history = location.history
     session, newest = location.session, history.newest
     end = _point(location, newest, session.head, _input_of(history.tail, newest))
     context = page_context(request, location) | {
         "server": server,
         "point": end,
+        "compression": _next_compression(session),
         "starter": _starter_of(history),
         "rewind": latest_rewind(request, location),
         "fork_step": location.shared_steps,

@@ -14,12 +14,14 @@ from django.urls import reverse
 
 from historyapp.api.actions import ErrorIn, SuccessIn
 from historyapp.core.entries import ModelInput, ToolResult, ToolResults
+from historyapp.core.settings import SessionSettings
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.compression.start import compress_if_due, due_sessions
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.sessions import change_session
+from historyapp.services.sessions import change_session, create_session
 from historyapp.services.snapshots import serve_context
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, answer, ask, draft, ok, tool_calls
@@ -292,3 +294,40 @@ def test_for_other_harnesses_the_page_says_what_is_possible(alice: Client, sessi
     assert "claude --resume" not in text(page)
     assert reverse("export", args=[session.pk, "markdown"]) in html(page)
     assert 'codex "Read playhead-history.md' in unescape(html(page))
+
+
+AUTOMATIC = SessionSettings(full_message_count=2, compression_batch_size=2, compress_automatically=True)
+
+
+def imported(project: Project, settings: SessionSettings, steps: int = 4) -> Session:
+    session = create_session(project, settings=settings)
+    drafts = [draft for _ in range(steps) for draft in (act(), ok())]
+    append(project, session.pk, drafts, lenient=True)
+    session.refresh_from_db()
+    return session
+
+
+def test_the_lines_say_that_the_next_step_starts_a_compression(alice: Client, project: Project) -> None:
+    session = imported(project, AUTOMATIC)
+    page = text(alice.get(reverse("connect", args=[session.pk])))
+    assert "When the next step has its result, Playhead starts to compress steps 1–3," in page
+    assert "This costs nothing." in page
+    assert not session.compression_due
+    append(project, session.pk, [act(), ok()])
+    [due] = due_sessions()
+    run = compress_if_due(due)
+    assert run is not None
+    assert (run.from_step, run.to_step) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [(AUTOMATIC.model_copy(update={"compress_automatically": False}), 4), (AUTOMATIC, 2)],
+)
+def test_the_lines_name_no_compression_that_the_next_step_does_not_start(
+    alice: Client, project: Project, settings: SessionSettings, steps: int
+) -> None:
+    session = imported(project, settings, steps)
+    assert "starts to compress" not in text(alice.get(reverse("connect", args=[session.pk])))
+    append(project, session.pk, [act(), ok()])
+    assert due_sessions() == []

@@ -285,6 +285,15 @@ def choose_automatic_model(chosen: ChosenModel, project: Project) -> ChosenModel
     return chosen
 
 
+def automatic_model(settings: SessionSettings, project: Project) -> str:
+    """The model of a provider that automatic runs of a session call. Empty: they cost nothing."""
+    strategy = STRATEGIES.get(settings.compression_strategy)
+    if strategy is None:
+        return ""
+    chosen = choose_automatic_model(choose_model(strategy, None, settings, project), project)
+    return chosen.name if chosen.calls_provider else ""
+
+
 def model_note(settings: SessionSettings, project: Project) -> str:
     """Why a session's runs do not use the model of its settings, or empty."""
     strategy = STRATEGIES.get(settings.compression_strategy)
