@@ -94,7 +94,8 @@ def once_per_key(
         body = None if len(content) > KEPT_CHARACTERS else content.decode()
         return StoredResponse(made.status_code, body, _sessions(request))
 
-    stored = carry_out_once(request.auth.project, key, fingerprint(request), respond)
+    session = _session_of_path(request)
+    stored = carry_out_once(request.auth.project, key, fingerprint(request), respond, session=session)
     return stored_response(stored) if stored.replayed or made is None else _made(made)
 
 
@@ -117,9 +118,14 @@ def _sessions(request: ApiRequest) -> frozenset[UUID]:
     named: frozenset[UUID] | None = getattr(request, "concerned_sessions", None)
     if named is not None:
         return named
+    session = _session_of_path(request)
+    return frozenset() if session is None else frozenset([session])
+
+
+def _session_of_path(request: ApiRequest) -> UUID | None:
     assert request.resolver_match
     session = request.resolver_match.kwargs.get("session_id")
-    return frozenset() if session is None else frozenset([UUID(str(session))])
+    return None if session is None else UUID(str(session))
 
 
 def _made(response: HttpResponseBase | LongResponse) -> HttpResponseBase:

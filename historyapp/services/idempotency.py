@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
@@ -15,6 +15,7 @@ from historyapp.models import IdempotencyKey, Project, Session
 from historyapp.models.database_clock import CLOCK, claim_now, database_now
 from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
+from historyapp.models.run_sql import run_sql
 from historyapp.services.transactions import held_values, writing, writing_together
 
 KEPT_FOR = timedelta(days=7)
@@ -25,6 +26,7 @@ _PURGE_EVERY, _PURGED_AT_ONCE = 10, 20
 """Each tenth key deletes up to this many old ones. Other requests wait for it, and responses may be long."""
 _MIN_KEPT_KEYS = 1_000
 """This many of the newest keys are kept at any age, because the clock may be wrong."""
+_LOCK_SESSION = "SELECT FROM historyapp_session WHERE id = %s AND project_id = %s FOR NO KEY UPDATE"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _STATUS_PURGED = 409
 """The status of a stored response that was emptied because its session was purged."""
@@ -65,7 +67,12 @@ def find_stored_response(project: Project, key: str, fingerprint: str) -> Stored
 
 
 def carry_out_once(
-    project: Project, key: str, fingerprint: str, carry_out: Callable[[], StoredResponse]
+    project: Project,
+    key: str,
+    fingerprint: str,
+    carry_out: Callable[[], StoredResponse],
+    *,
+    session: UUID | None = None,
 ) -> StoredResponse:
     """The response of ``carry_out``, or the stored response if the same request was sent before with this
     key.
@@ -73,6 +80,9 @@ def carry_out_once(
     Storing the key and carrying out the request are one transaction, so the second of two equal requests
     waits for the first. It begins with the first write of ``carry_out``: what the request computes before
     that delays no other writer. A failed request stores no key: nothing was written, and a retry may succeed.
+
+    Args:
+        session: the session that the request changes, if it is one.
 
     Raises:
         Invalid: for a malformed key, and for a key that was used for another request.
@@ -83,29 +93,31 @@ def carry_out_once(
         return earlier
     row = IdempotencyKey(project=project, key=key, fingerprint=fingerprint, status=0, response="")
     try:
-        with writing_together(partial(_claim, row)):
+        with writing_together(partial(_claim, row, session)):
             response = carry_out()
             with writing():
                 store_response(row, response)
-    except _AlreadyCarriedOut as error:
-        return _replayed(error.row, fingerprint)
+    except _AlreadyCarriedOut:
+        return _replayed(IdempotencyKey.objects.get(project=project, key=key), fingerprint)
     return response
 
 
 class _AlreadyCarriedOut(Exception):
     """Another thread has carried out a request with the same key."""
 
-    def __init__(self, row: IdempotencyKey) -> None:
-        self.row = row
 
+def _claim(row: IdempotencyKey, session: UUID | None) -> None:
+    """Stores the key, so that an equal request waits for the end of this transaction.
 
-def _claim(row: IdempotencyKey) -> None:
-    """Stores the key, so that an equal request waits for the end of this transaction."""
+    On PostgreSQL the session is locked before. A transaction that waits for it has written nothing yet, so
+    the feed of changes does not wait for this transaction.
+    """
+    if session is not None and not on_sqlite():
+        run_sql(_LOCK_SESSION, [session, row.project_id])
     try:
-        with transaction.atomic():
-            row.save(force_insert=True)
+        row.save(force_insert=True)
     except IntegrityError:
-        raise _AlreadyCarriedOut(IdempotencyKey.objects.get(project=row.project_id, key=row.key)) from None
+        raise _AlreadyCarriedOut from None
 
 
 def store_response(row: IdempotencyKey, response: StoredResponse) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Barrier
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from historyapp.models import Entry, Session
 from tests.api.agent import Agent, Received, ask
@@ -83,6 +84,31 @@ def test_concurrent_duplicate_requests_are_processed_once(
     assert sum("Idempotency-Replayed" in response.headers for response in responses) == 7
     after = run.get()["head"], Session.objects.count()
     assert sum(after) == sum(before) + 1
+
+
+@pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite runs one writer at a time")
+def test_a_request_that_waits_for_its_session_has_written_nothing(run: Agent) -> None:
+    """Otherwise the feed of all projects would wait with it."""
+
+    def append() -> Received:
+        try:
+            return run.post("/entries", {"entries": [ask()]}, {"Idempotency-Key": "one"})
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool, closing(connection.copy()) as other, other.cursor() as reader:
+        with transaction.atomic():
+            Session.objects.select_for_update().get()
+            response = pool.submit(append)
+            waiting: list[Any] = []
+            while not waiting:
+                reader.execute(
+                    "SELECT backend_xid FROM pg_stat_activity "
+                    "WHERE wait_event_type = 'Lock' AND datname = current_database()"
+                )
+                waiting = reader.fetchall()
+            assert waiting == [(None,)]
+        assert response.result().status == 201
 
 
 def test_concurrent_requests_with_one_id_create_one_session(alice: Agent) -> None:
