@@ -32,6 +32,7 @@ from historyapp.core.overview.person_waits import person_waits
 from historyapp.core.recorded_diffs import RecordedDiff, recorded_diffs
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, reports_too_few, usage_of
+from historyapp.core.waits import WAIT
 from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
@@ -131,6 +132,11 @@ class StepView:
     def reports_too_few(self) -> bool:
         """Whether the source reports too few tokens of the output."""
         return reports_too_few(self.usage, self.written)
+
+    @property
+    def waits_for(self) -> str:
+        """The command for which its first call waits, up to 200 characters; empty without one."""
+        return self.row.target.removeprefix(WAIT) if self.row.target.startswith(WAIT) else ""
 
 
 def load_step(
@@ -345,6 +351,7 @@ def _headline(row: Episode, drawn: list[CallView], all_calls: int, first_call: i
     badge, is_bad = (first.card.badge, first.card.is_bad) if all_calls == 1 else ("", False)
     is_known = first.subject.kind != "other" and first.subject.target
     target = first.subject.target if is_known else f"{first.name} {first.subject.target}".strip()
+    target = row.target if first_call == 0 and row.target.startswith(WAIT) else target
     has_failed = row.status == "error" or row.likely_failure != ""
     serious = (n for n in failed if not drawn[n - first_call - 1].card.found_nothing)
     first_failed = next(serious, next(iter(failed), None))

@@ -20,6 +20,20 @@ def milliseconds_of(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
+_newest_moment = (UNDATED, UNDATED.isoformat())
+"""The last formatted time and its text. The entries of one append have the same time."""
+
+
+def iso_text(moment: datetime) -> str:
+    """ISO 8601, with the zone that the time has."""
+    global _newest_moment
+    known, text = _newest_moment
+    if known is not moment:
+        text = moment.isoformat()
+        _newest_moment = moment, text
+    return text
+
+
 def utc_text(moment: datetime) -> str:
     """A time in UTC as JSON has it, to the millisecond: 2026-11-25T19:30:00.250Z."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

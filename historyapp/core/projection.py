@@ -6,13 +6,12 @@ values are named tuples, which are faster to copy with changes than dataclasses.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.call_subjects import Kind
 from historyapp.core.conversation import PairedResult, Progress, Status
-from historyapp.core.dates import UNDATED
+from historyapp.core.dates import iso_text
 from historyapp.core.entries import (
     DebugLog,
     Entry,
@@ -30,11 +29,13 @@ from historyapp.core.result_previews import ResultTexts, result_preview
 from historyapp.core.run_clock import Clock
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, NO_USAGE, ModelTotals, cost_of, names_fit, usage_of
+from historyapp.core.waits import running_after, wait_target
 
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
 _NO_TEXTS = ResultTexts()
 _NO_KINDS: Mapping[str, int] = {}
+_NONE_RUNNING: Mapping[str, str] = MappingProxyType({})
 
 
 class Totals(NamedTuple):
@@ -198,6 +199,8 @@ class Tail(NamedTuple):
     clock: Clock = Clock()
     is_interrupted: bool = False
     """Whether a person interrupted the model after the newest step."""
+    running: Mapping[str, str] = _NONE_RUNNING
+    """The newest commands that still run, by their ids; none after a rewind or a fork."""
 
     @property
     def step_totals(self) -> Totals:
@@ -209,8 +212,9 @@ class Tail(NamedTuple):
         step = self.step.dump() if self.step else None
         stored = {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
         flags = {name: getattr(self, name) for name in FLAGS}
-        clock = {"clock": self.clock.dump()} if self.clock.newest_at or self.clock.is_waiting else {}
-        return {**stored, **{name: True for name, value in flags.items() if value}, **clock}
+        further = {"clock": self.clock.dump()} if self.clock.newest_at or self.clock.is_waiting else {}
+        further |= {"running": dict(self.running)} if self.running else {}
+        return {**stored, **{name: True for name, value in flags.items() if value}, **further}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":
@@ -218,7 +222,8 @@ class Tail(NamedTuple):
         step = Step.load(stored) if stored else None
         totals, input_preview = Totals.load(data.get("totals", {})), data.get("input_preview", "")
         clock, flags = Clock(**data.get("clock", {})), {name: data.get(name, False) for name in FLAGS}
-        return cls(totals, step, input_preview, clock=clock, **flags)
+        running = data.get("running", _NONE_RUNNING)
+        return cls(totals, step, input_preview, clock=clock, running=running, **flags)
 
 
 class Advance(NamedTuple):
@@ -248,7 +253,11 @@ def advance(
         totals = totals._replace(idle=idle, interruptions=interruptions)
     advanced = _advance(tail, totals, entry, texts, facts)
     is_interrupted = is_interrupted and not isinstance(entry.body, ModelOutput)
-    return advanced._replace(tail=advanced.tail._replace(clock=clock, is_interrupted=is_interrupted))
+    running, step = tail.running, tail.step
+    if step is not None and isinstance(entry.body, ToolResults):
+        running = running_after(running, step.kind, step.target, len(step.tool_names), entry.body)
+    after = advanced.tail._replace(clock=clock, is_interrupted=is_interrupted, running=running)
+    return advanced._replace(tail=after)
 
 
 def _advance(
@@ -272,7 +281,7 @@ def _advance(
 
 
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, facts: OutputFacts) -> Advance:
-    progress, started_at = Progress.begin(output), _iso(entry.created_at)
+    progress, started_at = Progress.begin(output), iso_text(entry.created_at)
     subject = facts.subject
     before = tail.step or _BEFORE_THE_FIRST
     kinds = before.kind_totals
@@ -294,7 +303,7 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, facts:
         total_tokens=totals.tokens,
         total_errors=totals.errors,
         kind=subject.kind if subject else "",
-        target=subject.target if subject else "",
+        target=wait_target(subject.target, facts.waits_for, tail.running) if subject else "",
         total_likely_failures=before.total_likely_failures,
         turn=before.turn + tail.begins_turn,
         turn_first=totals.steps if tail.begins_turn else before.turn_first,
@@ -338,25 +347,11 @@ def _answer(
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown
         changes |= _failure(step, progress.status, answered, texts)
-        changes["finished_at"] = None if progress.pending else _iso(entry.created_at)
+        changes["finished_at"] = None if progress.pending else iso_text(entry.created_at)
     unpaired = tuple([(n, result.tool_call_id) for n, (result, calls) in enumerate(answered) if not calls])
     if unpaired:
         changes["unpaired"] = step.unpaired + len(unpaired)
     return changes, unpaired
-
-
-_newest_moment = (UNDATED, UNDATED.isoformat())
-"""The last formatted time and its text. The entries of one append have the same time."""
-
-
-def _iso(moment: datetime) -> str:
-    """ISO 8601, as the entry has it."""
-    global _newest_moment
-    known, text = _newest_moment
-    if known is not moment:
-        text = moment.isoformat()
-        _newest_moment = moment, text
-    return text
 
 
 def _failure(

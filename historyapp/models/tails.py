@@ -11,6 +11,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.person_inputs import COMMAND, begins_turn
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.run_clock import Clock
+from historyapp.core.waits import WAIT
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 from historyapp.models.long_rows import count_read
@@ -91,6 +92,8 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     # If the step was cut, the row's anchor is the cut's, but the totals are those of the step's last entry.
     own_totals = Totals.load(last.totals)
     likely = step.total_likely_failures + sum(earlier.total_likely_failures for earlier in previous)
+    if row.target.startswith(WAIT):  # the row knows for which command it waits
+        step = step._replace(target=row.target)
     return step._replace(
         anchor=row.anchor,
         total_tokens=own_totals.tokens,

@@ -180,7 +180,9 @@ def _finish(session: Session, tail: Tail) -> None:
         outcomes = {name: getattr(tail.step, name) for name in (*OUTCOME_COLUMNS, "checks")}
         step = step._replace(**outcomes)
     shared = {SHARED: session.tail[SHARED]} if SHARED in session.tail else {}
-    session.tail = {**tail._replace(totals=live.totals, step=step, clock=live.clock).dump(), **shared}
+    names = ("totals", "clock", "is_interrupted", "running")
+    known = {name: getattr(live, name) for name in names}
+    session.tail = {**tail._replace(step=step, **known).dump(), **shared}
     Session.objects.filter(pk=session.pk).update(tail=session.tail, is_listed=False)
     StaleOutcomes.objects.filter(session=session).delete()
     CountedSession.objects.filter(pk=session.pk).update(version=0)  # count the figures again

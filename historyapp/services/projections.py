@@ -11,6 +11,7 @@ from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.run_clock import Clock
 from historyapp.core.usage import NO_CALLS, ModelTotals, names_fit
+from historyapp.core.waits import WAIT
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.own_rows import OwnRow, own_rows
@@ -195,6 +196,9 @@ def _with_stored_fields(totals: Totals, entry: OwnRow) -> Totals:
 
 def _copy_old_state(stored: dict[str, Any], rebuilt: dict[str, Any], report: RebuildReport) -> None:
     """Copies the state of a tail if an earlier version wrote the tail or the first entries."""
+    rebuilt["running"] = stored.get("running", {})  # earlier versions remembered no command
+    if not rebuilt["running"]:
+        del rebuilt["running"]
     is_earlier = "clock" not in stored
     for name, total in (("clock", "idle"), ("is_interrupted", "interruptions")):
         if is_earlier or total in report.lacking:
@@ -234,6 +238,7 @@ def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -
         stored, rebuilt = before.get(name), after.get(name)
         if stored is not None and rebuilt is not None:
             rebuilt = _with_excerpts(stored, _without_new_outcomes(stored, rebuilt, ignored))
+            rebuilt = _without_new_waits(stored, rebuilt)
         if stored == rebuilt:
             continue
         if stored is None or rebuilt is None:
@@ -262,6 +267,16 @@ def _without_new_outcomes(
     if ignored:
         tail["input_preview"] = stored["tail"].get("input_preview", "")
     return {**rebuilt, "tail": tail}
+
+
+def _without_new_waits(stored: dict[str, Any], rebuilt: dict[str, Any]) -> dict[str, Any]:
+    """The rebuilt row without the command for which a step waits, if an earlier version stored none."""
+    if "tail" in rebuilt:
+        steps = (row["tail"].get("step") or {} for row in (stored, rebuilt))
+        step = _without_new_waits(*steps) or None
+        return {**rebuilt, "tail": {**rebuilt["tail"], "step": step}}
+    is_new = not stored.get("target") and rebuilt.get("target", "").startswith(WAIT)
+    return {**rebuilt, "target": stored["target"]} if is_new and "target" in stored else rebuilt
 
 
 def _with_excerpts(stored: dict[str, Any], rebuilt: dict[str, Any]) -> dict[str, Any]:
