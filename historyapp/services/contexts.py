@@ -60,6 +60,8 @@ class ContextSpec:
     """False for snapshots from before 2026-11-29, whose newest step stayed clipped although room was left."""
     reads_few_names: bool = False
     """True for snapshots from before 2026-11-30, which read at most 200 further names of each step."""
+    scores_as_earlier: bool = False
+    """True for snapshots until 2026-11-30, whose lines and names had other scores."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -173,6 +175,7 @@ def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
         keeps_all_reasoning=spec.keeps_all_reasoning,
         fills_newest=spec.fills_newest,
         reads_few_names=spec.reads_few_names,
+        scores_as_earlier=spec.scores_as_earlier,
     )
     try:
         return policy_named(spec.policy).choose(past, settings, spec.meter, extras)

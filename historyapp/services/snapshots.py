@@ -154,8 +154,9 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
         screen_tokens=snapshot.screen_tokens,
         keeps_all_reasoning=not snapshot.prefix_sha256,
     )
-    few_names = replace(spec, reads_few_names=True)
-    specs_by_version = (spec, few_names, replace(few_names, fills_newest=False))
+    earlier_scores = replace(spec, scores_as_earlier=True)
+    few_names = replace(earlier_scores, reads_few_names=True)
+    specs_by_version = (spec, earlier_scores, few_names, replace(few_names, fills_newest=False))
     requests = (build(past, spec).request for spec in specs_by_version)
     newest = next(requests)
     for request in chain([newest], requests):

@@ -7,7 +7,7 @@ import pytest
 
 from historyapp.core.formats import FORMATS
 from historyapp.core.formats.base import EARLIER_START, START
-from historyapp.core.policies import POLICIES
+from historyapp.core.policies import POLICIES, notes
 from historyapp.models import outlines
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
@@ -196,6 +196,23 @@ def test_a_snapshot_that_read_few_names_of_each_step_is_rebuilt(
     now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 8000}).body
     assert "v_599" not in json.dumps(earlier["request"])
     assert "v_599" in json.dumps(now["request"])
+    for served in (earlier, now):
+        rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
+        assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])
+
+
+def test_a_snapshot_with_the_earlier_scores_of_names_is_rebuilt(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until 2026-11-30, numbers scored as much as other names."""
+    names = (f"{n}: value_{n} = load_{n}(config_{n}) # {7 * n}" for n in range(100, 400))
+    grow(run, "call_0", outputs="\n".join(names))
+    grow(run, *(f"call_{n}" for n in range(1, 30)), outputs="line\n" * 300)
+    monkeypatch.setattr(notes, "_SCORING", notes._EARLIER_SCORING)
+    earlier = run.post("/contexts", {"policy": "budgeted", "max_tokens": 2000}).body
+    monkeypatch.undo()
+    now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 2000}).body
+    assert earlier["request"] != now["request"]
     for served in (earlier, now):
         rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
         assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])

@@ -141,6 +141,9 @@ class RequestExtras:
     reads_few_names: bool = False
     """Whether at most 200 names of a step that are in none of its lines are read, as snapshots from before
     2026-11-30 need."""
+    scores_as_earlier: bool = False
+    """Whether lines and names are scored as snapshots until 2026-11-30 need: see
+    :mod:`historyapp.core.policies.notes`."""
 
 
 NO_EXTRAS = RequestExtras()

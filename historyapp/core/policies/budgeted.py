@@ -161,7 +161,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     episodes = material.past.bodies(material.steps[plan.start :])
     shown = PartTexts(assembly.parts)
     # Where everything fits, there are no notes, so no text is read.
-    notes = Notes(material.steps, shown.texts().names() if plan.cuts else ())
+    notes = Notes(material.steps, shown.texts().names() if plan.cuts else (), assembly.extras)
     # Notes are added before the messages: parts of the same position stay in the order of their addition.
     noted = _add_notes(assembly, material, plan, notes)
     for episode in episodes[:-1]:
@@ -194,7 +194,7 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
         assembly.add(part)
     _add_digests(assembly, material)
     shown = PartTexts(assembly.parts)
-    notes = Notes(material.steps, shown.texts().names())
+    notes = Notes(material.steps, shown.texts().names(), assembly.extras)
     newest, whole = _newest(assembly, material)
     room_left = material.room - assembly.parts_tokens
     fits = whole.segment.tokens <= room_left // 2

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
-from historyapp.core.policies.base import StepOutline
+from historyapp.core.policies.base import NO_EXTRAS, RequestExtras, StepOutline
 from historyapp.core.policies.shown import ShownTexts
 
 NAMES = 0.4
@@ -23,12 +23,14 @@ USED = 1.6
 """The score of an identifier that the newest step wrote into its arguments, for the first time."""
 REPEATED = 0.9
 """The score grows with the number of steps that wrote the identifier, to the power of this exponent."""
-READ = 1.0
+READ = 2.0
 """The score of an identifier that the newest step only read, multiplied by the root of the number of
 identifiers read with it."""
+NUMBER = 0.6
+"""Factor for numbers and hashes that were only read. Most are sizes, dates and line numbers."""
 AGE = 0.85
 """Exponent by which scores fall with the steps since an identifier was last written, or else last read."""
-SOURCE = 0.5
+SOURCE = 0.3
 """Share of an identifier's score that the line where it first appeared keeps when the context has the bare
 identifier elsewhere."""
 DIGEST = 0.8
@@ -45,6 +47,19 @@ _CALL = -1
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
 _MIN_NAME = 3  # tokens
+_NUMBER_CHARACTERS = "0123456789abcdef.:_-"
+
+
+class _Scoring(NamedTuple):
+    """The constants that differ between versions."""
+
+    read: float
+    number: float
+    source: float
+
+
+_SCORING = _Scoring(READ, NUMBER, SOURCE)
+_EARLIER_SCORING = _Scoring(read=1.0, number=1.0, source=0.5)  # until 2026-11-30
 
 
 class Note(NamedTuple):
@@ -74,9 +89,12 @@ compared."""
 class Notes:
     """Chooses lines for all cuts of one context. Each line and each name is chosen only once."""
 
-    def __init__(self, steps: Sequence[StepOutline], known: Iterable[str]) -> None:
+    def __init__(
+        self, steps: Sequence[StepOutline], known: Iterable[str], extras: RequestExtras = NO_EXTRAS
+    ) -> None:
         """``known``: identifiers that are in the context already."""
         self._steps = steps
+        self._scoring = _EARLIER_SCORING if extras.scores_as_earlier else _SCORING
         self._known = set(known)
         self._bare_names: set[str] = set()
         """Names that a note has without a line."""
@@ -142,7 +160,8 @@ class Notes:
                 number = uses[name] = uses.get(name, 0) + 1
                 base_scores[name] = USED * number**REPEATED
                 newest[name] = index
-            score = READ / max(2, excerpt.result_names) ** 0.5
+            score = self._scoring.read / max(2, excerpt.result_names) ** 0.5
+            number_score = self._scoring.number * score
             new_names = []
             for number, line in enumerate(excerpt.lines):
                 if new := [name for name in line.names if name not in in_lines]:
@@ -153,7 +172,8 @@ class Notes:
                 for name in names:
                     if name not in uses:
                         earlier = base_scores.get(name, 0.0)
-                        base_scores[name] = score if score > earlier else earlier
+                        own = score if name.strip(_NUMBER_CHARACTERS) else number_score
+                        base_scores[name] = own if own > earlier else earlier
                         newest[name] = index
 
     def _offer(self, start: int) -> None:
@@ -204,7 +224,7 @@ class Notes:
         for name in names:
             if name in base_scores:
                 own = base_scores[name] * ages[-1 - newest[name]]
-                score += own * SOURCE if name in named or name in repeated else own
+                score += own * self._scoring.source if name in named or name in repeated else own
         if candidate.at in self._unresolved:
             score *= UNRESOLVED
         return score / (candidate.tokens + _LINE_FRAMING)

@@ -6,8 +6,9 @@ import pytest
 
 from historyapp.core.excerpts import Excerpt, ExcerptLine
 from historyapp.core.policies import notes
-from historyapp.core.policies.base import RangeSummary, StepOutline
-from historyapp.core.policies.notes import Note, covered_steps
+from historyapp.core.policies.base import NO_EXTRAS, RangeSummary, RequestExtras, StepOutline
+from historyapp.core.policies.notes import Note, Notes, covered_steps
+from historyapp.core.policies.shown import ShownTexts
 
 
 def outline(digests: dict[int, int], count: int, first: int = 1) -> list[StepOutline]:
@@ -63,3 +64,24 @@ def test_steps_that_many_digests_cover_are_counted_once(monkeypatch: pytest.Monk
     covered = covered_steps(steps, noted(*((at, notes._DIGEST) for at in builtins.range(1, 300))))
     assert covered == set(builtins.range(300))
     assert sum(added) == 300
+
+
+@pytest.mark.parametrize(
+    ("extras", "chosen"),
+    [
+        (NO_EXTRAS, ["value_one", "value_two"]),
+        (RequestExtras(scores_as_earlier=True), ["20261130", "20261201"]),
+    ],
+)
+def test_names_come_before_numbers_that_were_only_read(extras: RequestExtras, chosen: list[str]) -> None:
+    """Until 2026-11-30 the numbers came first, because they are shorter."""
+    read = Excerpt(others=("20261130", "20261201", "value_one", "value_two"), result_names=4)
+    steps = [StepOutline(number, number, number, "success", read) for number in (1, 2)]
+    assert Notes(steps, (), extras).names_missing(1, ShownTexts(), 11) == chosen
+
+
+def test_numbers_that_the_agent_wrote_score_as_much_as_names() -> None:
+    written = Excerpt(names=("20261", "value_one"), others=("20262", "value_two"), result_names=2)
+    steps = [StepOutline(1, 1, 1, "success", written)]
+    names = Notes(steps, ()).names_missing(0, ShownTexts(), 18)
+    assert names[:2] == ["20261", "value_one"]

@@ -7,6 +7,7 @@ the earlier rule.
 
 import hashlib
 import random
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -69,23 +70,28 @@ def varied() -> Recorded:
 
 
 @pytest.mark.parametrize(
-    ("budget", "before", "now"),
+    ("budget", "clipped", "earlier", "now"),
     [
-        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e"),
-        (2048, "ac2cc53923488c56", "aa02e0a244abe967"),
-        (8192, "e6e597fee07fe179", "e6e597fee07fe179"),
-        (65536, "3acd3ab78c573a74", "3acd3ab78c573a74"),
-        (None, "a7460ee1193cf7a3", "a7460ee1193cf7a3"),
+        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e", "1932e210ddf99808"),
+        (2048, "ac2cc53923488c56", "aa02e0a244abe967", "b1cacbb29e722c41"),
+        (8192, "e6e597fee07fe179", "e6e597fee07fe179", "6448c4086a39a950"),
+        (65536, "3acd3ab78c573a74", "3acd3ab78c573a74", "6f0b6be9fe13f1bd"),
+        (None, "a7460ee1193cf7a3", "a7460ee1193cf7a3", "a7460ee1193cf7a3"),
     ],
 )
 def test_contexts_are_the_same_bytes_as_in_earlier_versions(
-    budget: int | None, before: str, now: str
+    budget: int | None, clipped: str, earlier: str, now: str
 ) -> None:
-    """``before``: until 2026-11-29, with a newest step that stayed clipped although room was left."""
-    assert (chosen_at(budget, RequestExtras(fills_newest=False)), chosen_at(budget)) == (before, now)
+    """``clipped``: until 2026-11-29, with a newest step that stayed clipped although room was left.
+
+    ``earlier``: until 2026-11-30, with other scores of lines and names.
+    """
+    before = RequestExtras(scores_as_earlier=True)
+    versions = (replace(before, fills_newest=False), before, NO_EXTRAS)
+    assert tuple([chosen_at(budget, extras) for extras in versions]) == (clipped, earlier, now)
 
 
-def chosen_at(budget: int | None, extras: RequestExtras = NO_EXTRAS) -> str:
+def chosen_at(budget: int | None, extras: RequestExtras) -> str:
     chosen = hashlib.sha256()
     for step in (6, 40, 97, 120, STEPS + 1):
         past = past_of(varied()).before(step)
