@@ -130,7 +130,8 @@ def after_cut(session: Session, remaining: Lineage, tail: Tail) -> Tail:
     if session.forked_from_id is not None and remaining.last <= session.fork_position:
         return tail._replace(clock=Clock(is_waiting=True))
     if not remaining.newest:  # the run still begins with its first recorded entry
-        first = Entry.objects.filter(session=session, position=1).values_list("created_at", flat=True).first()
+        entries = Entry.objects.filter(session=session, position=1).exclude(kind="rewind")
+        first = entries.values_list("created_at", flat=True).first()
         return tail._replace(clock=Clock(milliseconds_of(first) if first else 0, is_waiting=True))
     return tail
 
