@@ -25,7 +25,7 @@ from historyapp.services.append import append
 from historyapp.services.keys import create_key
 from historyapp.services.queue import put, store_unreadable
 from historyapp.services.sessions import create_session
-from historyapp.services.totals import count_model_calls
+from historyapp.services.totals import count_cost, count_model_calls
 from historyapp.services.transactions import writing
 from historyapp.services.workers import record_worker
 from tests.plans import statements
@@ -275,7 +275,8 @@ def test_concurrent_additions_are_all_counted() -> None:
     def add() -> None:
         for _ in range(20):
             with writing():
-                count_model_calls("call", "openai", 1, 5, failed=1)
+                count_model_calls("call", "openai", 1, failed=1)
+                count_cost("call openai", 5)
         connection.close()
 
     threads = [threading.Thread(target=add) for _ in range(4)]

@@ -144,6 +144,8 @@ class SpendingReservation(models.Model):
     """Primary keys of the counters."""
     amount = models.PositiveBigIntegerField()
     """The estimate in millionths of a dollar."""
+    label = models.CharField(max_length=100, default="", db_default="")
+    """The label of its cost in the totals: a purpose and a provider. Empty in rows of earlier versions."""
     day = models.DateField()
     """The day (UTC) on which the model call began, by its counters. It counts in this day and its month."""
     expires_at = models.DateTimeField()

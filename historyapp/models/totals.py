@@ -14,7 +14,8 @@ class Total(models.Model):
         FAILED_MODEL_CALLS = "failed model calls"
         """Model calls of ``POST /calls``. Runs count failed items instead."""
         COST = "cost"
-        """In millionths of a dollar. Model calls without a known price are left out."""
+        """In millionths of a dollar, as the spending counters have it. Model calls without a known price are
+        left out, and those that still run."""
 
     name = models.CharField(max_length=40, choices=Name)
     label = models.CharField(max_length=100)

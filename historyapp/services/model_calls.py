@@ -339,7 +339,7 @@ class ModelCall:
                     provider=self._provider.title,
                 ) from error
             on_append(RecordedCompletion(appended, completion, self._snapshot, self._latency, answer.cost))
-            count_model_calls("call", self._provider.name, 1, answer.cost)
+            count_model_calls("call", self._provider.name, 1)
 
     def _log_failure(self, error: PlayheadError) -> None:
         """Appends an entry about the failure, even if other entries were appended meanwhile."""
@@ -354,7 +354,7 @@ class ModelCall:
             with suppress(Conflict):  # the session was archived meanwhile, so nothing can be appended
                 append(self._session.project, self._session.pk, [draft])
                 is_appended = True
-            count_model_calls("call", self._provider.name, 1, None, failed=1)
+            count_model_calls("call", self._provider.name, 1, failed=1)
         self._keeps_snapshot = is_appended
 
 

@@ -19,6 +19,7 @@ from historyapp.core.prices import Price
 from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
+from historyapp.llm.router import ProviderRouter
 from historyapp.models import SpendingCounter, SpendingReservation
 from historyapp.models.database_clock import claim_now, database_now
 from historyapp.models.spending import (
@@ -29,12 +30,13 @@ from historyapp.models.spending import (
     period_start_of_day,
     with_ancestors,
 )
+from historyapp.services.cap_refusals import cap_exceeded, unknown_price
 from historyapp.services.changes import record_cap_refusal
 from historyapp.services.faults import UNREACHABLE
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
+from historyapp.services.totals import count_cost
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CapReached
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +79,8 @@ class Reservation:
     may_be_billed: bool = False
     """Whether the provider may bill the newest attempt: it has sent a part of its response, or the
     connection ended after the request was sent."""
+    purpose: str = "call"
+    """``call`` or ``compression``, for the totals of ``/metrics``."""
     _counters: list[int] = field(default_factory=list)
 
     def add_attempt(self) -> None:
@@ -106,11 +110,11 @@ class Reservation:
         if reached:
             cap = max(reached, key=lambda counter: (counter.ends_at, counter.period == "month"))
             record_cap_refusal(self.payer.session_id, cap)
-            raise _cap_exceeded(cap, self)
+            raise cap_exceeded(cap, self.attempt_cost)
 
     def _store(self, day: date) -> None:
         stored = SpendingReservation.objects
-        stored.expired().filter(project_id=self.payer.project_id).delete()
+        _count_expired(self.payer.project_id)
         if self.id and stored.filter(pk=self.id).update(amount=F("amount") + self.attempt_cost):
             return
         self.id = uuid7()
@@ -119,6 +123,7 @@ class Reservation:
             project_id=self.payer.project_id,
             counters=self._counters,
             amount=self.attempt_cost,
+            label=f"{self.purpose} {ProviderRouter().route(self.model).provider.name}",
             day=day,
             expires_at=claim_now() + MAX_DURATION,
         )
@@ -149,7 +154,9 @@ class Reservation:
                 row = SpendingReservation.objects.filter(pk=self.id).first()
                 if row is not None:  # otherwise it has expired
                     row.delete()
-                    self._correct(row, 0 if cost is None else cost - self.attempt_cost)
+                    change = 0 if cost is None else cost - self.attempt_cost
+                    self._correct(row, change)
+                    count_cost(row.label, row.amount + change)
         except UNREACHABLE as error:
             # The response is paid for and must not be lost with it.
             log.warning("The reserved maximum of a model call of %s counts: %s", self.payer.session_id, error)
@@ -211,7 +218,7 @@ class Reservation:
         sessions = _counted_sessions(self.payer)
         caps = [cap for counters in counters_of(self.payer, sessions) for cap in counters.capped()]
         if caps:
-            raise _unknown_price(caps[0], self.model, self.unpriced or self.uncounted)
+            raise unknown_price(caps[0], self.model, self.unpriced or self.uncounted)
 
     def watch(self, deltas: Iterable[ModelOutputDelta]) -> Generator[ModelOutputDelta]:
         """Yields the deltas unchanged, and records whether the provider has responded."""
@@ -238,6 +245,7 @@ def reserve(
     unpriced: str = "",
     *,
     uncounted: str = "",
+    purpose: str = "call",
 ) -> Reservation:
     """Adds the maximum cost of a model call to every counter of its payer, in one transaction.
 
@@ -246,6 +254,7 @@ def reserve(
         tokens_out: the limit of the model call; None: ``OUTPUT_LIMIT``.
         unpriced: a description of an option or tool of the request without a known price.
         uncounted: a description of a part of its content whose tokens are not known.
+        purpose: ``call`` or ``compression``.
 
     Raises:
         CapReached: when a cap leaves too little for the call, or applies and the call's price is not known.
@@ -253,7 +262,7 @@ def reserve(
         Invalid: when the session has too many ancestors.
     """
     payer.check(model, unpriced)
-    reservation = Reservation(payer, model, unpriced=unpriced, uncounted=uncounted)
+    reservation = Reservation(payer, model, unpriced=unpriced, uncounted=uncounted, purpose=purpose)
     price = price_list().of(model)
     reservation.check_price(price)
     if price is None:
@@ -348,51 +357,10 @@ def _create_counters(project_id: UUID, subjects: list[dict[str, UUID]], now: dat
     SpendingCounter.objects.bulk_create(counters, ignore_conflicts=True)
 
 
-def _cap_text(cap: SpendingCounter) -> str:
-    """The beginning of a sentence, such as "The API key ph_1234567… may spend $5.00 a day"."""
-    subject = f"The {cap.subject}"
-    if cap.session_id is not None:
-        subject += f" {cap.session_id}"
-    elif cap.key is not None:
-        subject = f"The API key {cap.key.prefix}…"
-    return f"{subject} may spend {cap}"
-
-
-def _cap_exceeded(cap: SpendingCounter, reservation: Reservation) -> CapReached:
-    return _cap_reached(
-        f"{_cap_text(cap)} and has spent ${cap.counted / MICRO:,.4f}, including running calls. "
-        f"This call may cost ${reservation.attempt_cost / MICRO:,.4f}. The next {cap.period} begins at "
-        f"{cap.ends_at:%Y-%m-%d %H:%M} UTC. Wait until then, or ask an owner of the project to raise "
-        "the cap.",
-        cap,
-    )
-
-
-def _unknown_price(cap: SpendingCounter, model: str, part: str) -> CapReached:
-    cap.begin_period(database_now())
-    advice = "Leave it out."
-    if not part:
-        advice = "Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES."
-    return _cap_reached(
-        f"{_cap_text(cap)}, and the price of {part or model} is not known, so the call "
-        f"could exceed the cap. {advice}",
-        cap,
-        model=model,
-    )
-
-
-def _cap_reached(detail: str, cap: SpendingCounter, **fields: str) -> CapReached:
-    assert cap.limit is not None
-    if cap.session_id is not None:
-        fields["session"] = str(cap.session_id)
-    if cap.key is not None:
-        fields["key"] = cap.key.prefix
-    return CapReached(
-        detail,
-        subject=cap.subject,
-        period=cap.period,
-        limit=cap.limit / MICRO,
-        spent=cap.counted / MICRO,
-        ends_at=cap.ends_at.isoformat().replace("+00:00", "Z"),
-        **fields,
-    )
+def _count_expired(project_id: UUID) -> None:
+    """Ends the reservations of killed processes. Their maximum stays in the counters, so it is their cost."""
+    expired = list(SpendingReservation.objects.expired().filter(project_id=project_id))
+    if expired:
+        SpendingReservation.objects.filter(pk__in=[row.pk for row in expired]).delete()
+    for row in sorted(expired, key=lambda row: row.label):
+        count_cost(row.label, row.amount)

@@ -19,21 +19,28 @@ def count_ended_run(run: CompressionRun) -> None:
     _add(Total.Name.ENDED_RUNS, run.state, 1)
 
 
-def count_model_calls(purpose: str, provider: str, number: int, cost: int | None, *, failed: int = 0) -> None:
+def count_model_calls(purpose: str, provider: str, number: int, *, failed: int = 0) -> None:
     """Counts model calls. Runs within the transaction that stores their results.
 
     Args:
         purpose: ``call`` or ``compression``.
-        cost: in millionths of a dollar; None if the price is unknown.
     """
     label = f"{purpose} {provider}"
-    for name, value in (
-        (Total.Name.MODEL_CALLS, number),
-        (Total.Name.FAILED_MODEL_CALLS, failed),
-        (Total.Name.COST, cost or 0),
-    ):
+    for name, value in ((Total.Name.MODEL_CALLS, number), (Total.Name.FAILED_MODEL_CALLS, failed)):
         if value:
             _add(name, label, value)
+
+
+def count_cost(label: str, cost: int) -> None:
+    """Counts what a model call has cost. Runs within the transaction that ends its reservation, so the total
+    is the sum of what the spending counters have kept, however the call ends.
+
+    Args:
+        label: a purpose and a provider; empty for a reservation of an earlier version, which did not know it.
+        cost: in millionths of a dollar.
+    """
+    if label and cost:
+        _add(Total.Name.COST, label, cost)
 
 
 def _add(name: str, label: str, value: int) -> None:

@@ -139,8 +139,7 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
             record_change(run.session, ChangeKind.SUMMARIES)
         record_run_change(run)
         if calls := sum(result.usage.calls for result in results):
-            cost = sum(result.usage.cost or 0 for result in results)
-            count_model_calls("compression", run.model.partition(":")[0], calls, cost)
+            count_model_calls("compression", run.model.partition(":")[0], calls)
         return Stored(head, error)
 
 

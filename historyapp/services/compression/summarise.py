@@ -347,7 +347,7 @@ class MeteredModel:
             payer = self._read_payer() if self._read_payer else known_payer
             learned = learned_factor(correction_of(payer.project_id, self._model))
             tokens_in = ceil((tokens + 100) * max(self._meter.factor, learned or 0))
-            return reserve(payer, self._model, tokens_in, max_output_tokens)
+            return reserve(payer, self._model, tokens_in, max_output_tokens, purpose="compression")
 
         return self._reach(access)
 
