@@ -33,11 +33,8 @@ class ListedStep:
     """The sub-agents that it started."""
     is_interrupted: bool
     """Whether a person interrupted the model after it, and no result of the step says so."""
-
-    @property
-    def hides_input(self) -> bool:
-        """Whether the input before it only says that a person interrupted the model, as a row does."""
-        return self.row.number > 1 and self.row.input_preview.startswith(INTERRUPTION_NOTES)
+    hides_input: bool
+    """Whether the input before it only says that a person interrupted the model, as another row does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,8 @@ class StepRows:
     is_complete: bool
     """Whether it ends with the newest step."""
     hides_input: bool = False
-    """Whether the input after the newest step only says that a person interrupted the model."""
+    """Whether the input after the newest step only says that a person interrupted the model, as another row
+    does."""
     has_link_back: bool = True
     has_link_forward: bool = True
     """Whether it has links to earlier and later steps. A list has them only at its two ends."""
@@ -73,6 +71,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     summaries, interrupted = summaries_by_step(location, rows), interrupted_steps(location.history, rows)
     mark_notes(location, rows)
     first_row, last_row = (rows[0].number, rows[-1].number) if rows else (0, 0)
+    pending_input = location.history.tail.input_preview
     return StepRows(
         [
             ListedStep(
@@ -81,7 +80,8 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
                 summaries.get(row.number),
                 turns.get(row.number),
                 subagents.get(row.number, []),
-                row.number in interrupted,
+                row.number in interrupted and row.status != "interrupted_by_human",
+                row.number - 1 in interrupted and row.input_preview.startswith(INTERRUPTION_NOTES),
             )
             for row in rows
         ],
@@ -91,7 +91,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
         before=max(1, first_row - AROUND),
         after=min(location.steps, last_row + AROUND),
         is_complete=last_row >= location.steps,
-        hides_input=last_row > 0 and location.history.tail.input_preview.startswith(INTERRUPTION_NOTES),
+        hides_input=location.steps in interrupted and pending_input.startswith(INTERRUPTION_NOTES),
     )
 
 
@@ -111,13 +111,14 @@ def before_turn(location: Location, turn: int, before: int) -> int:
 
 
 def interrupted_steps(history: History, rows: list[Episode]) -> set[int]:
-    """The steps among consecutive rows after which a person interrupted the model.
+    """The steps after which a person interrupted the model: of consecutive rows, and the one before them.
 
-    Steps with a result that was interrupted are left out: their rows say so. Most histories need no query.
+    Those that an earlier version recorded are unknown. Most histories need no query.
     """
     if not rows or not history.tail.totals.interruptions:
         return set()
-    numbers = range(rows[0].number, min(rows[-1].number + 1, history.steps) + 1)
+    first, last = max(1, rows[0].number - 1), rows[-1].number
+    numbers = range(first, min(last + 1, history.steps) + 1)
     samples = history.sample(numbers, with_totals=True) if len(numbers) > 1 else []
     totals = {sample.number: sample.entry_totals for sample in samples if sample.entry_totals is not None}
     counts = {number: int(found.get("interruptions", 0)) for number, found in totals.items()}
@@ -127,11 +128,9 @@ def interrupted_steps(history: History, rows: list[Episode]) -> set[int]:
         history.steps + 1: tail.totals.interruptions,
     }
     return {
-        row.number
-        for row in rows
-        if row.status != "interrupted_by_human"
-        and row.number in counts
-        and counts.get(row.number + 1, 0) > counts[row.number]
+        number
+        for number in range(first, last + 1)
+        if number in counts and counts.get(number + 1, 0) > counts[number]
     }
 
 

@@ -7,6 +7,7 @@ from io import BytesIO
 import pytest
 from django.test import Client
 
+from historyapp.core import projection
 from historyapp.core.entries import INTERRUPTION, DebugLog, EntryDraft, ModelInput, ToolResult, ToolResults
 from historyapp.core.importers.base import Source
 from historyapp.core.person_inputs import TURN_ABORTED
@@ -81,6 +82,25 @@ def test_an_imported_interruption_has_a_row_and_a_mark_after_its_step(
     assert rows(alice, copy) == ["1", "interrupted", "2"]
     rewind(project, session.pk, Target(to_step=1))
     assert rows(alice, session) == ["1"]
+
+
+def test_inputs_of_interruptions_that_an_earlier_version_did_not_count_are_shown(
+    alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr(projection, "is_interruption", lambda body: False)
+        session = imported(project)
+    note = draft(ModelInput(content=NOTE, channel=INTERRUPTION))
+
+    def notes() -> int:
+        page = (
+            html(alice.get(f"/sessions/{session.pk}?step=1")).partition('id="rows"')[2].partition("</ol>")[0]
+        )
+        return len(re.findall(rf"<span[^>]*>{re.escape(NOTE)}</span>", page))
+
+    assert (rows(alice, session), notes()) == (["1", "2", "3"], 1)
+    append(project, session.pk, [act(), ok(), note, act(), ok()])
+    assert (rows(alice, session), notes()) == (["1", "2", "3", "4", "interrupted", "5"], 1)
 
 
 def test_a_result_that_says_it_has_no_further_row(alice: Client, project: Project) -> None:
