@@ -187,7 +187,7 @@ class Session(models.Model):
     first_entry_at: datetime | None = None
     """The time of the session's own first entry, if the session was read to append to it; not a column."""
     duration = models.PositiveBigIntegerField(default=0, db_default=0)
-    """Milliseconds from the first recorded to the newest live entry, in forks from their own first one.
+    """Milliseconds from the first recorded to the newest live entry, in forks from their own first live one.
     Without the idle time, see :mod:`historyapp.core.run_clock`. 0 if undated."""
     shown_tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     """The tokens that lists show, see :mod:`historyapp.core.run_costs`; in forks those since the fork."""

@@ -36,7 +36,13 @@ from historyapp.services.linked_snapshots import (
     link_snapshots,
     named_snapshots,
 )
-from historyapp.services.list_columns import MAX_VALUE, extend_duration, set_list_columns, stored_shared
+from historyapp.services.list_columns import (
+    MAX_VALUE,
+    extend_duration,
+    first_own_at,
+    set_list_columns,
+    stored_shared,
+)
 from historyapp.services.packing import pack_in_thread
 from historyapp.services.statements import (
     EntryRow,
@@ -343,6 +349,8 @@ def _write_session(session: Session, tail: Tail, entries: Sequence[core.Entry], 
         session.status = Session.Status.LIVE
     stored = indexed_values(session)
     apply_tail(session, tail)
+    if session.forked_from_id is not None and session.tail_start > session.fork_position + 1:
+        first_at = first_own_at(session, session.lineage())  # a rewind may have cut off the recorded one
     if first_at is not None:
         extend_duration(session, first_at, newest.created_at, tail.totals)
     if wake and not session.compression_due:

@@ -93,18 +93,26 @@ def run_span(session: Session, lineage: Lineage) -> RunSpan | None:
 
 def set_duration(session: Session, lineage: Lineage) -> None:
     """Sets the duration from the entries of the session's current lineage. That of a fork begins with its own
-    first entry: most of the time before it may be its parent's.
+    first live entry: most of the time before it may be its parent's.
     """
     session.duration = 0
     if session.forked_from_id is None:
         if span := run_span(session, lineage):
             extend_duration(session, span.first, span.newest)
-    elif lineage.last > session.fork_position:
-        entries = Entry.objects.defer("body", "metadata")
-        first = entries.filter(session=session, position=session.fork_position + 1).first()
-        newest = entries.newest(lineage)
-        if first and newest:
-            extend_duration(session, first.created_at, newest.created_at)
+    elif first := first_own_at(session, lineage):
+        newest = Entry.objects.newest_at(lineage)
+        assert newest is not None
+        extend_duration(session, first, newest)
+
+
+def first_own_at(session: Session, lineage: Lineage) -> datetime | None:
+    """The time of a fork's own first live entry; None without one.
+
+    It is not always the first recorded one: a rewind into the shared entries cuts that off.
+    """
+    entries = Entry.objects.defer("body", "metadata")
+    own = next(entries.live(lineage, after=session.fork_position, limit=1), None)
+    return own.created_at if own else None
 
 
 def extend_duration(
@@ -113,7 +121,7 @@ def extend_duration(
     """Sets the duration after an append, as :func:`set_duration` does, without reading entries.
 
     Args:
-        first: the time of the session's own first entry.
+        first: the time of the session's first recorded entry, or of a fork's own first live one.
         newest: the time of the newest one.
         totals: those of the session's tail, if they have been read.
     """
@@ -125,14 +133,19 @@ def extend_duration(
         session.duration = max(0, RunSpan(first, newest).milliseconds - idle)
 
 
-def after_cut(session: Session, remaining: Lineage, tail: Tail) -> Tail:
-    """The tail of a session after a rewind, with the time from which on the run is idle."""
+def after_cut(session: Session, remaining: Lineage, tail: Tail, cut_at: datetime) -> Tail:
+    """The tail of a session after a rewind, with the time from which on the run is idle.
+
+    Args:
+        remaining: the lineage after the rewind, and ``tail`` its tail.
+        cut_at: the time of the rewind.
+    """
     if session.forked_from_id is not None and remaining.last <= session.fork_position:
         return tail._replace(clock=Clock(is_waiting=True))
-    if not remaining.newest:  # the run still begins with its first recorded entry
-        entries = Entry.objects.filter(session=session, position=1).exclude(kind="rewind")
-        first = entries.values_list("created_at", flat=True).first()
-        return tail._replace(clock=Clock(milliseconds_of(first) if first else 0, is_waiting=True))
+    if not remaining.newest:  # the run still begins with its first recorded entry: it may be this rewind
+        entries = Entry.objects.filter(session=session, position=1)
+        first = entries.values_list("created_at", flat=True).first() or cut_at
+        return tail._replace(clock=Clock(milliseconds_of(first), is_waiting=True))
     return tail
 
 

@@ -140,7 +140,8 @@ def _apply_entry(session: Session, tail: Tail, entry: OwnRow, rows: "_EpisodeWri
         rows.flush()
         lineage = session.stored_lineage({"spans": body.spans, "older": body.older})
         session.closed_spans, session.tail_start = lineage.dump(), entry.position + 1
-        tail = after_cut(session, lineage, copy_cut_step(session.pk, tail_of(lineage), entry.position))
+        tail = copy_cut_step(session.pk, tail_of(lineage), entry.position)
+        tail = after_cut(session, lineage, tail, entry.created_at)
         rows.stored = tail.step
         return tail
     session.last_entry_at = entry.created_at

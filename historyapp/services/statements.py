@@ -48,7 +48,8 @@ INDEXED_COLUMNS = tuple([column for column in TAIL_COLUMNS if column in SORTED_C
 """The columns of ``TAIL_COLUMNS`` by which lists are sorted. Each has an index."""
 LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "created_at", "compress_at",
-    "compress_at_tokens", "compression_due", "model", "forked_from_id", "strip", *INDEXED_COLUMNS,
+    "compress_at_tokens", "compression_due", "model", "forked_from_id", "fork_position", "tail_start",
+    "strip", *INDEXED_COLUMNS,
 )  # fmt: skip
 """The columns of the session that an append needs. Other columns are loaded on first use."""
 

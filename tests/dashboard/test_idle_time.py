@@ -8,18 +8,19 @@ import pytest
 from django.test import Client
 
 from historyapp.api.sessions import session_out
-from historyapp.core.entries import DebugLog
+from historyapp.core.entries import DebugLog, Rewind
 from historyapp.core.importers.base import Source
 from historyapp.core.run_clock import Clock
 from historyapp.models import Project, Session
 from historyapp.models.history import History
-from historyapp.services.append import append
+from historyapp.services.append import append, lock_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.overview import overview_of
 from historyapp.services.projections import rebuild
-from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.rewinds import Target, fork, rewind, rewind_locked
 from historyapp.services.run_comparisons import RunReference, compare_runs
 from historyapp.services.sessions import create_session
+from historyapp.services.transactions import writing
 from tests.core.importers.claude_lines import S, answer, assistant, record, says, tool_call, user
 from tests.dashboard.pages import text
 from tests.services.drafts import act, draft, ok
@@ -90,6 +91,32 @@ def test_the_time_until_a_run_is_continued_after_a_rewind_or_a_fork_is_idle(proj
     rewind(project, session.pk, Target(to_step=0))
     continue_at(project, session, 10_000)
     assert seconds(session, child) == {7}
+    assert session.duration == 7_000
+
+
+def test_the_time_until_a_fork_is_continued_after_a_rewind_into_its_shared_part_is_idle(
+    project: Project,
+) -> None:
+    session = imported(project)
+    child = fork(project, session.pk, at_step=1)
+    continue_at(project, child, 7_000)
+    rewind(project, child.pk, Target(to_step=1))
+    continue_at(project, child, 9_000)
+    assert seconds(child, session) == {57}
+    assert child.duration == 7_000
+    continue_at(project, child, 9_010)
+    rewind(project, child.pk, Target(to_step=2))
+    assert seconds(child, session) == {57}
+    assert child.duration == 7_000
+
+
+def test_the_time_after_the_rewind_of_an_empty_session_is_idle(project: Project) -> None:
+    other, session = imported(project), create_session(project)
+    body = Rewind(to_position=0, spans=())
+    with writing():
+        rewind_locked(lock_session(project, session.pk), draft(body, BEGIN), "")
+    continue_at(project, session, 600)
+    assert seconds(session, other) == {7}
     assert session.duration == 7_000
 
 

@@ -288,7 +288,7 @@ def test_at_most_a_thousand_forks_are_forks_of_each_other(project: Project, reco
         fork(project, chain[-1].pk)
 
 
-def test_a_rewind_of_an_empty_session_begins_no_run(project: Project, session: Session) -> None:
+def test_a_rewind_of_an_empty_session_is_rebuilt_alike(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_position=0))
     assert rebuild(Session.objects.get(pk=session.pk), check_only=True).differences == []
 
