@@ -29,10 +29,10 @@ from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import NotFound
 from historyapp.core.hidden_texts import without_hidden_texts
 from historyapp.core.overview.person_waits import person_waits
+from historyapp.core.overview.running import WAIT
 from historyapp.core.recorded_diffs import RecordedDiff, recorded_diffs
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, reports_too_few, usage_of
-from historyapp.core.waits import WAIT
 from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by

@@ -192,7 +192,10 @@ class NextCompression(NamedTuple):
 
 
 def _next_compression(session: Session) -> NextCompression | None:
-    """What the next step starts; None if that is no compression. Imported steps have never started one."""
+    """The automatic compression that the next step starts, or None.
+
+    After an import it may be long, because imported steps start none.
+    """
     steps, tokens = session.compress_at, session.compress_at_tokens
     is_due = steps is not None and session.steps + 1 >= steps
     if not (is_due or (tokens is not None and session.tokens >= tokens)):

@@ -322,7 +322,7 @@ def session_out(history: History, texts: CurrentTexts | None = None) -> SessionO
 
 
 def _seconds(history: History, span: RunSpan | None, idle: int) -> float | None:
-    """How long the run took, without the pauses before forks and the idle time; None if that is unknown."""
+    """How long the run took, without the pauses before forks and ``idle`` milliseconds; None if unknown."""
     pauses = fork_pauses(history) if span else None
     if span is None or pauses is None:
         return None

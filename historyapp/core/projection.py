@@ -86,7 +86,7 @@ class Totals(NamedTuple):
         usage, cost = (usage_of(entry.metadata), cost_of(entry.metadata)) if entry.metadata else (NO_USAGE, 0)
         if not (usage.input or usage.output or cost):
             known = (self.input_tokens, self.output_tokens, self.cost, self.models)
-            return Totals(steps, self.errors, tokens, *known, orphans, *self[-2:])
+            return Totals(steps, self.errors, tokens, *known, orphans, self.idle, self.interruptions)
         model = entry.metadata.get("model")
         name = preview(model, 100) if isinstance(model, str) else ""
         if name not in self.models and not names_fit([*self.models, name]):
@@ -102,7 +102,8 @@ class Totals(NamedTuple):
             self.cost + cost,
             {**self.models, name: totals},
             orphans,
-            *self[-2:],
+            self.idle,
+            self.interruptions,
         )
 
 

@@ -39,6 +39,7 @@ class Clock(NamedTuple):
         if not _is_work(entry):
             is_waiting = self.is_waiting or not self.newest_at
             return Clock(newest_at, self.since_work + passed, is_waiting), idle + passed
+        # Nobody knows what took the time before results without a recorded step.
         if self.is_waiting or (not steps and isinstance(entry.body, ToolResults)):
             return Clock(newest_at), idle + passed
         return Clock(newest_at), max(0, idle - self.since_work)

@@ -8,15 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from historyapp.core.entries import ToolResults
-from historyapp.core.overview.running import process_of, running_as, sends_input
-from historyapp.core.text import preview
+from historyapp.core.overview.running import (
+    WAIT,
+    add_running,
+    process_of,
+    running_as,
+    sends_input,
+    wait_for,
+)
 
-WAIT = "wait for "
 MAX_NAMED = 8
 """The maximum number of running commands that a session's tail remembers, the newest. They are stored with
 each append."""
-_HEAD = 400
-"""Characters of a result in which the id is looked for."""
 
 
 def waited_for(arguments: Any) -> str:
@@ -31,7 +34,7 @@ def wait_target(target: str, process: str, running: Mapping[str, str]) -> str:
     'wait for make test'
     """
     command = running.get(process) if process and not target else None
-    return preview(f"{WAIT}{command}") if command else target
+    return wait_for(command) if command else target
 
 
 def running_after(
@@ -40,19 +43,21 @@ def running_after(
     """The running commands by their ids, after the results of a step. Only steps with one call are read.
 
     Args:
-        kind: the kind of the step's call; ``target``: its command; ``calls``: the number of its calls.
+        kind: the kind of the step's first call.
+        target: what it is about: its command, or the command for which it waits.
+        calls: the number of the step's calls.
     """
     if kind != "shell" or not target or calls != 1 or len(body.results) != 1:
         return running
-    text = _beginning(body.results[0].outputs)
-    process = running_as(text) if "running with" in text else ""
-    if not process or target == preview(f"{WAIT}{running.get(process, '')}"):
+    process = running_as(_first_text(body.results[0].outputs))
+    if not process or target.startswith(WAIT):  # a call that waited started no command
         return running
-    others = [item for item in running.items() if item[0] != process]
-    return {**dict(others[-MAX_NAMED + 1 :]), process: target}
+    after = dict(running)
+    add_running(after, process, target, MAX_NAMED)
+    return after
 
 
-def _beginning(outputs: Any) -> str:
+def _first_text(outputs: Any) -> str:
     first = outputs[0] if isinstance(outputs, list) and outputs else outputs
     text = first.get("text") if isinstance(first, Mapping) else first
-    return text[:_HEAD] if isinstance(text, str) else ""
+    return text if isinstance(text, str) else ""

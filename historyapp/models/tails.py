@@ -8,10 +8,10 @@ from historyapp.core import entries as core
 from historyapp.core.dates import milliseconds_of
 from historyapp.core.entries import PERSON
 from historyapp.core.lineage import Lineage
+from historyapp.core.overview.running import WAIT
 from historyapp.core.person_inputs import COMMAND, begins_turn
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.run_clock import Clock
-from historyapp.core.waits import WAIT
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode
 from historyapp.models.long_rows import count_read

@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import Max
 
 from historyapp.core.entries import Rewind
+from historyapp.core.overview.running import WAIT
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.run_clock import Clock
 from historyapp.core.usage import NO_CALLS, ModelTotals, names_fit
-from historyapp.core.waits import WAIT
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.own_rows import OwnRow, own_rows

@@ -149,7 +149,6 @@ class Server:
             detail = detail or f"{self.address} responded with status {status}."
             return Unreachable(f"{detail} Run the command again later.")
         if not detail:
-            status = status
             return Unreachable(
                 f"{self.address} responded with status {status}, but not as Playhead does. Check the address."
             )

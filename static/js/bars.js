@@ -51,7 +51,7 @@ if (frame) {
     const x = placeOf(step);
     part("cursor").setAttribute("x", `${x ?? 0}%`);
     part("cursor").setAttribute("display", x === null ? "none" : "inline");
-    part("veil").setAttribute("x", `${x ?? (step < bars()[0].first ? 0 : 100)}%`);
+    part("veil").setAttribute("x", `${x ?? (step < bars()[0]?.first ? 0 : 100)}%`);
   }
 
   const actions = {

@@ -50,6 +50,11 @@ def test_input_for_a_command_is_no_wait() -> None:
     assert targets(({"cmd": "python"}, HEAD.format(7)), (wait(7, "exit()"), "done"))[1] == "exit()"
 
 
+def test_a_wait_starts_no_command() -> None:
+    steps = ({"cmd": "make test"}, HEAD.format(7)), (wait(7), HEAD.format(8)), (wait(8), "done")
+    assert targets(*steps) == ["make test", "wait for make test", ""]
+
+
 def test_only_the_newest_commands_are_remembered() -> None:
     many = [({"cmd": f"job {n}"}, HEAD.format(n)) for n in range(1, MAX_NAMED + 2)]
     assert targets(*many, (wait(1), ""), (wait(2), ""))[-2:] == ["", "wait for job 2"]

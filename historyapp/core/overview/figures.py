@@ -23,7 +23,7 @@ from historyapp.core.overview.cache_misses import CacheMisses
 from historyapp.core.overview.files import FileFigures, absolute_path, add_step_number, delete_known, name_of
 from historyapp.core.overview.person_waits import NO_WAITS, PersonWaits
 from historyapp.core.overview.repeats import RepeatedWork
-from historyapp.core.overview.running import add_running
+from historyapp.core.overview.running import add_running, wait_for
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, step_facts_of
 from historyapp.core.overview.times import NO_CUTS, Cut, RunTimes, Waited
@@ -240,7 +240,7 @@ class RunFigures(RunTimes):
         if tool_call.process:
             command = self.running.get(tool_call.process)
             if command and not tool_call.sends_input:
-                tool_call.subject = subject._replace(target=preview(f"wait for {command}"))
+                tool_call.subject = subject._replace(target=wait_for(command))
         elif tool_call.runs_as and subject.kind == "shell" and subject.target:
             add_running(self.running, tool_call.runs_as, subject.target)
 

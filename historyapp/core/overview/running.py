@@ -8,11 +8,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from historyapp.core.text import preview
+
 _RUNS_ON = re.compile(r"^(?:Process|Script) running with (session|cell) ID ([0-9]{1,12})$", re.MULTILINE)
 _HEAD = 400
 """Characters of a result before the command's output."""
 MAX_RUNNING = 64
-"""The maximum number of commands whose ids are remembered, the newest."""
+"""The maximum number of commands whose ids the figures of a run remember, the newest."""
+WAIT = "wait for "
+"""The beginning of the target of a call that waits, before the command."""
 
 
 def running_as(text: str) -> str:
@@ -45,9 +49,14 @@ def sends_input(arguments: Any) -> bool:
     return isinstance(arguments, Mapping) and bool(arguments.get("chars"))
 
 
-def add_running(running: dict[str, str], id: str, command: str) -> None:
-    """Remembers a command that still runs. Ids may be used again."""
+def wait_for(command: str) -> str:
+    """What a call that waits for a command is about, in at most 200 characters."""
+    return preview(f"{WAIT}{command}")
+
+
+def add_running(running: dict[str, str], id: str, command: str, limit: int = MAX_RUNNING) -> None:
+    """Remembers a command that still runs, of more than ``limit`` the newest. Ids may be used again."""
     running.pop(id, None)
     running[id] = command
-    if len(running) > MAX_RUNNING:
+    if len(running) > limit:
         del running[next(iter(running))]

@@ -48,6 +48,7 @@ _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
 _MIN_NAME = 3  # tokens
 _NUMBER_CHARACTERS = "0123456789abcdef.:_-"
+"""A name with only these characters counts as a number or hash. So do a few words, such as ``add``."""
 
 
 class _Scoring(NamedTuple):
