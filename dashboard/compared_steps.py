@@ -49,15 +49,15 @@ class ComparedSteps:
 
     blocks: list[Block]
     """A diff of each text that differs."""
-    only_ends: list[str]
-    """The labels of the texts that differ only in a line break at the end."""
+    only_ends: str
+    """The labels of the texts that differ only in a line break at the end, joined by commas."""
     is_partial: bool
     """Whether a text is so long that only a part of it is compared."""
     left_out: int
     """Tool calls that are not compared, because a step has more than :data:`CALLS`."""
-    too_long: list[str]
+    too_long: str
     """The labels of the texts that differ but are not compared, because others have used up
-    :data:`MAX_STEP`."""
+    :data:`MAX_STEP`, joined by commas."""
 
     def block(self, key: str) -> Block | None:
         return next((block for block in self.blocks if block.key == key), None)
@@ -81,7 +81,8 @@ def compare_steps(a: History, b: History, place: PairPlace) -> ComparedSteps:
         else:
             only_ends.append(compared.label)
     left_out = max(step.all_calls for step in steps) - CALLS
-    return ComparedSteps([*folder.blocks.values()], only_ends, partial, max(0, left_out), too_long)
+    blocks = [*folder.blocks.values()]
+    return ComparedSteps(blocks, ", ".join(only_ends), partial, max(0, left_out), ", ".join(too_long))
 
 
 def _texts(a: _RecordedStep, b: _RecordedStep) -> Iterator[ComparedText]:

@@ -1,6 +1,6 @@
 """Lets workers compute the durations of rewound forks again, see ``historyapp.services.list_columns``.
 
-Those of forks that a rewind into the shared entries had cut off began with an entry that was cut off.
+After a rewind into the entries that a fork shares, its duration began with an entry that was cut off.
 """
 
 from django.db import migrations

@@ -157,3 +157,5 @@ def test_a_stranger_sees_no_diffs(charlie: Client, project: Project) -> None:
 def test_text_of_agents_is_inert_in_diffs(alice: Client, project: Project) -> None:
     a, b = (run_of(project, act(**{"<script>x": out}), ok(outputs=out)) for out in ("<script>1", "<script>2"))
     assert "<script>" not in html(fragment(alice, address_of(a, b)))
+    one, other = (run_of(project, act(**{"<b>x": out}), ok()) for out in ("a", "a\n"))
+    assert "at the end differs:\n  &lt;b&gt;x." in html(fragment(alice, address_of(one, other)))
