@@ -101,7 +101,9 @@ def test_parallel_calls_are_compared_one_by_one(alice: Client, project: Project)
 
 
 def test_texts_that_are_equal_or_differ_at_their_end_are_named(alice: Client, project: Project) -> None:
-    assert "The texts of both steps are the same." in text(fragment(alice, two_outputs(project, "a", "a")))
+    assert "The inputs, tool calls, results and answers of both steps have the same text." in text(
+        fragment(alice, two_outputs(project, "a", "a"))
+    )
     assert "Only a line break at the end differs: result." in text(
         fragment(alice, two_outputs(project, "a", "a\n"))
     )
