@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from historyapp.core.call_stack import with_room_for_calls
 from historyapp.services.connections import release_connection
+from historyapp.services.faults import foreign_lock
 from historyapp.services.token_counts import lending_thread
 from historyapp.wire.busy import busy_error
 from historyapp.wire.problems import ServerUnavailable
@@ -382,13 +383,12 @@ class Pool:
         return self._busy_error(f"{MAX_WAITING} requests are already waiting for a thread for {self.name}.")
 
     def _busy_error(self, reason: str) -> ServerUnavailable:
-        return ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)
+        return foreign_lock() or ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)
 
 
 class RankedPool(Pool):
     """A pool that serves the clients with the lowest rank first. Of those, the newest comes first: a client
-    that has just arrived does not wait for hundreds of others that arrived together.
-    """
+    that has just arrived does not wait for hundreds of others that arrived together."""
 
     rank: Callable[[bytes], int]
     """The rank of a client. Called in any thread."""

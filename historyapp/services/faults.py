@@ -19,6 +19,7 @@ from django.db import DatabaseError, DataError, InterfaceError, OperationalError
 from django.db.backends.sqlite3 import base
 
 from historyapp.models import run_sql
+from historyapp.services.sqlite_lock import is_held_elsewhere
 from historyapp.wire.problems import (
     DatabaseCorrupt,
     DatabaseLocked,
@@ -213,7 +214,12 @@ def current_fault() -> StorageFailed | None:
         return _fault(DatabaseCorrupt)
     if _FaultState.fault and time.monotonic() < _FaultState.occurred_at + FAULT_SECONDS:
         return _FaultState.fault
-    return None
+    return foreign_lock()
+
+
+def foreign_lock() -> StorageFailed | None:
+    """The fault of the lock for which writes of this process wait, if another program holds it, or None."""
+    return _fault(DatabaseLocked) if is_held_elsewhere() else None
 
 
 def refuse_damaged() -> None:

@@ -24,6 +24,7 @@ from historyapp.models.large_reads import stay_in_process
 from historyapp.models.run_sql import transaction_database
 from historyapp.services.faults import clear_fault, fault_of, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
+from historyapp.services.sqlite_lock import begin_wait, cause_of_wait, end_wait, fail_wait
 from historyapp.wire.problems import TransactionTooLong
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
         _acquire(_sqlite_writer, until)
         started = time.monotonic()
         try:
-            with _transaction_with_timeout(until - started, default_timeout):
+            with _transaction_with_timeout(until - started, default_timeout, is_outermost):
                 yield
         finally:
             _sqlite_writer.release()
@@ -217,7 +218,7 @@ def _acquire(lock: threading.RLock, until: float) -> None:
         OperationalError: when the time is over.
     """
     if not lock.acquire(timeout=max(until - time.monotonic(), 0.0)):
-        raise OperationalError("database is locked")
+        raise OperationalError("database is locked") from cause_of_wait()
 
 
 @contextmanager
@@ -231,14 +232,18 @@ def waiting_briefly(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _transaction_with_timeout(timeout: float, default_timeout: float) -> Iterator[None]:
+def _transaction_with_timeout(timeout: float, default_timeout: float, is_outermost: bool) -> Iterator[None]:
     """The transaction, which waits at most ``timeout`` seconds for other processes."""
     # Setting the timeout takes a statement, so it is skipped if the lock was free.
-    is_shorter = timeout < default_timeout - 0.1 and not connection.in_atomic_block
+    is_shorter = timeout < default_timeout - 0.1 and is_outermost
     if is_shorter:
         _set_busy_timeout(max(timeout, 0))
+    if is_outermost:
+        begin_wait()
     try:
         with transaction.atomic():
+            if is_outermost:
+                end_wait()
             if is_shorter:
                 _set_busy_timeout(default_timeout)
             yield
@@ -246,6 +251,9 @@ def _transaction_with_timeout(timeout: float, default_timeout: float) -> Iterato
         if is_shorter and not connection.in_atomic_block:
             _set_busy_timeout(default_timeout)
         raise
+    finally:
+        if is_outermost:
+            fail_wait()
 
 
 def _set_busy_timeout(seconds: float) -> None:

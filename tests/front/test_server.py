@@ -323,10 +323,11 @@ def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
     session, key = server.session(), {"Authorization": f"Bearer {KEY}"}
     url = f"http://127.0.0.1:{server.port}"
 
-    def write() -> tuple[int, float]:
+    def write() -> tuple[int, str, float]:
         started, path = time.monotonic(), f"{url}/api/v1/sessions/{session}/entries"
         response = httpx.post(path, json={"entries": [INPUT]}, headers=key, timeout=30)
-        return response.status_code, time.monotonic() - started
+        code = response.json()["type"].rpartition("#")[2]
+        return response.status_code, code, time.monotonic() - started
 
     assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200  # the first one reads the templates
     with closing(sqlite3.connect(folder / "playhead.sqlite3", isolation_level=None)) as other:
@@ -339,11 +340,14 @@ def test_a_foreign_sqlite_lock_never_blocks_reads_and_blocks_writes_once(
             assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200
             assert server.api.get(f"/sessions/{session}").status_code == 200
             assert server.api.get("/search", params={"q": "hello"}).status_code == 200
+            time.sleep(2.2)  # longer than PLAYHEAD_TRANSACTION_SECONDS, half of the time that a write waits
+            ready = httpx.get(f"{url}/readyz", timeout=30)
+            assert (ready.status_code, ready.json()["parts"]["database"]) == (503, "database-locked")
             assert not any(one.done() for one in writes)
             responses = [one.result() for one in writes]
         other.execute("ROLLBACK")
-    assert {status for status, _ in responses} == {503}
-    assert [seconds for _, seconds in responses if not 3.8 < seconds < 7] == []
+    assert {(status, code) for status, code, _ in responses} == {(503, "database-locked")}
+    assert [seconds for *_, seconds in responses if not 3.8 < seconds < 7] == []
     server.append(session)
 
 

@@ -10,13 +10,17 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError, connection
 from django.utils import timezone
+from pytest_django import Settings
 
 from historyapp.models import ApiKey, Project
 from historyapp.services import transactions
+from historyapp.services.faults import current_fault, fault_of
 from historyapp.services.keys import create_key, record_use
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.services.sessions import create_session
+from historyapp.services.sqlite_lock import begin_wait, fail_wait
 from historyapp.services.transactions import gives_way, queued_seconds, writing, writing_together
+from historyapp.wire.problems import DatabaseLocked, StorageFailed
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -69,6 +73,64 @@ def test_writes_that_wait_for_each_other_and_for_another_program_wait_once(
         thread.join(20)
     assert len(waits) == 4
     assert max(waits) < 1.8 * SECONDS
+
+
+def codes_of_writes(number: int) -> list[str | None]:
+    """The faults of as many writes at once, which all fail."""
+    codes = list[str | None]()
+
+    def write() -> None:
+        connection.settings_dict["OPTIONS"]["timeout"] = SECONDS
+        with pytest.raises(OperationalError) as caught, writing():
+            pass
+        fault = fault_of(caught.value)
+        codes.append(fault.code if fault else None)
+        connection.close()
+
+    threads = [threading.Thread(target=write) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return codes
+
+
+@pytest.fixture
+def short_transactions(settings: Settings) -> None:
+    settings.PLAYHEAD_TRANSACTION_SECONDS = 0.6
+
+
+@pytest.mark.usefixtures("patience", "short_transactions")
+def test_every_write_that_waits_for_another_program_names_its_lock(foreign_lock: None) -> None:
+    """Of six, one did. The others had waited for the thread that waits for SQLite."""
+    before, seen = current_fault(), list[StorageFailed | None]()
+    timer = threading.Timer(1.0, lambda: seen.append(current_fault()))
+    timer.start()
+    assert codes_of_writes(6) == ["database-locked"] * 6
+    timer.join()
+    assert before is None
+    assert isinstance(seen[0], DatabaseLocked), "health checks know it before the first write fails"
+
+
+@pytest.mark.usefixtures("patience", "short_transactions")
+def test_a_write_that_waits_for_another_thread_names_no_lock() -> None:
+    with writing():
+        assert codes_of_writes(2) == [None, None]
+        assert current_fault() is None
+
+
+@pytest.mark.usefixtures("patience", "short_transactions")
+def test_a_lock_is_forgotten_after_the_next_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        seconds_of_write()
+        assert isinstance(current_fault(), DatabaseLocked)
+        other.execute("ROLLBACK")
+    with writing():
+        assert current_fault() is None
+    begin_wait()
+    fail_wait()
+    assert current_fault() is None, "a short wait for another process says nothing"
 
 
 def test_the_wait_for_a_thread_counts_as_a_wait_for_other_writers(patience: None, foreign_lock: None) -> None:
