@@ -1,12 +1,14 @@
-"""Limits what a browser must lay out at once. Chromium takes quadratic time for four kinds of text.
+"""Limits what a browser must lay out at once. Chromium takes quadratic time for five kinds of text.
 
 - Combining marks on one letter: 40,000 of them stopped a page for up to ten seconds.
 - Characters that are joined to the one before them as marks are, for one picture: skin tones of emoji, and
   symbols with zero-width joiners. 4,000 of them took 8 s.
 - Thai, Lao, Khmer and Burmese without spaces, in which it looks up the words: 60,000 characters took 4 s.
+- Words with wide punctuation where a line has room for few characters, as in a narrow cell of a table or in
+  nested quotes on a phone: it shapes the rest of the word again for each line. 55,000 brackets took 18 s.
 - A paragraph that often changes its direction: 60,000 characters took 3 s.
 
-The first three are words, which :func:`with_breaks` divides. The fourth is any text for which :func:`turns`
+The first four are words, which :func:`with_breaks` divides. The fifth is any text for which :func:`turns`
 is true: at most :data:`MAX_TURNING` characters of it are in one element. ``static/export/layout.js`` does
 the same. Lines take linear time, but much of it: :func:`page_end` limits both.
 """
@@ -32,6 +34,15 @@ SHAPED = re.compile(
     "\U000101fd-\U00011fff\U00016000-\U0001bfff\U0001cf00-\U0001d244\U0001da00-\U0001efff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\U000e0100-\U000e01ef]"
 )
 """Characters that are joined, and the scripts whose words a browser looks up; others of their blocks too."""
+_UNBROKEN = 100
+"""Characters without a space after which a line can end, in texts with much wide punctuation."""
+_WIDE = (
+    "\u2010-\u2027\u2030-\u205e\u2190-\u27bf\u2900-\u2bff\u2e00-\u2e7f\u3000-\u303f\uff00-\uff65\uffe0-\uffef"
+)
+"""Punctuation and symbols between which a browser ends no line."""
+_DENSE = re.compile(f"(?:[{_WIDE}][^{_WIDE} \\t\\n<>]{{0,3}}){{25}}")
+_TAG_OR_WORD = re.compile(r"<[^<>]*+>|(?:&[#\w]{1,8};|[^ \t\n<>&])++")
+_PART = re.compile(rf"(?:&[#\w]{{1,8}};|[^&]){{{_UNBROKEN}}}(?!$)")
 _JOINED = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _MAX_PICTURES = 1_000
 """Joined characters of pictures in a text of which more than :data:`MAX_TURNING` characters are shown."""
@@ -76,14 +87,22 @@ def page_characters(text: str) -> int:
 
 
 def with_breaks(html: SafeString) -> SafeString:
-    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping, and after
-    :data:`MAX_JOINED` characters that are joined.
+    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping, after
+    :data:`MAX_JOINED` characters that are joined, and in long words of texts with much wide punctuation.
 
     The text, and so what readers copy and find, stays the same.
     """
-    if html.isascii() or not SHAPED.search(html):
+    if html.isascii():
         return html
-    return mark_safe(_WORD.sub(_divided, html))  # noqa: S308 only <wbr> is added, outside of tags
+    divided = _WORD.sub(_divided, html) if SHAPED.search(html) else html
+    divided = _TAG_OR_WORD.sub(_in_parts, divided) if _DENSE.search(html) else divided
+    return mark_safe(divided)  # noqa: S308 only <wbr> is added, outside of tags
+
+
+def _in_parts(word: re.Match[str]) -> str:
+    if word[0][0] == "<" or len(word[0]) <= _UNBROKEN or SHAPED.search(word[0]):
+        return word[0]
+    return _PART.sub(r"\g<0><wbr>", word[0])
 
 
 def with_few_joined(html: str) -> str:

@@ -30,10 +30,6 @@ each of its bytes was written as in an address (``%D0``). 7,000 references to on
 characters, 61 KB, were 203 MB of HTML."""
 MAX_MARKED = 2_000
 """A paragraph with more marked parts, as `code`, is shown as text. Browsers take seconds for 15,000."""
-_CELL = re.compile(r"<t[dh]>[^<]*+(?:<(?!/t[dh]>)[^<]*+)*+")
-_CELL_WORD = re.compile(r"<[^<>]*+>|[^ \n<>&]{100}")
-"""A tag, or characters without a space in a cell. A browser shapes what follows them again for each line:
-55,000 full-width brackets in a narrow cell took 4 to 18 seconds."""
 _DELIMITERS = re.compile(r"^[-:| \t>]{2,}+$", re.MULTILINE)
 """The line below the heads of a table. It has all columns. The table ends at a blank line at the latest."""
 
@@ -117,8 +113,4 @@ def markdown(text: str) -> SafeString:
         url_relative="deny",
         link_rel="noopener nofollow",
     )
-    return mark_safe(_CELL.sub(_divided, html))  # noqa: S308 sanitised
-
-
-def _divided(cell: re.Match[str]) -> str:
-    return _CELL_WORD.sub(lambda word: word[0] if word[0][0] == "<" else f"{word[0]}<wbr>", cell[0])
+    return mark_safe(html)  # noqa: S308 sanitised

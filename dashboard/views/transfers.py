@@ -43,9 +43,11 @@ def imports(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def export(request: PersonRequest, session_id: UUID, format: str) -> StreamingHttpResponse:
-    """The session in an export format, now or as of a position; ``inputs=0`` leaves out people's texts."""
+    """The session in an export format, now or as of a position. ``inputs``: ``0`` or ``false`` leaves out
+    people's texts.
+    """
     location = find_location(request, session_id, -1)
-    inputs = request.GET.get("inputs") != "0"
+    inputs = request.GET.get("inputs", "").lower() not in ("0", "false")
     file = export_session(location.session, format, as_of=location.as_of, inputs=inputs, actor=actor(request))
     response = StreamingHttpResponse(file.chunks, content_type=file.media_type)
     response["Content-Disposition"] = f'attachment; filename="{file.name}"'

@@ -25,7 +25,8 @@ def without_hidden_texts(step: Step) -> Step:
         )
         for paired in step.received
     ])  # fmt: skip
-    return replace(step, received=received, reviews=())
+    overall = tuple([NOT_SHOWN for _ in step.overall]) if is_question or asking else step.overall
+    return replace(step, received=received, overall=overall, reviews=())
 
 
 def _may_be_answer(paired: PairedResult, asking: Collection[str]) -> bool:

@@ -35,7 +35,10 @@ _RECORD_VERBS = frozenset(
 _WHOLE_NAMES = frozenset(("question", "questions", "ask", "clarify", "human"))
 """Names that are only recognised without anything but a server's name before them."""
 _ENDS_OF_PLANS = frozenset(("exit_plan_mode", "exitplanmode", "plan_exit"))
-"""Tools of Claude Code, Gemini CLI and OpenCode that ask a person to approve a plan."""
+"""Tools of Claude Code, Gemini CLI and OpenCode that ask a person to approve a plan. The result may be the
+person's comment, or the plan as the person has edited it."""
+_SHOW_PLANS = _ENDS_OF_PLANS | {"submit_plan", "present_plan", "approve_plan"}
+"""Tools that may ask a person to approve a plan."""
 _SAYS_PERSON = re.compile(f"{_PERSON}|interactive_?feedback")
 _SERVER_ENDS = re.compile(r"__|[./:]")
 _MAX_NAME = 200
@@ -46,10 +49,12 @@ MAX_NAMES = 100
 
 
 def asks_person(tool_name: str) -> bool:
-    """Whether a tool with this name asks a person.
+    """Whether a tool with this name asks a person, a question or to approve a plan.
 
     >>> asks_person("mcp__helper__askUser"), asks_person("bash"), asks_person("task_user_list")
     (True, False, False)
+    >>> asks_person("ExitPlanMode"), asks_person("plan_exit")
+    (True, True)
     """
     if len(tool_name) > _MAX_NAME:
         return True
@@ -58,6 +63,7 @@ def asks_person(tool_name: str) -> bool:
         _ASKS.search(_words(tool_name)) is not None
         or any(map(_is_answer, map(_words, parts)))
         or parts[-1].lower() in _WHOLE_NAMES
+        or _words(parts[-1]) in _SHOW_PLANS
     )
 
 
@@ -79,8 +85,8 @@ def waits_for_person(tool_name: str) -> bool:
     if len(tool_name) > _MAX_NAME:
         return False
     *servers, name = _SERVER_ENDS.split(tool_name)
-    if _words(name) in _ENDS_OF_PLANS:
-        return True
+    if (words := _words(name)) in _SHOW_PLANS:
+        return words in _ENDS_OF_PLANS
     return asks_person(tool_name) and (not any(servers) or _SAYS_PERSON.search(_words(tool_name)) is not None)
 
 

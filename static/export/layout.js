@@ -7,6 +7,9 @@ const JOINED = `(?:\\u200d[^ \\t\\n${JOINS}]?|[${JOINS}])`; // an emoji after a 
 const LONG_CLUSTER = new RegExp(`${JOINED}{${MAX_JOINED}}`, "gu");
 const LONG_WORD = new RegExp(`[^ \\t\\n]{${MAX_WORD}}${JOINED}{0,${MAX_JOINED}}`, "gu");
 const SHAPED = /[\p{M}\p{Emoji_Modifier}\u200d\u{e0020}-\u{e007f}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const WIDE = "\\u2010-\\u2027\\u2030-\\u205e\\u2190-\\u27bf\\u2900-\\u2bff\\u2e00-\\u2e7f\\u3000-\\u303f\\uff00-\\uff65\\uffe0-\\uffef";
+const DENSE = new RegExp(`(?:[${WIDE}][^${WIDE} \\t\\n]{0,3}){25}`, "u");
+const UNBROKEN = /[^ \t\n]{100}/gu;
 const TURNED = /[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /** A text as nodes that browsers lay out in linear time. */
@@ -27,19 +30,22 @@ function laidOut(text) {
   return parts;
 }
 
-/** The text with <wbr> in long words that need shaping, and after many characters that are joined. */
+/** The text with <wbr> in long words that need shaping or are among much wide punctuation, and after many
+ * characters that are joined. */
 function withBreaks(text) {
-  if (text.length <= MAX_JOINED || !SHAPED.test(text)) return [text];
-  const parts = divided(text, LONG_CLUSTER).flatMap((part) => divided(part, LONG_WORD));
+  if (text.length <= MAX_JOINED) return [text];
+  let parts = [text];
+  if (SHAPED.test(text)) parts = divided(text, LONG_CLUSTER).flatMap((part) => divided(part, LONG_WORD));
+  if (DENSE.test(text)) parts = parts.flatMap((part) => divided(part, UNBROKEN, (word) => !SHAPED.test(word)));
   return parts.flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part]));
 }
 
-/** The parts of a text that end after matches that need shaping. */
-function divided(text, pattern) {
+/** The parts of a text that end after matches, by default those that need shaping. */
+function divided(text, pattern, isLong = (word) => SHAPED.test(word)) {
   const parts = [];
   let end = 0;
   for (const { 0: word, index } of text.matchAll(pattern)) {
-    if (!SHAPED.test(word)) continue;
+    if (!isLong(word)) continue;
     parts.push(text.slice(end, index + word.length));
     end = index + word.length;
   }

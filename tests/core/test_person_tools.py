@@ -12,6 +12,7 @@ ASKING = """
     ask_for_confirmation ask_multiple_choice elicit humanFeedback waitForUser getUserInput
     get_user_feedback collect_human_approval user_input_tool mcp__user-feedback__collect
     wait_for_user_to_confirm request_user_confirmation contact_person
+    ExitPlanMode exit_plan_mode plan_exit
 """
 OTHERS = """
     bash task_user_list create_user get_user list_users update_user_settings ask_model search_persons review
@@ -42,6 +43,11 @@ def test_a_servers_tool_waits_for_a_person_only_if_its_name_says_so() -> None:
     assert all(
         map(waits_for_person, ("mcp__human__ask", "mcp__x__ask_user_question", "mcp__x__ExitPlanMode"))
     )
+
+
+def test_a_tool_that_may_show_a_plan_to_a_person_hides_its_result_and_waits_for_nobody() -> None:
+    assert asks_person("submit_plan")
+    assert not waits_for_person("submit_plan")
 
 
 def test_a_name_that_is_too_long_to_be_read_counts_as_one_that_asks() -> None:

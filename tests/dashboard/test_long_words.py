@@ -43,3 +43,13 @@ def test_a_tag_of_a_field_keeps_its_quotes_and_a_text_its_letters() -> None:
     joiners = "\u200d" * 3 * MAX_JOINED
     field = f'<textarea placeholder="a{joiners}" name="text">a{joiners}&lt;b</textarea>'
     assert shown(field) == field.replace(f"{joiners}&", f"{joiners[:MAX_JOINED]}&")
+
+
+def test_long_words_among_wide_punctuation_are_divided() -> None:
+    """55,000 brackets in a narrow cell stopped a page for up to 18 s."""
+    bracket = "\uff09"
+    word, tag = bracket * 99 + "&lt;" + "a" * 50, f'<b title="{bracket * 150}">'
+    assert shown(f"{tag}{word}</b>") == f"{tag}{word[:-50]}<wbr>{'a' * 50}</b>"
+    assert shown(shown(word)) == shown(word)
+    prose = "\u8ab0\u3082\u304c\u77e5\u3063\u3066\u3044\u308b\u3001\u3053\u3068\u3002" * 30
+    assert shown(prose) == prose

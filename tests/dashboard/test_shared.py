@@ -294,13 +294,14 @@ def with_feedback(status: core.ResultStatus, feedback: str = PERSONS, outputs: A
         [act(f"mcp__{'server' * 15}__ask_user"), result("success")],
         [act("ask_user_question"), result("success")],
         [act("question"), result("success")],
+        [act("ExitPlanMode"), result("success")],
         [act("bash"), with_feedback("success", outputs="fine")],
         [act("bash"), with_feedback("error")],
         [act("bash"), with_feedback("success", f"Error: {PERSONS}")],
     ],
     ids=[
         "refused", "skipped", "interrupted", "late", "late, with its tool", "after twenty calls", "long name",
-        "other name", "short name", "feedback", "feedback to an error", "feedback like a failure",
+        "other name", "short name", "plan", "feedback", "feedback to an error", "feedback like a failure",
     ],
 )  # fmt: skip
 def test_every_text_of_an_answer_is_hidden(project: Project, entries: list[EntryDraft]) -> None:

@@ -65,14 +65,6 @@ def test_a_table_with_a_very_long_row_remains_text(mark: str) -> None:
     assert markdown("x" * 9_000 + "\n\n" + table(3, "|one|two|three", 1)).count("<table>") == 1
 
 
-def test_a_browser_can_break_long_words_of_cells() -> None:
-    text = f'`{"）" * 150}` [{"x" * 100}](http://a "{"t" * 150}")'
-    html = markdown(table(2, f"|{text}", 1) + text)
-    assert html.count("<wbr>") == 2
-    assert html.replace("<wbr>", "").count("）" * 150) == 2
-    assert html.count(f'title="{"t" * 150}"') == 2
-
-
 @pytest.mark.parametrize("text", [
     table(12, "| 1" * 12, 300), table(3, "|one|two|three|", 40) * 30 + "line\n" * 2_000, table(20, "|a", 40),
     (table(8, "| one" * 8, 30)[:-1] + "  \n") * 40,
