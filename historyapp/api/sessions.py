@@ -326,6 +326,7 @@ def _seconds(history: History, span: RunSpan | None, idle: int) -> float | None:
     pauses = fork_pauses(history) if span else None
     if span is None or pauses is None:
         return None
+    idle -= span.idle_before
     return max(0, span.milliseconds - pauses // timedelta(milliseconds=1) - idle) / 1000
 
 

@@ -67,6 +67,9 @@ class RunSpan(NamedTuple):
 
     first: datetime
     newest: datetime
+    idle_before: int = 0
+    """The idle milliseconds up to the first entry, which totals count too. Only a fork has some, of a session
+    that a rewind had emptied."""
 
     @property
     def milliseconds(self) -> int:
@@ -88,7 +91,7 @@ def run_span(session: Session, lineage: Lineage) -> RunSpan | None:
         return None
     if known_time(first.created_at) is None or known_time(newest.created_at) is None:
         return None
-    return RunSpan(first.created_at, newest.created_at)
+    return RunSpan(first.created_at, newest.created_at, first.totals.get("idle", 0))
 
 
 def set_duration(session: Session, lineage: Lineage) -> None:

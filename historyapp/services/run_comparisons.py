@@ -237,8 +237,9 @@ def _part_from(history: History, totals: Totals, first: int) -> RunPart:
 def _duration(history: History, first: int) -> timedelta | None:
     """The time from a step on; from the first one on that of the whole run, as in lists."""
     if first == 1:
-        span, after, idle = run_span(history.session, history.lineage), 0, history.tail.totals.idle
-        start, end = (span.first, span.newest) if span else (None, None)
+        span, after = run_span(history.session, history.lineage), 0
+        start, end, before = span or (None, None, 0)
+        idle = history.tail.totals.idle - before
     else:
         rows = history.load({first, history.steps})
         after, newest = rows[first].anchor, rows[history.steps]

@@ -110,6 +110,16 @@ def test_the_time_until_a_fork_is_continued_after_a_rewind_into_its_shared_part_
     assert child.duration == 7_000
 
 
+def test_a_fork_does_not_count_the_idle_time_before_its_first_entry(project: Project) -> None:
+    session = imported(project)
+    rewind(project, session.pk, Target(to_step=0))
+    continue_at(project, session, 10_000)
+    child = fork(project, session.pk, at_step=1)
+    continue_at(project, child, 11_000)
+    assert seconds(child, session) == {14}
+    assert child.duration == 7_000
+
+
 def test_the_time_after_the_rewind_of_an_empty_session_is_idle(project: Project) -> None:
     other, session = imported(project), create_session(project)
     body = Rewind(to_position=0, spans=())
