@@ -165,6 +165,15 @@ def test_a_unit_is_hardened_and_restarts(unit: Path) -> None:
     assert unit_settings["Restart"][0] in ("always", "on-failure")
 
 
+def test_the_database_allows_the_connections_that_the_docs_add_up() -> None:
+    rows = re.findall(r"^\| (web process|worker) \| (\d+) \|", (ROOT / "docs/scaling.md").read_text(), re.M)
+    web, worker = (int(connections) for _, connections in rows)
+    composed = (DEPLOY / "compose.yaml").read_text()
+    assert f"a web process uses {web} connections and a worker {worker}:" in composed
+    allowed = int(SERVICES["postgres"]["command"][-1].removeprefix("max_connections="))
+    assert 2 * (web + worker) + 2 * worker <= allowed
+
+
 def test_a_unit_waits_longer_than_the_server_and_its_worker_take_to_stop() -> None:
     from historyapp.server import STOP_SECONDS as SERVER
     from historyapp.supervisor import STOP_SECONDS as WORKER

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.timeline.bars import percent
-from historyapp.core.usage import MICRO
+from historyapp.core.usage import rounded_dollars
 from historyapp.services.figures.group_figures import GroupFigures
 
 HEIGHT = 96
@@ -45,7 +45,7 @@ def _failed(day: GroupFigures) -> int:
 
 
 def _dollars(micros: int) -> str:
-    return f"${micros / MICRO:,.2f}"
+    return rounded_dollars(micros)
 
 
 _PICTURE_KINDS = (

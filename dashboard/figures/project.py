@@ -23,7 +23,7 @@ from dashboard.figures.tables import (
 )
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
-from historyapp.core.usage import MICRO
+from historyapp.core.usage import rounded_dollars
 from historyapp.models.day_figures import MAX_NAME
 from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import (
@@ -231,7 +231,7 @@ def cost_trend(now: GroupFigures, before: GroupFigures, days: int) -> Trend:
     left_out, left_out_before = unpriced_text(now), unpriced_text(before)
     if left_out and not now.micros:
         return Trend("cost", "unknown", left_out)
-    shown = f"{'≥ ' if now.micros and now.is_minimum else ''}${now.micros / MICRO:,.2f}"
+    shown = f"{'≥ ' if now.micros and now.is_minimum else ''}{rounded_dollars(now.micros)}"
     left_out_before = left_out_before or (TOO_FEW if before.lacks_output else "")
     if before.unpriced and not before.micros:
         change = f"unknown in {_span(days)}"

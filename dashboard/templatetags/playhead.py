@@ -24,7 +24,7 @@ from historyapp.core.dates import duration_text, known_time
 from historyapp.core.file_tools import use_of_file
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.short_targets import short_target, target_of_step
-from historyapp.core.usage import rounded_dollars
+from historyapp.core.usage import dollar_text, rounded_dollars
 from historyapp.models import Episode, Session
 from historyapp.services.faults import current_fault
 from historyapp.services.rewinds import FORK
@@ -367,6 +367,9 @@ def since(time: datetime) -> SafeString:
 def dollars(micros: int) -> str:
     """Millionths of a dollar as dollars."""
     return rounded_dollars(micros)
+
+
+register.filter("exact_dollars", dollar_text)
 
 
 @register.filter

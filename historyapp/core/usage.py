@@ -183,7 +183,10 @@ def cost_of(metadata: Mapping[str, Any]) -> int:
 
 
 def rounded_dollars(micros: int) -> str:
-    """Millionths of a dollar as dollars with two decimals; below a cent with four: ``$0.0015``."""
+    """Millionths of a dollar as dollars with two decimals; below a cent with four, or with as many as they
+    need: ``$0.0015``, ``$0.000012``."""
+    if 0 <= micros < MICRO // 10_000:
+        return dollar_text(micros)
     return f"${micros / MICRO:,.2f}" if micros >= MICRO // 100 else f"${micros / MICRO:.4f}"
 
 

@@ -157,7 +157,7 @@ class SpendingReservation(models.Model):
         indexes = (models.Index(fields=("project", "expires_at"), name="reservation_by_expiry"),)
 
     def __str__(self) -> str:
-        return f"${self.amount / MICRO:,.4f} on {self.day}"
+        return f"{dollar_text(self.amount)} on {self.day}"
 
     def counts_in(self, counter: SpendingCounter) -> bool:
         """Whether the counter's current period includes it."""

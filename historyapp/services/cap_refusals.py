@@ -1,6 +1,6 @@
 """The errors that refuse a model call because of a spending cap."""
 
-from historyapp.core.usage import MICRO
+from historyapp.core.usage import MICRO, dollar_text
 from historyapp.models import SpendingCounter
 from historyapp.models.database_clock import database_now
 from historyapp.wire.problems import CapReached
@@ -19,8 +19,8 @@ def _cap_text(cap: SpendingCounter) -> str:
 def cap_exceeded(cap: SpendingCounter, attempt_cost: int) -> CapReached:
     """The refusal of a call whose maximum cost, in millionths of a dollar, exceeds what a cap leaves."""
     return _cap_reached(
-        f"{_cap_text(cap)} and has spent ${cap.counted / MICRO:,.4f}, including running calls. "
-        f"This call may cost ${attempt_cost / MICRO:,.4f}. The next {cap.period} begins at "
+        f"{_cap_text(cap)} and has spent {dollar_text(cap.counted)}, including running calls. "
+        f"This call may cost {dollar_text(attempt_cost)}. The next {cap.period} begins at "
         f"{cap.ends_at:%Y-%m-%d %H:%M} UTC. Wait until then, or ask an owner of the project to raise "
         "the cap.",
         cap,

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from historyapp.core.prices import Prices, load_prices
-from historyapp.core.usage import MICRO
+from historyapp.core.usage import dollar_text
 
 
 def price_list() -> Prices:
@@ -20,5 +20,5 @@ def money_text(micros: int | None, as_of: str) -> str:
     """
     if micros is None:
         return f"at a price that is not in the list of {as_of}" if as_of else "at an unknown price"
-    dollars = f"for ${micros / MICRO:,.4f}"
+    dollars = f"for {dollar_text(micros)}"
     return f"{dollars} at the prices of {as_of}" if as_of else dollars

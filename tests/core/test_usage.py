@@ -11,6 +11,7 @@ from historyapp.core.usage import (
     Usage,
     cost_of,
     dollar_text,
+    rounded_dollars,
     usage_of,
 )
 
@@ -90,6 +91,21 @@ def test_costs_are_millionths_of_a_dollar(cost: object, micros: int) -> None:
 )
 def test_dollars_are_exact_and_have_two_decimals_at_least(micros: int, text: str) -> None:
     assert dollar_text(micros) == text
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (0, "$0.00"),
+        (1, "$0.000001"),
+        (12, "$0.000012"),
+        (1_234, "$0.0012"),
+        (12_340, "$0.01"),
+        (1_234_567_000, "$1,234.57"),
+    ],
+)
+def test_rounded_dollars_show_amounts_below_a_cent(micros: int, text: str) -> None:
+    assert rounded_dollars(micros) == text
 
 
 def test_figures_that_no_model_call_can_have_are_ignored() -> None:

@@ -320,7 +320,7 @@ def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) ->
     assert "Cost ≥ $0.16" in shown
     assert f"Prices as of {load_prices().as_of}." in shown
     assert "my-own 1 1.0M 400k 1.0k unknown" in shown
-    assert "uncached input 1,200,000 $0.15 written to cache 0 $0.0000 read from cache 800,000 $0.01" in shown
+    assert "uncached input 1,200,000 $0.15 written to cache 0 $0.00 read from cache 800,000 $0.01" in shown
     assert "step 2 · 1,000,000 in (400,000 from cache) · 1,000 out · price unknown" in shown
 
 

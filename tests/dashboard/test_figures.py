@@ -325,6 +325,7 @@ def test_an_unknown_cost_is_not_shown_as_zero() -> None:
     assert cost_trend(unknown, known, 7)[1:] == ("unknown", left_out)
     assert cost_trend(known, unknown, 7)[1:] == ("$2.50", "unknown in the previous 7 days")
     assert cost_trend(GroupFigures(), GroupFigures(), 7).shown == "$0.00"
+    assert cost_trend(GroupFigures(micros=1_200), GroupFigures(), 7).shown == "$0.0012"
 
 
 def test_a_cost_without_some_models_is_not_shown_as_the_whole() -> None:

@@ -78,8 +78,12 @@ def test_an_owner_sets_the_caps_of_a_session(
     address = f"/sessions/{session.pk}/caps"
     assert bob.post(address, {"month_cap": "3"}).status_code == 403
     saved = alice.post(address, {"day_cap": "", "month_cap": "3"})
-    assert "Spent: $0.0000 of $3.00" in text(alice.get(saved["Location"]))
-    assert "$0.0000 of $3.00 this month (UTC)" in text(alice.get("/project"))
+    assert "Spent: $0.00 of $3.00" in text(alice.get(saved["Location"]))
+    assert "$0.00 of $3.00 this month (UTC)" in text(alice.get("/project"))
+    alice.post(address, {"day_cap": "", "month_cap": "0.0125"})
+    SpendingCounter.objects.filter(session=session).update(counted=405)
+    assert "Spent: $0.000405 of $0.0125" in text(alice.get(saved["Location"]))
+    assert "$0.000405 of $0.0125 this month (UTC)" in text(alice.get("/project"))
     assert "Only an owner of the project can change them." in text(
         bob.get(f"/sessions/{session.pk}/settings")
     )

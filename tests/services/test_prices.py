@@ -9,7 +9,7 @@ from historyapp.services.prices import money_text
     ("micros", "as_of", "printed"),
     [
         (2_100, "2025-11-30", "for $0.0021 at the prices of 2025-11-30"),
-        (0, "2025-11-30", "for $0.0000 at the prices of 2025-11-30"),
+        (0, "2025-11-30", "for $0.00 at the prices of 2025-11-30"),
         (2_100, "", "for $0.0021"),
         (None, "2025-11-30", "at a price that is not in the list of 2025-11-30"),
         (None, "", "at an unknown price"),

@@ -78,6 +78,13 @@ def test_a_refusal_names_the_cap_and_when_it_ends(project: Project, session: Ses
     assert counted(project) == 0, "the daily cap counts nothing of a refused call"
 
 
+def test_a_refusal_shows_amounts_below_a_cent(project: Project, session: Session) -> None:
+    set_caps(project, {"day": 50})
+    reserve(Payer(project.pk, session.pk), "gpt-5-nano", 100, 50).settle(42)
+    with pytest.raises(CapReached, match=r"\$0.00005 a day and has spent \$0.000042.*cost \$0.000026\."):
+        reserve(Payer(project.pk, session.pk), "gpt-5-nano", 100, 50)
+
+
 def test_a_model_without_a_price_is_refused_only_if_there_is_a_cap(
     project: Project, session: Session
 ) -> None:

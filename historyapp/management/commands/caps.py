@@ -7,7 +7,7 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from rich.table import Table
 
-from historyapp.core.usage import MICRO
+from historyapp.core.usage import MICRO, dollar_text
 from historyapp.management.command_line import (
     ACTOR,
     PlayheadCommand,
@@ -84,7 +84,7 @@ class Command(PlayheadCommand):
             counter = cap.counter
             subject = f"session {counter.session_id}" if counter.session_id else "project"
             subject = f"key {counter.key.prefix}…" if counter.key else subject
-            figures = [f"${micros / MICRO:,.4f}" for micros in (cap.spent, cap.reserved, cap.left)]
+            figures = [dollar_text(micros) for micros in (cap.spent, cap.reserved, cap.left)]
             table.add_row(subject, str(counter), *figures, f"{counter.ends_at:%Y-%m-%d %H:%M}")
         self.console().print(table)
 
