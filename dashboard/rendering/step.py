@@ -134,7 +134,7 @@ class StepView:
         return reports_too_few(self.usage, self.written)
 
     @property
-    def waits_for(self) -> str:
+    def awaited_command(self) -> str:
         """The command for which its first call waits, up to 200 characters; empty without one."""
         return self.row.target.removeprefix(WAIT) if self.row.target.startswith(WAIT) else ""
 

@@ -10,7 +10,7 @@ from historyapp.core.failures import Check, check_of
 from historyapp.core.line_diff import WorkLeft
 from historyapp.core.result_facts import call_figures
 from historyapp.core.text import preview
-from historyapp.core.waits import waited_for
+from historyapp.core.waits import awaited_process
 
 MAX_CHECKED = 50
 """At most this many calls of a step are checked for likely failures. The facts of each are stored with the
@@ -35,7 +35,7 @@ class OutputFacts(NamedTuple):
     """Of the first tool call."""
     checks: Mapping[str, Check]
     """How to check the results of the calls, by the calls' ids."""
-    waits_for: str = ""
+    awaited_process: str = ""
     """The id of the running command for which the first call waits, or empty."""
 
 
@@ -52,7 +52,7 @@ def output_facts(output: ModelOutput, tokens: int) -> OutputFacts:
         result_preview="" if tool_calls else preview(output.text),
         subject=subject,
         checks=_checks(output, subject),
-        waits_for=waited_for(tool_calls[0].arguments) if tool_calls else "",
+        awaited_process=awaited_process(tool_calls[0].arguments) if tool_calls else "",
     )
 
 

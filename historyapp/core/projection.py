@@ -304,7 +304,7 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, facts:
         total_tokens=totals.tokens,
         total_errors=totals.errors,
         kind=subject.kind if subject else "",
-        target=wait_target(subject.target, facts.waits_for, tail.running) if subject else "",
+        target=wait_target(subject.target, facts.awaited_process, tail.running) if subject else "",
         total_likely_failures=before.total_likely_failures,
         turn=before.turn + tail.begins_turn,
         turn_first=totals.steps if tail.begins_turn else before.turn_first,

@@ -22,7 +22,7 @@ MAX_NAMED = 8
 each append."""
 
 
-def waited_for(arguments: Any) -> str:
+def awaited_process(arguments: Any) -> str:
     """The id of the running command for which a call waits, or empty."""
     return "" if sends_input(arguments) else process_of(arguments)
 

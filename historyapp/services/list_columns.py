@@ -136,18 +136,18 @@ def extend_duration(
         session.duration = max(0, RunSpan(first, newest).milliseconds - idle)
 
 
-def after_cut(session: Session, remaining: Lineage, tail: Tail, cut_at: datetime) -> Tail:
+def tail_after_rewind(session: Session, remaining: Lineage, tail: Tail, rewound_at: datetime) -> Tail:
     """The tail of a session after a rewind, with the time from which on the run is idle.
 
     Args:
         remaining: the lineage after the rewind, and ``tail`` its tail.
-        cut_at: the time of the rewind.
+        rewound_at: the time of the rewind.
     """
     if session.forked_from_id is not None and remaining.last <= session.fork_position:
         return tail._replace(clock=Clock(is_waiting=True))
     if not remaining.newest:  # the run still begins with its first recorded entry: it may be this rewind
         entries = Entry.objects.filter(session=session, position=1)
-        first = entries.values_list("created_at", flat=True).first() or cut_at
+        first = entries.values_list("created_at", flat=True).first() or rewound_at
         return tail._replace(clock=Clock(milliseconds_of(first), is_waiting=True))
     return tail
 

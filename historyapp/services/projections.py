@@ -22,7 +22,13 @@ from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.figures.day_checks import recount_days
 from historyapp.services.figures.run_figures import recount
-from historyapp.services.list_columns import LIST_COLUMNS, PLACE_COLUMNS, after_cut, read_shared, set_duration
+from historyapp.services.list_columns import (
+    LIST_COLUMNS,
+    PLACE_COLUMNS,
+    read_shared,
+    set_duration,
+    tail_after_rewind,
+)
 from historyapp.services.names.index import rebuild_names
 from historyapp.services.outcomes import OUTCOME_COLUMNS
 from historyapp.services.rewinds import copy_cut_step
@@ -141,7 +147,7 @@ def _apply_entry(session: Session, tail: Tail, entry: OwnRow, rows: "_EpisodeWri
         lineage = session.stored_lineage({"spans": body.spans, "older": body.older})
         session.closed_spans, session.tail_start = lineage.dump(), entry.position + 1
         tail = copy_cut_step(session.pk, tail_of(lineage), entry.position)
-        tail = after_cut(session, lineage, tail, entry.created_at)
+        tail = tail_after_rewind(session, lineage, tail, entry.created_at)
         rows.stored = tail.step
         return tail
     session.last_entry_at = entry.created_at

@@ -27,7 +27,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.compression.start import THRESHOLDS, set_thresholds
 from historyapp.services.disk_space import check_disk_space
-from historyapp.services.list_columns import after_cut, read_shared, set_duration
+from historyapp.services.list_columns import read_shared, set_duration, tail_after_rewind
 from historyapp.services.sessions import check_not_deleted, insert
 from historyapp.services.statements import TAIL_COLUMNS, EntryRow, insert_entries
 from historyapp.services.transactions import writing
@@ -206,7 +206,7 @@ def rewind_locked(
     spans = tuple((span.session, span.first, span.last) for span in stored_lineage.newest)
     body = draft.body.model_copy(update={"spans": spans, "older": stored_lineage.older})
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
-    tail = after_cut(session, remaining, tail or tail_of(remaining), entry.created_at)
+    tail = tail_after_rewind(session, remaining, tail or tail_of(remaining), entry.created_at)
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
     insert_entries(session.pk, [EntryRow(entry, tail.totals, stored.body, stored.metadata)])
     tail = copy_cut_step(session.pk, tail, position)
