@@ -4,7 +4,7 @@
 - Characters that are joined to the one before them as marks are, for one picture: skin tones of emoji, and
   symbols with zero-width joiners. 4,000 of them took 8 s.
 - Thai, Lao, Khmer and Burmese without spaces, in which it looks up the words: 60,000 characters took 4 s.
-- Words with wide punctuation where a line has room for few characters, as in a narrow cell of a table or in
+- Words of unusual characters where a line has room for few of them, as in a narrow cell of a table or in
   nested quotes on a phone: it shapes the rest of the word again for each line. 55,000 brackets took 18 s.
 - A paragraph that often changes its direction: 60,000 characters took 3 s.
 
@@ -35,12 +35,11 @@ SHAPED = re.compile(
 )
 """Characters that are joined, and the scripts whose words a browser looks up; others of their blocks too."""
 _UNBROKEN = 100
-"""Characters without a space after which a line can end, in texts with much wide punctuation."""
-_WIDE = (
-    "\u2010-\u2027\u2030-\u205e\u2190-\u27bf\u2900-\u2bff\u2e00-\u2e7f\u3000-\u303f\uff00-\uff65\uffe0-\uffef"
-)
-"""Punctuation and symbols between which a browser ends no line."""
-_DENSE = re.compile(f"(?:[{_WIDE}][^{_WIDE} \\t\\n<>]{{0,3}}){{25}}")
+"""Characters without a space after which a line can end, in texts with many such characters in a row."""
+_USUAL = "\0-\u052f\u1e00-\u1fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+"""Latin, Greek and Cyrillic letters, in which long words take linear time, and scripts in which a line may
+end anywhere. Of the others, some take quadratic time, such as wide brackets and mathematical letters."""
+_DENSE = re.compile(f"(?:[^{_USUAL}](?:(?![ \\t\\n<>])[{_USUAL}]){{0,3}}){{25}}")
 _TAG_OR_WORD = re.compile(r"<[^<>]*+>|(?:&[#\w]{1,8};|[^ \t\n<>&])++")
 _PART = re.compile(rf"(?:&[#\w]{{1,8}};|[^&]){{{_UNBROKEN}}}(?!$)")
 _JOINED = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
@@ -88,7 +87,7 @@ def page_characters(text: str) -> int:
 
 def with_breaks(html: SafeString) -> SafeString:
     """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping, after
-    :data:`MAX_JOINED` characters that are joined, and in long words of texts with much wide punctuation.
+    :data:`MAX_JOINED` characters that are joined, and in long words of texts with many unusual characters.
 
     The text, and so what readers copy and find, stays the same.
     """

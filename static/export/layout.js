@@ -7,8 +7,8 @@ const JOINED = `(?:\\u200d[^ \\t\\n${JOINS}]?|[${JOINS}])`; // an emoji after a 
 const LONG_CLUSTER = new RegExp(`${JOINED}{${MAX_JOINED}}`, "gu");
 const LONG_WORD = new RegExp(`[^ \\t\\n]{${MAX_WORD}}${JOINED}{0,${MAX_JOINED}}`, "gu");
 const SHAPED = /[\p{M}\p{Emoji_Modifier}\u200d\u{e0020}-\u{e007f}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
-const WIDE = "\\u2010-\\u2027\\u2030-\\u205e\\u2190-\\u27bf\\u2900-\\u2bff\\u2e00-\\u2e7f\\u3000-\\u303f\\uff00-\\uff65\\uffe0-\\uffef";
-const DENSE = new RegExp(`(?:[${WIDE}][^${WIDE} \\t\\n]{0,3}){25}`, "u");
+const USUAL = "\\u0000-\\u052f\\u1e00-\\u1fff\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
+const DENSE = new RegExp(`(?:[^${USUAL}](?:(?![ \\t\\n])[${USUAL}]){0,3}){25}`, "u");
 const UNBROKEN = /[^ \t\n]{100}/gu;
 const TURNED = /[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
@@ -30,7 +30,7 @@ function laidOut(text) {
   return parts;
 }
 
-/** The text with <wbr> in long words that need shaping or are among much wide punctuation, and after many
+/** The text with <wbr> in long words that need shaping or are among many unusual characters, and after many
  * characters that are joined. */
 function withBreaks(text) {
   if (text.length <= MAX_JOINED) return [text];
