@@ -16,10 +16,11 @@ from django.db import Error
 from historyapp.core.origins import VERSION as NAMES_VERSION
 from historyapp.lag import QUEUE
 from historyapp.models.history import History
+from historyapp.models.origins import indexed_up_to
 from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.redis_values import in_time
 from historyapp.services.imports.reports import FileReport
-from historyapp.services.names.index import catch_up, indexed_up_to
+from historyapp.services.names.index import catch_up
 from historyapp.services.queue import put
 from historyapp.services.transactions import waiting_briefly
 from historyapp.task_message import task_message

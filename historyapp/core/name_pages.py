@@ -49,6 +49,11 @@ def position_of(place: int) -> int:
     return place & MAX_POSITION
 
 
+def name_of(place: int) -> int:
+    """The part of a place that all places of a key in one group have in common."""
+    return place >> POSITION_BITS
+
+
 def group_at(place: int) -> Group:
     """The group of a place."""
     return "action" if place & _ACTION else "own" if place & _OWN else "given"

@@ -5,7 +5,7 @@ sorted numbers (``historyapp.core.name_pages``) in pages. Each update adds a run
 size are merged, so there are few of them at any length.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
@@ -14,12 +14,14 @@ from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from historyapp.core.lineage import Lineage, Span
-from historyapp.core.name_pages import GROUPS, Group, group_at, place_of, position_of, unpack_places
+from historyapp.core.name_pages import GROUPS, Group, group_at, name_of, place_of, position_of
 from historyapp.core.origins import VERSION
 from historyapp.models.entries import Entry, in_spans
+from historyapp.models.fields import session_value, uuid_text
+from historyapp.models.name_places import PlaceReader, load_places
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
@@ -30,20 +32,15 @@ Flag = Literal["unseen", "gone"]
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 MAX_FLAGGED = 2_000
 """The maximum number of steps with a flag to read."""
-_PROBES_AT_ONCE = 400
 _PLACES_AT_ONCE = 100
-_PAGES = """
-WITH wanted(place) AS (VALUES {probes}), found AS (
-    SELECT DISTINCT r.id AS run, COALESCE(
-        (SELECT MAX(first) FROM historyapp_namepage p WHERE p.run_id = r.id AND p.first <= wanted.place),
-        (SELECT MIN(first) FROM historyapp_namepage p WHERE p.run_id = r.id)
-    ) AS first
-    FROM wanted, historyapp_namerun r WHERE r.index_id = {index} AND r.is_live
+
+_INDEXES = (
+    "SELECT session_id, id, position, unread FROM historyapp_nameindex "
+    "WHERE session_id IN ({}) AND version = %s"
 )
-SELECT found.run, found.first, page.places,
-    (SELECT MIN(first) FROM historyapp_namepage p WHERE p.run_id = found.run AND p.first > found.first),
-    NOT EXISTS (SELECT 1 FROM historyapp_namepage p WHERE p.run_id = found.run AND p.first < found.first)
-FROM found JOIN historyapp_namepage page ON page.run_id = found.run AND page.first = found.first
+_POSITIONS = """
+SELECT session.id, session.fork_position, name.position, name.version FROM historyapp_session AS session
+LEFT JOIN historyapp_nameindex AS name ON name.session_id = session.id WHERE session.id IN ({})
 """
 
 
@@ -137,18 +134,6 @@ Spans = Sequence[tuple[int, Span]]
 """Spans with the ids of their indexes, newest first."""
 
 
-class _Page(NamedTuple):
-    first: int
-    places: list[int]
-    after: int | None
-    """The first place of the next page."""
-    is_first: bool
-
-    def covers(self, place: int) -> bool:
-        """Whether the place, if stored, is in this page."""
-        return (self.is_first or self.first <= place) and (self.after is None or place < self.after)
-
-
 class Unsaved(NamedTuple):
     """Places that are not stored yet, for searches that need them now."""
 
@@ -158,68 +143,20 @@ class Unsaved(NamedTuple):
     """Ascending."""
 
 
-class PlaceReader:
-    """Finds the places nearest to a number in an index. Reads each page once.
-
-    Args:
-        unsaved: ascending places that are not stored yet.
-    """
-
-    def __init__(self, index: int, unsaved: Sequence[int] = ()) -> None:
-        self._index = index
-        self._unsaved = unsaved
-        self._runs: defaultdict[int, list[_Page]] = defaultdict(list)
-        self._is_empty = False
-
-    def load(self, places: Iterable[int]) -> None:
-        """Reads the pages that contain some places or would contain them."""
-        missing = sorted({place for place in places if not self._has(place)})
-        for start in range(0, len(missing), _PROBES_AT_ONCE):
-            probes = ", ".join([f"({place:d})" for place in missing[start : start + _PROBES_AT_ONCE]])
-            rows = fetch_all(_PAGES.format(probes=probes, index=int(self._index)), [])
-            self._is_empty = self._is_empty or not rows
-            for run, first, stored, after, is_first in rows:
-                pages = self._runs[run]
-                at = bisect_left(pages, first, key=lambda page: page.first)
-                if at == len(pages) or pages[at].first != first:
-                    pages.insert(at, _Page(first, unpack_places(stored), after, bool(is_first)))
-
-    def below(self, place: int) -> int | None:
-        """The greatest place that is at most ``place``. The pages of ``place`` must have been read."""
-        before = bisect_right(self._unsaved, place)
-        nearest = self._unsaved[before - 1] if before else None
-        for pages in self._runs.values():
-            page = _page_of(pages, place)
-            at = bisect_right(page.places, place)
-            if at and (nearest is None or page.places[at - 1] > nearest):
-                nearest = page.places[at - 1]
-        return nearest
-
-    def above(self, place: int) -> int | None:
-        """The least place that is at least ``place``. The pages of ``place`` must have been read."""
-        after = bisect_left(self._unsaved, place)
-        nearest = self._unsaved[after] if after < len(self._unsaved) else None
-        for pages in self._runs.values():
-            page = _page_of(pages, place)
-            at = bisect_left(page.places, place)
-            next_place = page.places[at] if at < len(page.places) else page.after
-            if next_place is not None and (nearest is None or next_place < nearest):
-                nearest = next_place
-        return nearest
-
-    def _has(self, place: int) -> bool:
-        """Whether the pages of a place have been read. True if the index has no pages."""
-        if not self._runs:
-            return self._is_empty
-        return all(_page_of(pages, place).covers(place) for pages in self._runs.values())
+class _IndexPart(NamedTuple):
+    reader: PlaceReader
+    spans: list[Span]
+    """Ascending."""
 
 
-def _page_of(pages: Sequence[_Page], place: int) -> _Page:
-    return pages[max(0, bisect_right(pages, place, key=lambda page: page.first) - 1)]
+class _IndexedTo(NamedTuple):
+    index_id: int
+    position: int
+    unread: int
 
 
 def indexed_spans(
-    lineage: Lineage, first: int, last: int, unsaved: Unsaved | None = None
+    lineage: Lineage, first: int, last: int, unsaved: Sequence[Unsaved] = ()
 ) -> tuple[Spans, bool]:
     """The newest spans between two positions (both included) with the ids of their indexes, and whether
     they are all spans and completely indexed."""
@@ -228,30 +165,67 @@ def indexed_spans(
         if len(spans) == MAX_SPANS:
             break
         spans.append(span)
-    ids = {UUID(span.session) for span in spans}
-    indexes = NameIndex.objects.filter(session_id__in=ids, version=VERSION)
-    index_of = {str(row.session_id): row for row in indexes}
-    if unsaved:
-        index_of[str(unsaved.name_index.session_id)] = unsaved.name_index
-    indexed = [(index_of[span.session].pk, span) for span in spans if span.session in index_of]
+    ids = [session_value(session) for session in {span.session for span in spans}]
+    rows = fetch_all(_INDEXES.format(", ".join(["%s"] * len(ids))), [*ids, VERSION]) if ids else ()
+    index_of = {uuid_text(session): _IndexedTo(*row) for session, *row in rows}
+    for one in unsaved:
+        index = one.name_index
+        index_of[str(index.session_id)] = _IndexedTo(index.pk, index.position, index.unread)
+    indexed = [(index_of[span.session].index_id, span) for span in spans if span.session in index_of]
     is_complete = len(spans) < MAX_SPANS and len(indexed) == len(spans)
     for span in spans if is_complete else ():
-        index = index_of[span.session]
-        is_complete = is_complete and index.position >= span.last and not 0 < index.unread <= span.last
+        indexed_to = index_of[span.session]
+        is_complete = is_complete and indexed_to.position >= span.last
+        is_complete = is_complete and not 0 < indexed_to.unread <= span.last
     return indexed, is_complete
 
 
-def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = None) -> dict[int, KeyPlaces]:
+def indexed_up_to(lineage: Lineage) -> int:
+    """The sum of the positions up to which the sessions of a lineage are indexed. Grows with each chunk."""
+    owners = map(UUID, lineage.owners)
+    result = NameIndex.objects.filter(session__in=owners, version=VERSION).aggregate(sum=Sum("position"))
+    return int(result["sum"] or 0)
+
+
+class MissingEntries(NamedTuple):
+    """The entries of a session that are missing in the index."""
+
+    session: UUID
+    after: int
+    last: int
+
+
+def missing_entries(lineage: Lineage) -> list[MissingEntries]:
+    """The missing entries of each session, oldest first. One query, which reads no spans: a session has one
+    for each rewind."""
+    own = {span.session: span.last for span in lineage.newest}
+    ids = lineage.owners or lineage.sessions
+    in_list = ", ".join(["%s"] * len(ids))
+    rows = fetch_all(_POSITIONS.format(in_list), list(map(session_value, ids))) if ids else ()
+    positions = {uuid_text(session): row for session, *row in rows}
+    missing, end = list[MissingEntries](), lineage.last
+    for session in reversed(ids):
+        if session not in positions:  # it was deleted meanwhile
+            continue
+        fork_position, position, version = positions[session]
+        last = end if lineage.older else own[session]
+        after = position if version == VERSION else fork_position
+        if after < last and fork_position < last:
+            missing.append(MissingEntries(UUID(session), after, last))
+        end = min(end, fork_position)
+    return missing[::-1]
+
+
+def key_places(spans: Spans, keys: Collection[int], unsaved: Sequence[Unsaved] = ()) -> dict[int, KeyPlaces]:
     """The first and last places of keys in some spans. Keys without a place are left out.
 
-    A key takes a few reads by primary key, however often it occurs.
+    A key takes a few reads by primary key, however often it occurs. All indexes are read together.
     """
     by_key: dict[int, KeyPlaces] = {}
     pairs = [(key, group) for key in keys for group in GROUPS]
-    for reader, own in _readers(spans, unsaved):
-        # The groups of a key are next to each other, usually in one page.
-        reader.load(place_of(key, group, own[0].first) for key in keys for group in GROUPS[::2])
-        firsts, lasts = (_ends(reader, pairs, own, newest=newest) for newest in (False, True))
+    parts = _parts(spans, unsaved)
+    all_firsts, all_lasts = (_ends(parts, pairs, newest=newest) for newest in (False, True))
+    for firsts, lasts in zip(all_firsts, all_lasts, strict=True):
         for key in {key for key, _ in firsts}:
             first, last = (tuple([ends.get((key, group)) for group in GROUPS]) for ends in (firsts, lasts))
             places = KeyPlaces(first, last)
@@ -260,26 +234,31 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = No
 
 
 def _ends(
-    reader: PlaceReader, pairs: Collection[tuple[int, Group]], spans: Sequence[Span], *, newest: bool
-) -> dict[tuple[int, Group], int]:
-    """The first or the newest position of each key in some spans of one index. Keys without one are left out.
+    parts: Sequence[_IndexPart], pairs: Collection[tuple[int, Group]], *, newest: bool
+) -> list[dict[tuple[int, Group], int]]:
+    """The first or the newest position of each key in each part. Keys without one are left out.
 
-    The next place of a key is read once for all spans. If it is between two spans, the search continues at
-    the next span.
-
-    Args:
-        spans: ascending.
+    The next place of a key is read once for all spans of a part. If it is between two spans, the search
+    continues at the next span.
     """
-    ends: dict[tuple[int, Group], int] = {}
-    waiting = dict.fromkeys(pairs, len(spans) - 1 if newest else 0)
+    ends: list[dict[tuple[int, Group], int]] = [{} for _ in parts]
+    names = {name_of(place_of(*pair, 0)): pair for pair in pairs}
+    if len(parts) > 1:  # indexes of one page need no more
+        load_places((reader, (place_of(*pair, 0),)) for pair in [*pairs][:1] for reader, _ in parts)
+    waiting = {
+        (number, pair): len(spans) - 1 if newest else 0
+        for number, (reader, spans) in enumerate(parts)
+        for pair in reader.may_have(names)
+    }
     while waiting:
-        probes = {
-            pair: place_of(*pair, spans[at].last if newest else spans[at].first)
-            for pair, at in waiting.items()
-        }
-        reader.load(probes.values())
+        probes = {}
+        for (number, pair), at in waiting.items():
+            span = parts[number].spans[at]
+            probes[number, pair] = place_of(*pair, span.last if newest else span.first)
+        load_places((parts[number].reader, (probe,)) for (number, _), probe in probes.items())
         waiting = {}
-        for pair, probe in probes.items():
+        for (number, pair), probe in probes.items():
+            reader, spans = parts[number]
             place = reader.below(probe) if newest else reader.above(probe)
             first, last = place_of(*pair, spans[0].first), place_of(*pair, spans[-1].last)
             if place is None or not first <= place <= last:
@@ -287,9 +266,9 @@ def _ends(
             position = position_of(place)
             at = bisect_right(spans, position, key=lambda span: span.first) - 1
             if position <= spans[at].last:
-                ends[pair] = position
+                ends[number][pair] = position
             else:
-                waiting[pair] = at if newest else at + 1
+                waiting[number, pair] = at if newest else at + 1
     return ends
 
 
@@ -297,8 +276,8 @@ def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
     """The position of the first action with each key in some spans. Keys without an action are left out."""
     positions: dict[int, int] = {}
     pairs: list[tuple[int, Group]] = [(key, "action") for key in keys]
-    for reader, own in _readers(spans):
-        for (key, _), position in _ends(reader, pairs, own, newest=False).items():
+    for ends in _ends(_parts(spans), pairs, newest=False):
+        for (key, _), position in ends.items():
             positions[key] = min(position, positions.get(key, position))
     return positions
 
@@ -308,27 +287,32 @@ def received_positions(
 ) -> dict[int, set[int]]:
     """The positions among ``positions`` at which the agent received each key."""
     by_key: dict[int, set[int]] = defaultdict(set)
-    for reader, own in _readers(spans):
+    probes = []
+    for reader, own in _parts(spans):
         here = [
             position for position in positions if any(span.first <= position <= span.last for span in own)
         ]
-        places = {place_of(key, "given", position): (key, position) for key in keys for position in here}
-        reader.load(places)
-        for place, (key, position) in places.items():
-            if reader.below(place) == place:
-                by_key[key].add(position)
+        probes += [(reader, key, at, place_of(key, "given", at)) for key in keys for at in here]
+    load_places((reader, (place,)) for reader, _, _, place in probes)
+    for reader, key, position, place in probes:
+        if reader.below(place) == place:
+            by_key[key].add(position)
     return by_key
 
 
 def all_places(spans: Spans, key: int, limit: int) -> list[tuple[str, int, Group]]:
     """The newest ``limit`` places of a key (session, position and group), oldest first."""
     places: list[tuple[str, int, Group]] = []
-    for reader, own in _readers(spans):
-        for span in own:
-            for group in GROUPS:
-                low, high = place_of(key, group, span.first), place_of(key, group, span.last)
-                own_places = _downwards(reader, low, high, limit)
-                places += [(span.session, position_of(place), group_at(place)) for place in own_places]
+    probes = [
+        (reader, span, place_of(key, group, span.first), place_of(key, group, span.last))
+        for reader, own in _parts(spans)
+        for span in own
+        for group in GROUPS
+    ]
+    load_places((reader, (high,)) for reader, _, _, high in probes)
+    for reader, span, low, high in probes:
+        own_places = _downwards(reader, low, high, limit)
+        places += [(span.session, position_of(place), group_at(place)) for place in own_places]
     return sorted(places, key=lambda place: place[1])[-limit:]
 
 
@@ -342,14 +326,15 @@ def _downwards(reader: PlaceReader, low: int, high: int, limit: int) -> Iterator
         high = place - 1
 
 
-def _readers(spans: Spans, unsaved: Unsaved | None = None) -> Iterator[tuple[PlaceReader, list[Span]]]:
-    """A reader for each index, with the spans of its session, ascending."""
+def _parts(spans: Spans, unsaved: Sequence[Unsaved] = ()) -> list[_IndexPart]:
+    """A reader for each index, with the spans of its session."""
     by_index: dict[int, list[Span]] = {}
     for index, span in spans:
         by_index.setdefault(index, []).append(span)
-    for index, own in by_index.items():
-        is_unsaved = unsaved is not None and unsaved.name_index.pk == index
-        yield PlaceReader(index, unsaved.places if unsaved and is_unsaved else ()), own[::-1]
+    places = {one.name_index.pk: one.places for one in unsaved}
+    return [
+        _IndexPart(PlaceReader(index, places.get(index, ())), own[::-1]) for index, own in by_index.items()
+    ]
 
 
 def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:

@@ -29,7 +29,7 @@ from historyapp.services.list_columns import (
     set_duration,
     tail_after_rewind,
 )
-from historyapp.services.names.index import rebuild_names
+from historyapp.services.names.rebuild import rebuild_names
 from historyapp.services.outcomes import OUTCOME_COLUMNS
 from historyapp.services.rewinds import copy_cut_step
 from historyapp.services.search.index import rebuild_search

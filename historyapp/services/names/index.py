@@ -4,12 +4,15 @@ A session is indexed after the first request for the origins of its names: a sho
 by a worker. An entry and the entries before it never change, so a chunk is computed without a lock.
 """
 
+import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Sum
+from django.db.models import Count
 
 from historyapp.core import entries as core
 from historyapp.core.compactions import RemovedEntries
@@ -29,10 +32,10 @@ from historyapp.core.origins import (
 from historyapp.core.windows import LogRow
 from historyapp.models import NameIndex, NamePage, NameRun, Session, StepNames
 from historyapp.models.long_rows import AT_ONCE
-from historyapp.models.origins import Unsaved, indexed_spans, key_places
+from historyapp.models.origins import MissingEntries, Unsaved, indexed_spans, key_places, missing_entries
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.sql import WINDOW_KEYS, newest_or_oldest, window_rows
-from historyapp.services.names.merges import merge_runs, places_of_run
+from historyapp.services.names.merges import merge_runs
 from historyapp.services.transactions import writing
 
 CHUNK_ENTRIES = 2_000
@@ -49,6 +52,8 @@ READ_SECONDS = 0.5
 READ_ENTRIES, READ_TOKENS, READ_SIZE = 200, 60_000, 1 << 20
 """The maximum numbers of entries, tokens and bytes of a chunk that a request adds. Some long texts have few
 tokens."""
+SESSIONS_AT_ONCE = 50
+"""A transaction stores chunks of at most this many sessions: a fork of 200 forks has 200 small ones."""
 MAX_MISSING = 1_000
 """If more entries of a session are missing, a worker adds them."""
 _ACTED_ON = ("path", "url", "hash")
@@ -64,7 +69,8 @@ class _Action(NamedTuple):
 class _IndexState(NamedTuple):
     """The state of the index before a chunk."""
 
-    unsaved: Unsaved
+    name_index: NameIndex
+    unsaved: Sequence[Unsaved]
     session: Session
     lineage: Lineage
     unread: int
@@ -81,39 +87,42 @@ class IndexChunk(NamedTuple):
     steps: list[StepNames]
 
 
+@dataclass
+class _Batch:
+    """Chunks of several sessions that one transaction stores."""
+
+    until: float
+    """The monotonic time at which no further chunk is started."""
+    is_interactive: bool
+    """Whether a request is waiting."""
+    chunks: list[tuple[Unsaved, int, IndexChunk]] = field(default_factory=list)
+    """The chunks, each with its index and the position of the index before it."""
+
+    @property
+    def is_full(self) -> bool:
+        places = sum(len(chunk.places) for _, _, chunk in self.chunks)
+        return places >= STORED_PLACES or time.monotonic() >= self.until
+
+
 def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, limit: int | None = MAX_MISSING) -> bool:
     """Adds the entries of a lineage that are missing in the index. Returns whether the index is complete.
 
     Args:
         seconds: no further chunk is started after this time.
-        limit: sessions with more missing entries are skipped; None: no session is skipped.
+        limit: a session with more missing entries is left to a worker, and so are those that were forked
+            from it, because an index needs those of its ancestors; None: no session is left.
     """
     end = time.monotonic() + seconds
-    newest = dict[str, int]()
-    for span in lineage.between(1, lineage.last, newest_first=True):
-        newest.setdefault(span.session, span.last)
-        if len(newest) > READ_ENTRIES:
+    missing = missing_entries(lineage)
+    short = missing
+    if limit is not None:
+        short = list(takewhile(lambda part: part.last - part.after <= limit, missing))
+    is_complete = len(short) == len(missing)
+    while short:
+        short = _add_chunks(short, end, is_interactive=limit is not None)
+        if time.monotonic() >= end:
             break
-    is_complete = True
-    for session_id, last in reversed(newest.items()):
-        index = NameIndex.objects.filter(session_id=UUID(session_id), version=VERSION).first()
-        if index and index.position >= last:
-            continue
-        session = Session.objects.get(pk=UUID(session_id))
-        if limit is not None and last - (index.position if index else session.fork_position) > limit:
-            is_complete = False
-            continue
-        while add_chunk(session, last, is_interactive=limit is not None):
-            if time.monotonic() >= end:
-                return False
-    return is_complete
-
-
-def indexed_up_to(lineage: Lineage) -> int:
-    """The sum of the positions up to which the sessions of a lineage are indexed. Grows with each chunk."""
-    spans, _ = indexed_spans(lineage, 1, lineage.last)
-    result = NameIndex.objects.filter(pk__in={index for index, _ in spans}).aggregate(sum=Sum("position"))
-    return int(result["sum"] or 0)
+    return is_complete and not short
 
 
 def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool = False) -> bool:
@@ -123,49 +132,93 @@ def add_chunk(session: Session, last: int | None = None, *, is_interactive: bool
         last: the last position to index; None: the head.
         is_interactive: whether a request is waiting for the chunk.
     """
-    index = NameIndex.objects.filter(session=session, version=VERSION).first() or _create_index(session)
     end = session.head if last is None else min(last, session.head)
-    if index.position >= end:
-        return False
-    start = index.position
-    chunk = _next_chunks(session, index, end, is_interactive=is_interactive)
-    if chunk is None:
-        return False
+    missing = MissingEntries(session.pk, session.fork_position, end)
+    return bool(_add_chunks([missing], math.inf, is_interactive=is_interactive))
+
+
+def _add_chunks(
+    missing: Sequence[MissingEntries], end: float, *, is_interactive: bool
+) -> list[MissingEntries]:
+    """Adds the next chunks of some sessions to the index, in one transaction. Returns what is still missing.
+
+    Args:
+        end: the monotonic time at which no further chunk is started.
+    """
+    indexes = _indexes([part.session for part in missing[:SESSIONS_AT_ONCE]])
+    batch = _Batch(min(time.monotonic() + STORED_SECONDS, end), is_interactive)
+    left = list(missing)
+    for part in missing[:SESSIONS_AT_ONCE]:
+        if batch.chunks and batch.is_full:
+            break
+        index, session = indexes.get(part.session), Session.objects.filter(pk=part.session).first()
+        if index and session and index.position < part.last:  # it may have been deleted
+            start = index.position
+            chunk = _next_chunks(session, index, part.last, batch)
+            if chunk:
+                batch.chunks.append((Unsaved(index, chunk.places), start, chunk))
+            if chunk and chunk.last < part.last:
+                break
+        del left[0]
+    _store_batch(batch, end)
+    return left
+
+
+def _store_batch(batch: _Batch, end: float) -> None:
+    """Stores the chunks, and merges runs of the first index, and of others until ``end``."""
+    starts = {unsaved.name_index.pk: start for unsaved, start, _ in batch.chunks}
+    if not starts:
+        return
     with writing():
-        locked = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        # Another process may have been faster, or the session may have been deleted.
-        if locked and locked.position == start:
-            _store(locked, chunk)
-    merge_runs(index, is_interactive=is_interactive)
-    return locked is not None and chunk.last < end
+        locked = NameIndex.objects.select_for_update().filter(pk__in=starts).order_by("pk")
+        # Another process may have been faster, or a session may have been deleted.
+        unchanged = {index.pk: index for index in locked if index.position == starts[index.pk]}
+        by_index = {unsaved.name_index.pk: chunk for unsaved, _, chunk in batch.chunks}
+        store_chunks([(index, by_index[pk]) for pk, index in unchanged.items()])
+    runs = NameRun.objects.filter(index__in=starts).values("index").annotate(runs=Count("pk"))
+    for number, pk in enumerate(runs.filter(runs__gt=1).values_list("index", flat=True)):
+        if pk in unchanged and (number == 0 or time.monotonic() < end):
+            merge_runs(unchanged[pk], is_interactive=batch.is_interactive)
 
 
-def _create_index(session: Session) -> NameIndex:
-    """Creates an empty index. It replaces an index of another version; workers delete the old pages."""
-    start = {"position": session.fork_position, "unread": 0, "version": VERSION}
+def _indexes(sessions: Sequence[UUID]) -> dict[UUID, NameIndex]:
+    """The indexes of some sessions. Creates those that are missing, and empties those of another version;
+    workers delete the old pages."""
+    rows = NameIndex.objects.filter(session__in=sessions)
+    indexes = {row.session_id: row for row in rows.filter(version=VERSION)}
+    if len(indexes) == len(sessions):
+        return indexes
     with writing():
-        index, is_new = NameIndex.objects.select_for_update().get_or_create(session=session, defaults=start)
-        if not is_new and index.version != VERSION:
-            NameRun.objects.filter(index=index).update(is_live=False)
-            StepNames.objects.filter(index=index).delete()
-            NameIndex.objects.filter(pk=index.pk).update(**start)
-            index.refresh_from_db()
-    return index
+        fork_positions = dict(Session.objects.filter(pk__in=sessions).values_list("pk", "fork_position"))
+        for old in rows.select_for_update().exclude(version=VERSION).order_by("pk"):
+            NameRun.objects.filter(index=old).update(is_live=False)
+            StepNames.objects.filter(index=old).delete()
+            NameIndex.objects.filter(pk=old.pk).update(
+                position=fork_positions[old.session_id], unread=0, version=VERSION
+            )
+        new = [
+            NameIndex(session_id=session, position=at, version=VERSION)
+            for session, at in fork_positions.items()
+            if session not in indexes
+        ]
+        NameIndex.objects.bulk_create(new, ignore_conflicts=True)
+    return {row.session_id: row for row in rows.filter(version=VERSION)}
 
 
-def _next_chunks(session: Session, index: NameIndex, end: int, *, is_interactive: bool) -> IndexChunk | None:
-    """The next chunks that one transaction stores, as one chunk; None at the end.
+def _next_chunks(session: Session, index: NameIndex, end: int, batch: _Batch) -> IndexChunk | None:
+    """The next chunks of a session, as one chunk; None at the end. The time of the batch bounds them.
 
     Args:
         index: its position is advanced, but not stored.
         end: the last position to index.
     """
-    deadline = time.monotonic() + STORED_SECONDS
+    others = [unsaved for unsaved, _, _ in batch.chunks]
     merged: IndexChunk | None = None
     while merged is None or (
-        index.position < end and len(merged.places) < STORED_PLACES and time.monotonic() < deadline
+        index.position < end and len(merged.places) < STORED_PLACES and not batch.is_full
     ):
-        chunk = read_chunk(session, index, merged.places if merged else (), is_interactive=is_interactive)
+        unsaved = [*others, Unsaved(index, merged.places if merged else ())]
+        chunk = read_chunk(session, index, unsaved, is_interactive=batch.is_interactive)
         if chunk is None:
             break
         index.position, index.unread = chunk.last, index.unread or chunk.unread
@@ -176,20 +229,25 @@ def _next_chunks(session: Session, index: NameIndex, end: int, *, is_interactive
     return merged
 
 
-def _store(index: NameIndex, chunk: IndexChunk) -> None:
-    if chunk.places:
-        run = NameRun.objects.create(index=index, size=len(chunk.places))
-        rows = [NamePage(run=run, first=page[0], places=pack_places(page)) for page in pages(chunk.places)]
-        NamePage.objects.bulk_create(rows, batch_size=_PAGE_BATCH)
-    StepNames.objects.bulk_create(chunk.steps)
-    index.position, index.unread = chunk.last, index.unread or chunk.unread
-    index.save(update_fields=["position", "unread"])
+def store_chunks(chunks: Sequence[tuple[NameIndex, IndexChunk]]) -> None:
+    named = [(index, chunk.places) for index, chunk in chunks if chunk.places]
+    runs = NameRun.objects.bulk_create([NameRun(index=index, size=len(places)) for index, places in named])
+    rows = [
+        NamePage(run=run, first=page[0], places=pack_places(page))
+        for run, (_, places) in zip(runs, named, strict=True)
+        for page in pages(places)
+    ]
+    NamePage.objects.bulk_create(rows, batch_size=_PAGE_BATCH)
+    StepNames.objects.bulk_create([step for _, chunk in chunks for step in chunk.steps])
+    for index, chunk in chunks:
+        index.position, index.unread = chunk.last, index.unread or chunk.unread
+    NameIndex.objects.bulk_update([index for index, _ in chunks], ["position", "unread"])
 
 
 def read_chunk(
     session: Session,
     index: NameIndex,
-    unsaved: Sequence[int] = (),
+    unsaved: Sequence[Unsaved] = (),
     *,
     last: int | None = None,
     is_interactive: bool = False,
@@ -197,7 +255,7 @@ def read_chunk(
     """The names in the next entries, and the actions with unseen or compacted names; None at the end.
 
     Args:
-        unsaved: the places up to the index's position that are not stored yet, ascending.
+        unsaved: the places up to the index's position that are not stored yet, and those of other indexes.
         last: the last position to read; None: the head.
     """
     entries = _next_entries(session, index.position, last, is_interactive=is_interactive)
@@ -215,7 +273,9 @@ def read_chunk(
         unread = unread or (0 if mentioned.is_complete else entry.position)
     lineage = session.lineage(index.position).cut(index.position)
     steps = _flagged_steps(
-        _IndexState(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys
+        _IndexState(index, unsaved or [Unsaved(index, ())], session, lineage, index.unread or unread),
+        entries,
+        keys,
     )
     return IndexChunk(entries[-1][1].position, unread, sorted(places), steps)
 
@@ -256,7 +316,7 @@ def _flagged_steps(
     Args:
         keys: the keys of each entry.
     """
-    unsaved, session, lineage, unread = state
+    index, unsaved, session, lineage, unread = state
     actions = {
         row.position: _action(row, entry.body)
         for row, entry in entries
@@ -285,7 +345,7 @@ def _flagged_steps(
                 if any(standing.issuperset(spelling.keys) for spelling in spellings[name])
             }
             names = StepNames(
-                index=unsaved.name_index,
+                index=index,
                 position=row.position,
                 number=action.number,
                 unseen=sum(not last_seen[file] for file in action.files) if may_be_unseen else 0,
@@ -310,33 +370,3 @@ def _last_seen(spellings: Iterable[Lookup], newest: dict[int, int]) -> int:
         newest[spelling.keys[0]] for spelling in spellings if all(key in newest for key in spelling.keys)
     ]
     return max(positions, default=0)
-
-
-def rebuild_names(session: Session) -> list[str]:
-    """Builds the index of a session again and reports whether the stored one differed.
-
-    Does nothing if the session has no index, or one of an earlier version, which the next reader replaces.
-    """
-    index = NameIndex.objects.filter(session=session, version=VERSION).first()
-    if index is None:
-        return []
-    before = _index_content(index)
-    last = index.position
-    NameRun.objects.filter(index=index).delete()
-    StepNames.objects.filter(index=index).delete()
-    index.position, index.unread = session.fork_position, 0
-    index.save(update_fields=["position", "unread"])
-    while index.position < last and (chunk := read_chunk(session, index, last=last)):
-        _store(index, chunk)
-    return [] if before == _index_content(index) else ["the index of names differed"]
-
-
-def _index_content(index: NameIndex) -> list[object]:
-    """The content of an index, independent of chunks and runs. Of the places, only their number and sum."""
-    count = total = 0
-    for run in NameRun.objects.filter(index=index, is_live=True):
-        for place in places_of_run(run.pk):
-            count, total = count + 1, total + place
-    steps = StepNames.objects.filter(index=index).order_by("position")
-    flags = list(steps.values_list("position", "number", "unseen", "gone"))
-    return [index.position, index.unread, count, total, flags]

@@ -264,14 +264,8 @@ def test_a_small_merge_does_nothing_if_another_process_was_quicker(
     assert [list(places_of_run(run.pk)) for run in NameRun.objects.all()] == [before]
 
 
-def test_many_rewinds_are_stored_in_few_transactions(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append(project, session.pk, [act(), ok(outputs="src/a_0.py")])
-    for number in range(12):
-        append(project, session.pk, [read(f"src/a_{number}.py"), ok(outputs=f"src/a_{number + 1}.py")])
-        append(project, session.pk, [read("src/none.py"), ok()])
-        rewind(project, session.pk, Target(to_step=number + 2))
+@contextmanager
+def counted_writes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float | None]]:
     waits: list[float | None] = []
 
     @contextmanager
@@ -280,11 +274,24 @@ def test_many_rewinds_are_stored_in_few_transactions(
         with writing(patience):
             yield
 
-    for module in (name_index, name_index_merges):
-        monkeypatch.setattr(module, "writing", counted)
+    with monkeypatch.context() as patched:
+        for module in (name_index, name_index_merges):
+            patched.setattr(module, "writing", counted)
+        yield waits
+
+
+def test_many_rewinds_are_stored_in_few_transactions(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [act(), ok(outputs="src/a_0.py")])
+    for number in range(12):
+        append(project, session.pk, [read(f"src/a_{number}.py"), ok(outputs=f"src/a_{number + 1}.py")])
+        append(project, session.pk, [read("src/none.py"), ok()])
+        rewind(project, session.pk, Target(to_step=number + 2))
     monkeypatch.setattr(name_index, "STORED_SECONDS", 60)
-    assert catch_up(Session.objects.get().lineage(), 60, limit=None)
-    assert len(waits) == 2, "one for the empty index, one for all pieces"
+    with counted_writes(monkeypatch) as writes:
+        assert catch_up(Session.objects.get().lineage(), 60, limit=None)
+    assert len(writes) == 2, "one for the empty index, one for all pieces"
     taken = [step.number for step in StepNames.objects.order_by("position")]
     assert taken == list(range(3, 15)), "each take named what no live step had, and nothing else did"
     assert rebuild(Session.objects.get()).differences == []
@@ -310,7 +317,7 @@ def test_a_read_succeeds_if_the_index_cannot_be_stored(
         raise DatabaseError("disk full")
 
     append(project, session.pk, [ask("read a.py"), read("a.py"), ok()])
-    monkeypatch.setattr(NameRun.objects, "create", refuse)
+    monkeypatch.setattr(NameRun.objects, "bulk_create", refuse)
     history = History(Session.objects.get(pk=session.pk))
     assert not ensure_name_index(history)
     assert [name.origin for name in origins_of(history, 1).names] == ["unknown"]
