@@ -150,6 +150,15 @@ class Assembly:
         if first <= last:
             self.left_out.append(LeftOut(first_step=first, last_step=last, reason=reason))
 
+    def leave_out_all(self, steps: set[int], reason: str) -> None:
+        """Lists steps by their numbers as left out, in ranges."""
+        for first in sorted(steps):
+            if first - 1 not in steps:
+                last = first
+                while last + 1 in steps:
+                    last += 1
+                self.leave_out(first, last, reason)
+
     def leave_out_inputs(self, past: Past, last: int, reason: str) -> None:
         """Lists the inputs up to position ``last`` as left out, except those that are in the context."""
         included = {part.segment.position for part in self.parts if part.segment.source == "input"}

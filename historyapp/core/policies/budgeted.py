@@ -44,8 +44,6 @@ FRESH = 0.2
 them. Each request pays for them in full."""
 MAX_FRESH = 0.3
 """The maximum of this share, if the newest step is short."""
-FRESH_LINES = 0.4
-"""Share of ``FRESH`` for lines. Names get the rest."""
 MIN_FRESH = 20
 """Tokens below which no message of names is made."""
 MIN_FILLED = 16
@@ -55,6 +53,8 @@ CACHEABLE = 1280
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
 UNCACHED_NEWEST = 0.4
 """Below ``CACHEABLE``, the share of the room left by inputs for a newest step that exceeds half of it."""
+UNCACHED_FRESH = 0.93
+"""Below it, the share of the rest for lines and names. Each request pays for the least likely in full."""
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
 _NOTES_HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
@@ -176,7 +176,7 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
     _add_newest(assembly, episodes[-1], newest, room_left - fresh)
     if plan.start:
         fresh = min(int(MAX_FRESH * material.room), material.room - assembly.parts_tokens)
-        chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), int(FRESH_LINES * fresh))
+        chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), fresh)
         if fresh_note := _fresh_note(material, notes, shown.texts(), (_FRESH_HEADING, chosen), fresh):
             assembly.add(fresh_note, before_newest=True)
     _fill_newest(assembly, material)
@@ -199,16 +199,16 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     room_left = material.room - assembly.parts_tokens
     fits = whole.segment.tokens <= room_left // 2
     _add_newest(assembly, newest, whole, room_left if fits else int(UNCACHED_NEWEST * room_left))
-    at = len(material.steps) - 1
-    room_left = material.room - assembly.parts_tokens
-    chosen = notes.fresh_lines(at, shown.texts(), int(FRESH_LINES * room_left))
+    share = 1.0 if assembly.extras.scores_as_earlier else UNCACHED_FRESH
+    room_left = int(share * (material.room - assembly.parts_tokens))
+    chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), room_left)
     if last := newest.number - 1:
         heading = _NOTES_HEADING.format(1, last)
         note = _fresh_note(material, notes, shown.texts(), (heading, chosen), room_left)
         left_out_note = _note(_LEFT_OUT.format(last), (1, last), newest.first_position, material.meter)
         assembly.add(note or left_out_note, before_newest=True)
     _fill_newest(assembly, material)
-    _list_missing(assembly, material.steps[:at], covered_steps(material.steps, chosen))
+    _list_missing(assembly, material.steps[:-1], covered_steps(material.steps, chosen))
     return sum(part.position < newest.first_position for part in assembly.parts)
 
 
@@ -234,9 +234,14 @@ def _add_notes(assembly: Assembly, material: _Material, plan: CutPlan, notes: No
         chosen, names = notes.choose(cut.at, cut.start, cut.room - _NOTES_HEADING_TOKENS)
         noted.update(covered_steps(material.steps, chosen))
         last = material.steps[cut.start].number - 1
-        if last >= first:
+        before = material.steps[cut.start].first_position
+        while last >= first:
             text = _NOTES_HEADING.format(first, last) + notes_text(material.steps, chosen, names)
-            assembly.add(_note(text, (first, last), material.steps[cut.start].first_position, material.meter))
+            part = _note(text, (first, last), before, material.meter)
+            if not (names and notes.exceeds(part.segment.tokens, cut.room)):
+                assembly.add(part)
+                break
+            names = notes.fewer(names, part.segment.tokens, cut.room)
         first = last + 1
     return noted
 
@@ -344,19 +349,14 @@ def _fresh_note(
             return part
         if not names:
             chosen.pop()
-        names = names[: len(names) * 3 // 4]
+        names = notes.fewer(names, part.segment.tokens, room)
     return None
 
 
 def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[int]) -> None:
     """Lists the steps without a note as left out, in ranges. ``noted``: the indexes of steps with a note."""
     missing = {step.number for index, step in enumerate(steps) if index not in noted}
-    for first in sorted(missing):
-        if first - 1 not in missing:
-            last = first
-            while last + 1 in missing:
-                last += 1
-            assembly.leave_out(first, last, "none of their lines is likely enough to be needed")
+    assembly.leave_out_all(missing, "none of their lines is likely enough to be needed")
 
 
 def _newest_only(assembly: Assembly, material: _Material) -> int:

@@ -7,9 +7,10 @@ identifier. The chances were counted in recorded sessions (``bench/quality/chanc
 docs/context-quality.md has the counts).
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush, nlargest
+from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,6 +20,10 @@ from historyapp.core.policies.shown import ShownTexts
 
 NAMES = 0.4
 """Share of a note's room for bare names, which follow the lines."""
+FRESH_LINES = 0.5
+"""Share for lines of the room for lines and names that appear nowhere else."""
+EXCESS = 1.1
+"""A note may exceed its room by this factor. Names of random letters take more tokens than expected."""
 USED = 1.6
 """The score of an identifier that the newest step wrote into its arguments, for the first time."""
 REPEATED = 0.9
@@ -46,21 +51,37 @@ _DIGEST = -2
 _CALL = -1
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
-_MIN_NAME = 3  # tokens
+_MIN_NAME = 1  # tokens
 _NUMBER_CHARACTERS = "0123456789abcdef.:_-"
 """A name with only these characters counts as a number or hash. So do a few words, such as ``add``."""
 
 
+def _name_tokens(names: Iterable[str]) -> dict[str, int]:
+    """About how many tokens each name takes, with a blank. Names that begin with a digit take more."""
+    return {name: len(name) // 2 + 1 if "0" <= name < ":" else len(name) // 4 + 1 for name in names}
+
+
+def _earlier_name_tokens(names: Iterable[str]) -> dict[str, int]:
+    """As until 2026-11-30: up to twice as many."""
+    return {name: len(name) // 3 + 2 for name in names}
+
+
 class _Scoring(NamedTuple):
-    """The constants that differ between versions."""
+    """What differs between versions."""
 
     read: float
     number: float
     source: float
+    fresh_lines: float
+    name_tokens: Callable[[Iterable[str]], dict[str, int]]
+    short_name: int
+    """Few names take fewer tokens than this."""
+    excess: float
+    """A note has fewer names if it takes more than its room times this factor."""
 
 
-_SCORING = _Scoring(READ, NUMBER, SOURCE)
-_EARLIER_SCORING = _Scoring(read=1.0, number=1.0, source=0.5)  # until 2026-11-30
+_SCORING = _Scoring(READ, NUMBER, SOURCE, FRESH_LINES, _name_tokens, 3, EXCESS)
+_EARLIER_SCORING = _Scoring(1.0, 1.0, 0.5, 0.4, _earlier_name_tokens, 4, inf)  # until 2026-11-30
 
 
 class Note(NamedTuple):
@@ -105,6 +126,8 @@ class Notes:
         self._steps_offered = 0
         self._base_scores: dict[str, float] = {}
         """The score of each name, not yet reduced by its age."""
+        self._costs: dict[str, int] = {}
+        """The tokens of each name."""
         self._newest: dict[str, int] = {}
         """The step from which the age of each name counts."""
         self._ages: list[float] = []
@@ -127,8 +150,24 @@ class Notes:
         lines, room_left = self._take(room - int(NAMES * room), named)
         return lines, self._names(room_left + int(NAMES * room), named)
 
+    def exceeds(self, tokens: int, room: int) -> bool:
+        """Whether a note of ``tokens`` exceeds its room so much that it must have fewer names."""
+        return tokens > self._scoring.excess * room
+
+    def fewer(self, names: list[str], tokens: int, room: int) -> list[str]:
+        """The first names of a note that takes ``tokens``, which are more than its room."""
+        kept = len(names) * (3 * room - 2 * tokens) // room  # about half of a note are names
+        if self._scoring is _EARLIER_SCORING:
+            kept = len(names) * 3 // 4
+        kept = max(len(names) // 2, kept)
+        self._bare_names.difference_update(names[kept:])
+        return names[:kept]
+
     def fresh_lines(self, at: int, shown: ShownTexts, room: int) -> list[Note]:
-        """Lines for step ``at``, the newest, that are not in ``shown``, also of steps that are messages."""
+        """Lines for step ``at``, the newest, that are not in ``shown``, also of steps that are messages.
+
+        ``room``: tokens for these lines and for names. Names get at least half of it.
+        """
         self._score_at(at)
         self._offer(at)
         named = shown.names()
@@ -137,7 +176,7 @@ class Notes:
             for *_, candidate in self._heap
         ]
         heapify(self._heap)
-        return self._take(room, named, shown)[0]
+        return self._take(int(self._scoring.fresh_lines * room), named, shown)[0]
 
     def names_missing(self, at: int, shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
@@ -150,6 +189,7 @@ class Notes:
         """Reads the names in the steps up to ``at``, the newest, from which ages count."""
         if at + 1 != len(self._ages):
             self._read_names(at + 1)
+            self._costs |= self._scoring.name_tokens(self._base_scores.keys() - self._costs.keys())
             self._ages = _ages(at + 1)
 
     def _read_names(self, end: int) -> None:
@@ -294,9 +334,9 @@ class Notes:
     def _fitting(self, names: Iterable[str], shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores for their length that are not in ``shown``, as many as fit."""
         base_scores, newest, ages = self._base_scores, self._newest, self._ages
-        costs = {name: len(name) // 3 + 2 for name in names}
-        ranks = {name: base_scores[name] * ages[-1 - newest[name]] / cost for name, cost in costs.items()}
-        likely = nlargest(room // 4 + _SPARE, ranks, key=ranks.__getitem__)
+        costs = self._costs
+        ranks = {name: base_scores[name] * ages[-1 - newest[name]] / costs[name] for name in names}
+        likely = nlargest(room // self._scoring.short_name + _SPARE, ranks, key=ranks.__getitem__)
         fitting: list[str] = []
         for name in likely:
             if room < _MIN_NAME:

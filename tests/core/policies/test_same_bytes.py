@@ -72,9 +72,9 @@ def varied() -> Recorded:
 @pytest.mark.parametrize(
     ("budget", "clipped", "earlier", "now"),
     [
-        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e", "1932e210ddf99808"),
-        (2048, "ac2cc53923488c56", "aa02e0a244abe967", "b1cacbb29e722c41"),
-        (8192, "e6e597fee07fe179", "e6e597fee07fe179", "6448c4086a39a950"),
+        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e", "e053dced74cd24a6"),
+        (2048, "ac2cc53923488c56", "aa02e0a244abe967", "8590887543f82c8e"),
+        (8192, "e6e597fee07fe179", "e6e597fee07fe179", "42dbcfab7719b3e7"),
         (65536, "3acd3ab78c573a74", "3acd3ab78c573a74", "6f0b6be9fe13f1bd"),
         (None, "a7460ee1193cf7a3", "a7460ee1193cf7a3", "a7460ee1193cf7a3"),
     ],
@@ -84,7 +84,7 @@ def test_contexts_are_the_same_bytes_as_in_earlier_versions(
 ) -> None:
     """``clipped``: until 2026-11-29, with a newest step that stayed clipped although room was left.
 
-    ``earlier``: until 2026-11-30, with other scores of lines and names.
+    ``earlier``: until 2026-11-30, with other scores of lines and names, and fewer names.
     """
     before = RequestExtras(scores_as_earlier=True)
     versions = (replace(before, fills_newest=False), before, NO_EXTRAS)
