@@ -5,9 +5,11 @@ Run it with a folder of transcripts: ``python -m bench.quality.chances FOLDER``.
 whose names are like no others.
 """
 
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from math import inf
 from pathlib import Path
 
@@ -18,8 +20,14 @@ from historyapp.core.evaluation.targets import FIRST_STEP, measured_steps, targe
 AGES = (1, 2, 4, 8, 16, 48, inf)
 USES = (1, 2, 4, 8, inf)
 READ_TOGETHER = (4, 16, 64, 256, inf)
+RECENT = 4
+"""Steps whose arguments are compared with identifiers that were only read."""
+SHARED = 2
+"""An identifier is a neighbour of recent ones if it has this many words in common with them."""
+_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}|[0-9]{3,}")
 Group = tuple[str, float, float]
-"""Whether it was used or only read, the upper ends of its age, and of its uses or those read with it."""
+"""Whether it was used or only read, the upper ends of its age, and of its uses or those read with it. The
+kinds ``neighbour`` and ``other`` are all that were only read, again."""
 
 
 def main(folder: Path) -> None:
@@ -46,7 +54,8 @@ def _groups(recorded: Recorded, step: int) -> Iterator[tuple[str, Group]]:
     uses: Counter[str] = Counter()
     newest: dict[str, int] = {}
     beside: dict[str, int] = {}
-    for outline in past_of(recorded).before(step).outline(1, step - 1):
+    outlines = past_of(recorded).before(step).outline(1, step - 1)
+    for outline in outlines:
         excerpt = outline.excerpt
         for name in excerpt.names:
             uses[name] += 1
@@ -55,6 +64,9 @@ def _groups(recorded: Recorded, step: int) -> Iterator[tuple[str, Group]]:
             if name not in uses:
                 newest[name] = outline.number
                 beside[name] = min(beside.get(name, excerpt.result_names), excerpt.result_names)
+    recent = {
+        word for outline in outlines[-RECENT:] for name in outline.excerpt.names for word in _words(name)
+    }
     for name, number in newest.items():
         age = _end(step - number, AGES)
         yield (
@@ -65,6 +77,14 @@ def _groups(recorded: Recorded, step: int) -> Iterator[tuple[str, Group]]:
                 else ("read", age, _end(beside[name], READ_TOGETHER))
             ),
         )
+        if not uses[name]:
+            kind = "neighbour" if len(recent.intersection(_words(name))) >= SHARED else "other"
+            yield name, (kind, inf, _end(beside[name], READ_TOGETHER))
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(name) if len(word) > 2)
 
 
 def _end(value: float, ends: Sequence[float]) -> float:
