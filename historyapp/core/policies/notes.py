@@ -51,7 +51,6 @@ _DIGEST = -2
 _CALL = -1
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
-_MIN_NAME = 1  # tokens
 _NUMBER_CHARACTERS = "0123456789abcdef.:_-"
 """A name with only these characters counts as a number or hash. So do a few words, such as ``add``."""
 
@@ -156,10 +155,9 @@ class Notes:
 
     def fewer(self, names: list[str], tokens: int, room: int) -> list[str]:
         """The first names of a note that takes ``tokens``, which are more than its room."""
-        kept = len(names) * (3 * room - 2 * tokens) // room  # about half of a note are names
-        if self._scoring is _EARLIER_SCORING:
-            kept = len(names) * 3 // 4
-        kept = max(len(names) // 2, kept)
+        half, quarters = len(names) // 2, len(names) * 3 // 4
+        fitting = len(names) * (3 * room - 2 * tokens) // max(1, room)  # about half of a note are names
+        kept = quarters if self._scoring is _EARLIER_SCORING else max(half, fitting)
         self._bare_names.difference_update(names[kept:])
         return names[:kept]
 
@@ -339,7 +337,7 @@ class Notes:
         likely = nlargest(room // self._scoring.short_name + _SPARE, ranks, key=ranks.__getitem__)
         fitting: list[str] = []
         for name in likely:
-            if room < _MIN_NAME:
+            if room < 1:
                 break
             if costs[name] <= room and name not in shown:
                 room -= costs[name]
