@@ -34,7 +34,7 @@ class Use(NamedTuple):
 @cache
 def uses() -> list[Use]:
     """Each pattern with each way in which the tree uses it, or with all where the source does not show it."""
-    trees = {path: ast.parse(path.read_text()) for path in _modules()}
+    trees = {path: ast.parse(path.read_text()) for path in modules_with_patterns()}
     ways = {path: _ways_by_name(tree) for path, tree in trees.items()}
     uses_by_pattern: dict[tuple[str, str, int], Use] = {}
     for path, tree in trees.items():
@@ -51,7 +51,7 @@ def uses() -> list[Use]:
     return list(uses_by_pattern.values())
 
 
-def _modules() -> list[Path]:
+def modules_with_patterns() -> list[Path]:
     paths = [path for folder in ("historyapp", "dashboard") for path in sorted((ROOT / folder).rglob("*.py"))]
     return [path for path in paths if "migrations" not in path.parts and "import re\n" in path.read_text()]
 

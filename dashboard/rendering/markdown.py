@@ -58,10 +58,17 @@ def _has_long_rows(tokens: "list[Token]") -> bool:
 
 def _has_too_many_cells(text: str) -> bool:
     cells, limit = 0, max(MIN_CELLS, len(text) // CHARACTERS_PER_CELL)
+    counted_to = rows = 0
+    end = -1
     for line in _DELIMITERS.finditer(text):
-        blank = _BLANK.search(text, line.end())
-        columns = line[0].strip("> \t|").count("|") + 1
-        cells += columns * text.count("\n", line.end(), blank.start() if blank else len(text))
+        if line.end() > end:
+            blank = _BLANK.search(text, line.end())
+            end = blank.start() if blank else len(text)
+            rows = text.count("\n", line.end(), end)
+        else:  # the same table: searching and counting again would take more than linear time
+            rows -= text.count("\n", counted_to, line.end())
+        counted_to = line.end()
+        cells += (line[0].strip("> \t|").count("|") + 1) * rows
         if cells > limit:
             return True
     return False
