@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
-from historyapp.core.call_subjects import CallSubject, call_subject
+from historyapp.core.call_subjects import CallSubject, call_subject, command_line
+from historyapp.core.command_files import MAX_COMMAND, FileUse, files_used, may_use_files
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import Entry, ModelOutput, load_body
 from historyapp.core.projection import Tail, advance
@@ -41,6 +42,10 @@ MAX_READ = 1 << 24
 LIKELY_FAILED = "likely_failed"
 _MAX_TEXT_TOKENS = MAX_TOKENS - 2 * MAX_NAMES
 _MAX_CALLS = 20
+_MAX_SCRIPT = 20_000
+"""Characters of a command line that are looked at. Its here-documents, which are not parsed, may be long."""
+_MAX_COMMANDS = 4_000
+"""Characters of the command lines of a step that are parsed for files, in up to 12 ms."""
 _MAX_NAME = HEAD_CHARACTERS + TAIL_CHARACTERS
 """Characters of the name of a tool or file that are searched."""
 _BEFORE = {"system_instruction", "memory_notebook", "model_input", "debug_log"}
@@ -131,6 +136,8 @@ class _StepReader:
         self._call_facets: list[str] = []
         self._has: set[str] = set()
         """What the step has, for the facet ``has``."""
+        self._parsed = 0
+        """The characters of command lines that were parsed."""
         self._inputs_read = self._others_read = 0
         """The characters read: of entries before the output, and of others."""
 
@@ -162,10 +169,22 @@ class _StepReader:
         calls = calls_of(body)
         for tool_call in calls:
             subject = call_subject(tool_call.name, tool_call.arguments)
-            self._call_facets += _call_facets(tool_call.name, subject)
+            uses = self._files_used(subject, tool_call.arguments)
+            files = (*subject.files, *dict.fromkeys(used.file for used in uses))
+            self._call_facets += _call_facets(tool_call.name, subject, files)
             self._has.add(subject.kind)
+            if any(used.use == "write" for used in uses):
+                self._has.add("edit")
         if not calls:
             self._has.add("answer")
+
+    def _files_used(self, subject: CallSubject, arguments: Any) -> tuple[FileUse, ...]:
+        """What the command line of a call does with files."""
+        command = command_line(arguments)[:_MAX_SCRIPT] if subject.kind == "shell" else ""
+        if not may_use_files(command) or self._parsed >= _MAX_COMMANDS:
+            return ()
+        self._parsed += min(len(command), MAX_COMMAND)
+        return files_used(command)
 
     def document(self, project: UUID, session: UUID) -> SearchDocument:
         anchor = self._output or self._last
@@ -238,10 +257,10 @@ def calls_of(body: ModelOutput) -> Sequence[Any]:
     return (body.use_tool,) if body.use_tool else body.tool_calls[:_MAX_CALLS]
 
 
-def _call_facets(name: str, subject: CallSubject) -> Iterator[str]:
+def _call_facets(name: str, subject: CallSubject, files: Iterable[str]) -> Iterator[str]:
     yield from facet_tokens("tool", name[:_MAX_NAME])
     yield GAP
-    for file in subject.files:
+    for file in files:
         yield from facet_tokens("file", file[:_MAX_NAME])
         yield GAP
     if subject.kind == "shell":

@@ -9,7 +9,7 @@ from django.db import DataError, OperationalError
 
 from historyapp.core import search_documents
 from historyapp.core.entries import EntryDraft
-from historyapp.core.search_documents import GAP, SearchDocument
+from historyapp.core.search_documents import GAP, SearchDocument, facet_tokens
 from historyapp.models import Entry, SearchProgress, SearchStep, Session, search_steps
 from historyapp.models.changes import newest_cursor
 from historyapp.models.search_steps import ReadCount, ReadingStopped, documents, logged_entries
@@ -83,6 +83,16 @@ def test_inputs_after_many_characters_of_a_step_are_not_searched_but_its_call_is
     assert "numbat" in texts(document)
     assert (document.first, document.last, document.anchor, document.step) == (1, 4, 3, 1)
     assert (document.tools, document.status, document.is_capped) == (("bash",), "error", True)
+
+
+def test_files_of_command_lines_are_searched(session: Session) -> None:
+    sed = act("bash", command="sed -i s/a/b/ lib/separable.py")
+    record(session, sed, ok(), act("bash", command="cat no.md"))
+    edit, read = made(session)
+    has_edit = f"{search_documents.MARKS['has']}edit"
+    assert " ".join(facet_tokens("file", "lib/separable.py")) in edit.tokens
+    assert " ".join(facet_tokens("file", "no.md")) in read.tokens
+    assert (has_edit in edit.tokens, has_edit in read.tokens) == (True, False)
 
 
 def test_results_after_many_characters_of_a_step_are_not_searched(
