@@ -87,6 +87,22 @@ def _bytes() -> int:
         return int(cursor.fetchone()[0])
 
 
+def _finish_counting(session: UUID) -> None:
+    """Does what a worker does after the first requests: blocks of texts, the index of names and figures."""
+    from historyapp.models import Session
+    from historyapp.models.history import History
+    from historyapp.services.figures.run_figures import count_run
+    from historyapp.services.names.index import catch_up
+    from historyapp.services.text_index import index_text
+
+    history = History(Session.objects.get(pk=session))
+    for owner in history.lineage.owners:
+        index_text(UUID(owner))
+    while not catch_up(history.lineage, limit=None):
+        pass
+    count_run(history)
+
+
 class _Requests:
     """Pages and calls of a project with a filled session."""
 
@@ -107,7 +123,9 @@ class _Requests:
         self.person = Client(headers=host)
         self.person.force_login(user)
         self.session = fill(project, amount, total)
-        self.middle = Session.objects.get(pk=self.session).steps // 2
+        _finish_counting(self.session)
+        self.newest = Session.objects.get(pk=self.session).steps
+        self.middle = self.newest // 2
         self._steps = numbered_steps()
         api, page, middle = f"/api/v1/sessions/{self.session}", f"/sessions/{self.session}", self.middle
         self.requests: dict[str, Callable[[], int]] = {
@@ -127,6 +145,11 @@ class _Requests:
             "GET episodes, errors": lambda: self._get(f"{api}/episodes?status=error"),
             "GET episodes/{n}": lambda: self._get(f"{api}/episodes/{middle + 1}"),
             "GET episodes/6": lambda: self._get(f"{api}/episodes/6"),
+            "GET origins": lambda: self._get(f"{api}/episodes/{middle + 1}/origins"),
+            "GET origins, newest": lambda: self._get(f"{api}/episodes/{self.newest}/origins"),
+            "GET find": lambda: self._get(f"{api}/find?q=nowhere+in+it+at+all"),
+            "GET overview": lambda: self._get(f"{api}/overview"),
+            "page, overview": lambda: self._see(f"{page}/overview"),
             "GET entries": lambda: self._get(f"{api}/entries"),
             "GET summaries": lambda: self._get(f"{api}/summaries?limit=10"),
             "GET rewinds": lambda: self._get(f"{api}/rewinds?limit=10"),

@@ -16,8 +16,9 @@ from historyapp.core.lineage import Span
 from historyapp.models.fields import as_uuid, session_value, uuid_text, uuid_value
 from historyapp.models.run_sql import run_sql
 
-SUMMARIES, NOTES = "summaries", "notes"
-"""The kinds for summaries and for notes. Unlike entries, they may be added to shared steps later."""
+SUMMARIES, NOTES, BLOCKS = "summaries", "notes", "blocks"
+"""The kinds for summaries, notes and blocks of texts. Unlike entries, they may be added to shared steps
+later."""
 MAX_DEPTH = 1_000
 """The maximum number of forks, each of the one before: reads of the last one take time for each."""
 MAX_CACHED, MAX_ANCESTORS = 100, 30_000
@@ -32,7 +33,11 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
 )
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
-_LATER_TABLES = {SUMMARIES: "historyapp_summary", NOTES: "historyapp_stepnote"}
+_LATER_TABLES = {
+    SUMMARIES: "historyapp_summary",
+    NOTES: "historyapp_stepnote",
+    BLOCKS: "historyapp_textblock",
+}
 _WITH_ROWS = (
     "SELECT column1 FROM (VALUES {}) AS session WHERE EXISTS (SELECT 1 FROM {} WHERE session_id = column1)"
 )
@@ -107,7 +112,7 @@ def _read_ancestors(session: UUID, kinds: Collection[str], *, max_depth: int | N
 
 
 def ancestors_with(kind: str, chain: Sequence[Ancestor]) -> set[UUID]:
-    """The ancestors that have rows of a rare kind: a kind of entries, :data:`SUMMARIES` or :data:`NOTES`."""
+    """The ancestors that have rows of a rare kind: a kind of entries, or one of ``_LATER_TABLES``."""
     if kind not in _LATER_TABLES:
         return {ancestor.id for ancestor in chain if kind in ancestor.has}
     ids = [uuid_value(ancestor.id) for ancestor in chain]

@@ -72,6 +72,10 @@ class BlockCache:
         self._near = _BlockRange([], 1, 0)
         self._texts = dict[int, _StoredText]()
 
+    def know_empty(self) -> None:
+        """Reads no signatures later: the session has no blocks."""
+        self._near = _BlockRange([], 1, _END)
+
     def read_signatures(self, position: int, *, earlier: int, later: int) -> None:
         """Reads this many signatures on both sides of a position, in one query."""
         if self._near.covers(position):

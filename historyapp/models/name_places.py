@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from historyapp.core.name_pages import Group, name_of, unpack_places
@@ -59,7 +59,7 @@ class PlaceReader:
         """The places whose pages have not been read."""
         return {place for place in places if not self._has(place)}
 
-    def may_have(self, names: Mapping[int, NameGroup]) -> Iterable[NameGroup]:
+    def may_have(self, names: Mapping[int, NameGroup]) -> Collection[NameGroup]:
         """The names that may have places here. All of them, unless every page has been read: the indexes of
         most forks have one page.
 

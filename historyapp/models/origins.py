@@ -8,20 +8,18 @@ size are merged, so there are few of them at any length.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import reduce
-from operator import or_
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Q, Sum
+from django.db.models import Sum
 
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.name_pages import GROUPS, Group, group_at, name_of, place_of, position_of
 from historyapp.core.origins import VERSION
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import session_value, uuid_text
-from historyapp.models.name_places import PlaceReader, load_places
+from historyapp.models.name_places import NameGroup, PlaceReader, load_places
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
@@ -38,6 +36,13 @@ _INDEXES = (
     "SELECT session_id, id, position, unread FROM historyapp_nameindex "
     "WHERE session_id IN ({}) AND version = %s"
 )
+_FLAGGED = """
+WITH spans(index_id, first, last) AS (VALUES {spans})
+SELECT step.index_id, step.position, step.number, step.unseen, step.gone
+FROM spans CROSS JOIN historyapp_stepnames AS step
+WHERE step.index_id = spans.index_id AND step.position BETWEEN spans.first AND spans.last
+ORDER BY step.position LIMIT %s
+"""
 _POSITIONS = """
 SELECT session.id, session.fork_position, name.position, name.version FROM historyapp_session AS session
 LEFT JOIN historyapp_nameindex AS name ON name.session_id = session.id WHERE session.id IN ({})
@@ -224,7 +229,8 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Sequence[Unsaved] =
     by_key: dict[int, KeyPlaces] = {}
     pairs = [(key, group) for key in keys for group in GROUPS]
     parts = _parts(spans, unsaved)
-    all_firsts, all_lasts = (_ends(parts, pairs, newest=newest) for newest in (False, True))
+    wanted = _possible(parts, pairs)
+    all_firsts, all_lasts = (_ends(parts, wanted, newest=newest) for newest in (False, True))
     for firsts, lasts in zip(all_firsts, all_lasts, strict=True):
         for key in {key for key, _ in firsts}:
             first, last = (tuple([ends.get((key, group)) for group in GROUPS]) for ends in (firsts, lasts))
@@ -233,22 +239,30 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Sequence[Unsaved] =
     return by_key
 
 
+def _possible(parts: Sequence[_IndexPart], pairs: Collection[NameGroup]) -> list[Collection[NameGroup]]:
+    """The pairs that may have places in each part."""
+    names = {name_of(place_of(*pair, 0)): pair for pair in pairs}
+    if len(parts) > 1:  # indexes of one page need no more
+        load_places((reader, (place_of(*pair, 0),)) for pair in [*pairs][:1] for reader, _ in parts)
+    return [reader.may_have(names) for reader, _ in parts]
+
+
 def _ends(
-    parts: Sequence[_IndexPart], pairs: Collection[tuple[int, Group]], *, newest: bool
-) -> list[dict[tuple[int, Group], int]]:
+    parts: Sequence[_IndexPart], wanted: Sequence[Collection[NameGroup]], *, newest: bool
+) -> list[dict[NameGroup, int]]:
     """The first or the newest position of each key in each part. Keys without one are left out.
 
     The next place of a key is read once for all spans of a part. If it is between two spans, the search
     continues at the next span.
+
+    Args:
+        wanted: the keys to find in each part.
     """
-    ends: list[dict[tuple[int, Group], int]] = [{} for _ in parts]
-    names = {name_of(place_of(*pair, 0)): pair for pair in pairs}
-    if len(parts) > 1:  # indexes of one page need no more
-        load_places((reader, (place_of(*pair, 0),)) for pair in [*pairs][:1] for reader, _ in parts)
+    ends: list[dict[NameGroup, int]] = [{} for _ in parts]
     waiting = {
-        (number, pair): len(spans) - 1 if newest else 0
-        for number, (reader, spans) in enumerate(parts)
-        for pair in reader.may_have(names)
+        (number, pair): len(parts[number].spans) - 1 if newest else 0
+        for number, pairs in enumerate(wanted)
+        for pair in pairs
     }
     while waiting:
         probes = {}
@@ -276,7 +290,8 @@ def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
     """The position of the first action with each key in some spans. Keys without an action are left out."""
     positions: dict[int, int] = {}
     pairs: list[tuple[int, Group]] = [(key, "action") for key in keys]
-    for ends in _ends(_parts(spans), pairs, newest=False):
+    parts = _parts(spans)
+    for ends in _ends(parts, _possible(parts, pairs), newest=False):
         for (key, _), position in ends.items():
             positions[key] = min(position, positions.get(key, position))
     return positions
@@ -341,8 +356,10 @@ def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
     """The first ``limit`` steps in some spans that named unseen or gone names. One query."""
     if not spans:
         return []
-    within = (Q(index_id=index, position__range=(span.first, span.last)) for index, span in spans)
-    return list(StepNames.objects.filter(reduce(or_, within)).order_by("position")[:limit])
+    values = ", ".join([f"({index:d}, {span.first:d}, {span.last:d})" for index, span in spans])
+    rows = fetch_all(_FLAGGED.format(spans=values), [limit])
+    columns = ("index_id", "position", "number", "unseen", "gone")
+    return [StepNames(**dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def steps_that_named(lineage: Lineage, flag: Flag) -> list[int]:

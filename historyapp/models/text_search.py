@@ -13,7 +13,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.lineage import Span
 from historyapp.core.named_files import NamedFile
 from historyapp.core.searchable import Match, Passage, lowered, matches, trigrams
-from historyapp.models.ancestors import ancestor_spans
+from historyapp.models.ancestors import BLOCKS, ancestor_spans, ancestors_with
 from historyapp.models.history import History
 from historyapp.models.text_blocks import (
     BLOCK_CHARACTERS,
@@ -181,6 +181,10 @@ class TextSearch:
         if session.forked_from_id is None:
             return [Span(str(session.pk), 1, last)] if last else []
         chain = session.ancestors
+        with_blocks = ancestors_with(BLOCKS, chain)
+        for ancestor in chain:  # most forks are short
+            if ancestor.id not in with_blocks:
+                self.history.blocks_of(ancestor.id).know_empty()
         return [*ancestor_spans(chain, last, {ancestor.id for ancestor in chain})][::-1]
 
     def _read(

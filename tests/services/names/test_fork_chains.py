@@ -3,16 +3,21 @@
 from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from historyapp import enqueue
+from historyapp.core.searchable import Passage
 from historyapp.enqueue import ensure_name_index
-from historyapp.models import NameIndex, Project, Session
+from historyapp.models import NameIndex, Project, Session, TextBlock
 from historyapp.models.history import History
+from historyapp.models.text_search import TextSearch
 from historyapp.services.append import append
 from historyapp.services.names import index as name_index
 from historyapp.services.names.index import catch_up
+from historyapp.services.names.origins import origins_of
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from tests.services.drafts import act, ask, ok
@@ -94,3 +99,32 @@ def test_a_complete_index_takes_one_query_at_any_number_of_rewinds_and_forks(
         assert lineage.owners
         with django_assert_num_queries(1):
             assert catch_up(lineage)
+
+
+def test_the_origins_of_a_step_take_as_many_queries_at_any_number_of_forks(
+    project: Project, session: Session
+) -> None:
+    counts = []
+    for depth in (20, 40):
+        newest = fork_chain(project, session, depth)
+        assert catch_up(newest.lineage(), 60, limit=None)
+        origins_of(History(newest), newest.steps)
+        again = History(Session.objects.get(pk=newest.pk))
+        with CaptureQueriesContext(connection) as queries:
+            found = origins_of(again, newest.steps)
+        assert [name.origin for name in found.names] == ["given"]
+        counts.append(len(queries))
+    assert counts[1] <= counts[0] + 2, "one read of spans and one of places more"
+
+
+def test_a_text_is_found_without_reading_the_blocks_of_forks_that_have_none(
+    project: Project, session: Session
+) -> None:
+    newest = fork_chain(project, session, 20)
+    with CaptureQueriesContext(connection) as queries:
+        hits = TextSearch(History(newest), "file_20.py").find(10).hits
+    assert [hit.match.field for hit in hits] == ["result"]
+    assert sum("textblock" in query["sql"] for query in queries) == 1
+    TextBlock.of(session.pk, 1, 3, [Passage(3, 1, "result", "a/file_20.py")]).save()
+    hits = TextSearch(History(newest), "file_20.py").find(10).hits
+    assert [hit.session for hit in hits] == [session.pk, newest.pk], "it has blocks now"
