@@ -34,9 +34,9 @@ def test_a_prompt_is_reserved_with_the_tokens_of_its_model(
 ) -> None:
     reserved = list[int]()
 
-    def reserve(payer: Payer, model: str, tokens_in: int, tokens_out: int) -> Reservation:
+    def reserve(payer: Payer, model: str, tokens_in: int, _: int, *, purpose: str) -> Reservation:
         reserved.append(tokens_in)
-        return Reservation(payer, model)
+        return Reservation(payer, model, purpose=purpose)
 
     monkeypatch.setattr(summarise, "reserve", reserve)
     MeteredModel(model, payer).complete(SummaryPrompt("Summarise.", TEXT, 200))

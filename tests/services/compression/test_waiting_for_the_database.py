@@ -37,10 +37,10 @@ def test_no_item_fails_because_its_call_could_not_be_reserved(
     owner: Any = summarise if name == "reserve" else Reservation
     real, failures = getattr(owner, name), iter([AWAY, AWAY])
 
-    def fail_twice(*arguments: Any) -> Any:
+    def fail_twice(*arguments: Any, **options: Any) -> Any:
         if (error := next(failures, None)) is not None:
             raise error
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(owner, name, fail_twice)
     loopback.steps.append(Refusal(500))
