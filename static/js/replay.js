@@ -6,7 +6,6 @@ const WHOLE_RUN = 120_000; // milliseconds that the whole run takes at the sugge
 const [MAX_PAUSE, SHORTENED, MIN] = [30_000, 2_000, 500]; // as in dashboard/pace.py
 const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
 const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
-const TOLD = 5000; // milliseconds for which the control row says that the speed was chosen for the run
 const STALE = 1000; // milliseconds after which the context says that it waits
 const TEXTS = ".part-thought, .part-text, .part-answer";
 const UNREACHABLE = "The server cannot be reached. Check the connection, then play again.";
@@ -99,7 +98,7 @@ if (panel) {
     return { ...beat, begins, stretches: [["turn", took, shown]], shown };
   }
 
-  let suggestedAt = -TOLD; // when a speed was chosen for the reader
+  let suggested = ""; // why the speed is not ×1, until the reader chooses one
   let timesLeft = null; // of the last 0, size, 2 × size … steps
 
   async function loadTimesLeft() {
@@ -115,8 +114,13 @@ if (panel) {
     const whole = part("pace-choice").value === "recorded" ? (timesLeft?.times.at(-1) ?? 0) : 0;
     const speeds = [...part("speed").options].filter((option) => option.value >= 1);
     const { value } = speeds.find((option) => whole / option.value <= WHOLE_RUN) ?? speeds.at(-1);
-    if (value !== part("speed").value) suggestedAt = performance.now();
     part("speed").value = value;
+    explain(value === "1" ? "" : `×${value}, because ×1 would take about ${durationText(whole)}`);
+  }
+
+  function explain(words) {
+    suggested = words;
+    part("speed").title = words ? `Speed of the replay: ${words}` : "Speed of the replay";
   }
 
   /** How long the steps after the one in view take, at ×1; undefined where that is not known. */
@@ -217,7 +221,7 @@ if (panel) {
     if (name && took >= 1000) notes.push(`${STRETCHES[name]} ${durationText(took)}`);
     if (name && took > shown) notes.push(`shortened to ${Number((shown / speed() / 1000).toFixed(2))} s`);
     if (left !== undefined) notes.push(`${choice === "step" ? "" : "about "}${durationText((left + Math.max(0, ownLeft)) / speed())} left`);
-    if (performance.now() - suggestedAt < TOLD) notes.push(`speed set to ×${part("speed").value} for this run`);
+    if (suggested) notes.push(suggested);
     write(part("replay-note"), notes.join(", "));
   }
 
@@ -287,6 +291,7 @@ if (panel) {
     const { options, selectedIndex } = part("speed");
     part("speed").selectedIndex = Math.min(options.length - 1, Math.max(0, selectedIndex + by));
     kept("replay-speed", part("speed").value);
+    explain("");
   }
 
   const actions = {
@@ -323,5 +328,6 @@ if (panel) {
     field.addEventListener("keydown", () => (isPointed = false));
     field.addEventListener("change", () => isPointed && field.blur());
   }
+  part("speed").addEventListener("change", () => explain(""));
   part("pace-choice").addEventListener("change", suggestSpeed);
 }

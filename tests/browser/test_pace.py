@@ -102,14 +102,20 @@ def test_until_a_speed_is_chosen_a_long_run_takes_two_minutes(page: Page, projec
     expect(speed).to_have_value("1")
     page.keyboard.press("Space")
     expect(speed).to_have_value("8")
-    expect(page.locator("[data-replay-note]")).to_contain_text("speed set to ×8 for this run")
+    reason = "×8, because ×1 would take about 9 min 40 s"
+    expect(page.locator("[data-replay-note]")).to_contain_text(reason)
+    expect(speed).to_have_attribute("title", f"Speed of the replay: {reason}")
     page.keyboard.press("Space")
     expect_stopped(page)
     page.get_by_label("Pace", exact=True).select_option("turn")
     expect(speed).to_have_value("1")
+    expect(speed).to_have_attribute("title", "Speed of the replay")
     speed.select_option("2")
     page.get_by_label("Pace", exact=True).select_option("recorded")
     expect(speed).to_have_value("2")
+    page.keyboard.press("Space")
+    expect(page.locator("[data-replay-note]")).to_contain_text("left")
+    expect(page.locator("[data-replay-note]")).not_to_contain_text("because")
 
 
 def test_one_step_a_second_shows_the_time_of_each_step(page: Page, project: Project) -> None:
