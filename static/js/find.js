@@ -199,15 +199,31 @@ if (form && panel) {
     return mark;
   }
 
+  const searched = () => new URLSearchParams(root.dataset.find).get("find");
+  const isSearched = () => steps().length > 0 && searched() === field.value.trim();
+
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const since = send("ask");
     field.blur();
+    if (isSearched()) return void go("next", since);
     await search();
     if (steps().length && !steps().includes(send("wanted"))) go("next", since);
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") field.blur();
+    if (event.key !== "Enter" || !event.shiftKey || event.isComposing || !isSearched()) return;
+    event.preventDefault(); // else the form is submitted, which goes to the next step
+    event.stopPropagation();
+    field.blur();
+    go("previous");
+  });
+  // The field has lost the focus, so that keys such as n work. Enter is not theirs while nothing has the focus.
+  document.addEventListener("keydown", (event) => {
+    const isFree = event.target === document.body && !document.querySelector("dialog[open]");
+    if (event.key !== "Enter" || event.ctrlKey || event.metaKey || event.altKey || !isFree || !isSearched()) return;
+    event.preventDefault();
+    go(event.shiftKey ? "previous" : "next");
   });
   frame.addEventListener("click", (event) => {
     const target = event.target.closest("a");

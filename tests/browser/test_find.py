@@ -96,6 +96,28 @@ def test_keys_move_between_marked_matches_and_the_address_holds_the_search(
     expect(page).to_have_url(re.compile(r"\?step=11$"))
 
 
+def test_enter_again_opens_the_next_match_and_shift_enter_the_previous_one(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=4"))
+    find(page, "ensuresetup")
+    step_is(page, 7)
+    page.keyboard.press("Enter")
+    step_is(page, 11)
+    page.keyboard.press("Shift+Enter")
+    step_is(page, 7)
+    page.keyboard.press("/")
+    page.keyboard.press("Enter")
+    step_is(page, 11)
+    page.keyboard.press("/")
+    page.keyboard.press("Shift+Enter")
+    step_is(page, 7)
+    page.reload()
+    page.keyboard.press("/")
+    page.keyboard.press("Enter")
+    step_is(page, 11)
+
+
 def expect_marks_on_the_timeline(page: Page, *steps: int) -> None:
     marks = page.locator("#timeline [data-hits] rect")
     expect(marks).to_have_count(len(steps))
