@@ -171,13 +171,13 @@ class SessionSettings(BaseModel):
             text = f'It must be a whole number from 0 to {MAX_BUDGET:,}, "window" or null'
             raise ValueError(text) from None
 
-    def budget(self, model: str = "", billed: int = 0) -> int | None:
+    def budget(self, model: str = "", recorded: int = 0) -> int | None:
         """Tokens of a context for a model; null: no limit.
 
         Args:
-            billed: tokens of the largest request that the model is known to have accepted.
+            recorded: the model's window as an agent recorded it; 0 if it did not.
         """
-        return max(window_of(model), billed) if self.max_tokens == "window" else self.max_tokens
+        return (recorded or window_of(model)) if self.max_tokens == "window" else self.max_tokens
 
     @property
     def detailed_steps(self) -> int:

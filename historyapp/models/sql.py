@@ -188,6 +188,18 @@ def newest_outputs(session_id: UUID, count: int) -> Iterator[dict[str, Any]]:
         yield kept
 
 
+def outputs_between(span: Span, count: int, *, newest: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The positions and metadata (:data:`WINDOW_KEYS`) of the newest or oldest outputs of one session between
+    two positions, live or not. Reads no bodies."""
+    order = "position DESC" if newest else "position"
+    statement = f"{_OUTPUTS} AND position BETWEEN %s AND %s ORDER BY {order} LIMIT {count}"
+    values = [session_value(span.session), span.first, span.last]
+    for position, metadata in long_rows(statement, values, order, ("metadata",)):
+        kept, size = sized_fields(metadata, WINDOW_KEYS)
+        count_read(size)
+        yield position, kept
+
+
 def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, int]]:
     """Rows, each with the bytes that were read for it."""
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))

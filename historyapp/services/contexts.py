@@ -21,6 +21,7 @@ from historyapp.llm.router import ProviderRouter
 from historyapp.models import Session, TokenCorrection
 from historyapp.services.corrections import learned_factor
 from historyapp.services.prices import price_list
+from historyapp.services.recorded.windows import newest_window
 
 DEFAULT_FORMAT = "openai_chat"
 
@@ -115,7 +116,7 @@ def resolve_options(
         policy=policy_named(requested.policy or settings.policy).name,
         format=format,
         model=model,
-        max_tokens=settings.budget(model) if requested.max_tokens == "session" else requested.max_tokens,
+        max_tokens=_budget(session, requested, settings, model),
         settings=settings,
         factor=meter.factor,
         tools=requested.tools,
@@ -126,6 +127,18 @@ def resolve_options(
 def model_of(session: Session, requested: RequestedContext) -> str:
     """The model that a context is for; may be empty."""
     return session.model if requested.model is None else requested.model
+
+
+def _budget(
+    session: Session, requested: RequestedContext, settings: SessionSettings, model: str
+) -> int | None:
+    """The budget in tokens; None: no limit. A window that the session's history records precedes the usual
+    one."""
+    if requested.max_tokens != "session":
+        return requested.max_tokens
+    if settings.max_tokens != "window" or not model:
+        return settings.budget(model)
+    return settings.budget(model, newest_window(session.lineage(requested.as_of), model, session.model))
 
 
 class CountedPast(OutlinedPast, Protocol):

@@ -9,9 +9,10 @@ from django.urls import reverse
 from historyapp.core.entries import ModelOutput
 from historyapp.models import Project, Session, TokenCorrection
 from historyapp.services.append import append
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, text
-from tests.services.drafts import ask, draft
+from tests.services.drafts import answer, ask, draft
 
 
 def recorded(project: Project, model: str, sent: int, window: int | None = None) -> Session:
@@ -69,3 +70,17 @@ def test_a_cautious_count_names_the_count_of_recorded(
     assert abs(int(tokens.replace(",", "")) - int(inputs.replace(",", ""))) < 600
     TokenCorrection.objects.create(project=project, model=model, calls=1, ours=100, theirs=119, missed=1)
     assert "A cautious count" not in panel(alice, session)
+
+
+def test_in_a_fork_the_panel_and_what_if_have_the_window_of_the_parent(
+    alice: Client, project: Project
+) -> None:
+    child = fork(project, recorded(project, "gpt-5.4", 130_000, window=258_400).pk, at_position=2)
+    append(project, child.pk, [ask("Go on."), answer()])
+    path = reverse("context", args=[child.pk]) + "?step=2"
+    assert "context window 258,400 (recorded)" in text(fragment(alice, path))
+    assert "The budget is the context window of 258,400 tokens" in text(
+        fragment(alice, path + "&mode=what_if")
+    )
+    overview = text(alice.get(reverse("overview", args=[child.pk])))
+    assert "context window 258,400 (recorded)" in overview

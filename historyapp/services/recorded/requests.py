@@ -38,6 +38,7 @@ from historyapp.models.sql import newest_or_oldest, window_rows
 from historyapp.services.figures.largest_input import largest_input
 from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.prices import price_list
+from historyapp.services.recorded.windows import newest_window
 from historyapp.services.snapshots import rebuild_request
 
 Source = Literal["snapshot", "served", "transcript", "log"]
@@ -144,10 +145,12 @@ class RecordedRequest:
         """The model's window in tokens; None if unknown."""
         return known_window(self.model, self.largest, self.recorded_window)
 
-    @property
+    @cached_property
     def recorded_window(self) -> int:
-        """The model's window as the agent recorded it; 0 if it did not."""
-        return window_in(self.output.metadata)
+        """The model's window as the agent recorded it with this step or, of the same model, before it; 0 if
+        it did not."""
+        recorded = window_in(self.output.metadata)
+        return recorded or newest_window(self.history.lineage, self.model, self.run.session.model)
 
     @property
     def billed(self) -> int | None:
