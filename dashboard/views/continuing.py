@@ -225,6 +225,7 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "fork_step": location.shared_steps,
         "claude_code_id": claude_code_id(str(session.pk), session.head),
         "folder": folder_of(session.metadata),
+        "has_instruction": bool(history.instruction),
         "has_other_harness": session.agent in OTHER_HARNESSES,
     }
     return render(request, "session/connect.html", context)

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp.api.actions import ErrorIn, SuccessIn
-from historyapp.core.entries import ModelInput, ToolResult, ToolResults
+from historyapp.core.entries import ModelInput, SystemInstruction, ToolResult, ToolResults
 from historyapp.core.settings import SessionSettings
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -331,3 +331,12 @@ def test_the_lines_name_no_compression_that_the_next_step_does_not_start(
     assert "starts to compress" not in text(alice.get(reverse("connect", args=[session.pk])))
     append(project, session.pk, [act(), ok()])
     assert due_sessions() == []
+
+
+def test_the_lines_say_what_the_next_context_lacks(alice: Client, project: Project, session: Session) -> None:
+    page = text(alice.get(reverse("connect", args=[session.pk])))
+    assert "It contains no tools and no system prompt, because this session records none." in page
+    append(project, session.pk, [draft(SystemInstruction(text="Be brief."))])
+    page = text(alice.get(reverse("connect", args=[session.pk])))
+    assert "It contains no tools, because this session records none." in page
+    assert "system prompt" not in page
