@@ -340,3 +340,14 @@ def test_the_lines_say_what_the_next_context_lacks(alice: Client, project: Proje
     page = text(alice.get(reverse("connect", args=[session.pk])))
     assert "It contains no tools, because this session records none." in page
     assert "system prompt" not in page
+
+
+def test_a_fork_says_that_summaries_of_shared_steps_are_shared(alice: Client, project: Project) -> None:
+    session = imported(project, AUTOMATIC)
+    page = text(alice.get(form(session, "?step=4")))
+    assert page.count("Both sessions share the summaries of these steps") == 2
+    assert "This session does not change." in text(alice.get(form(session, "?step=1"))), "it shares no step"
+    child = continued(alice, session, "fork-after", "4")
+    page = text(alice.get(reverse("connect", args=[child.pk])))
+    assert "Sessions that share these steps share the summaries." in page
+    assert "share these steps" not in text(alice.get(reverse("connect", args=[session.pk])))
