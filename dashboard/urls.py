@@ -108,6 +108,7 @@ urlpatterns = [
     path(f"{SESSION}/steps/<int:number>/origins", origins.origins, name="origins"),
     path(f"{SESSION}/steps/<int:number>/origins/places", origins.origin_places, name="origin-places"),
     path(f"{SESSION}/names", origins.index_names, name="index-names"),
+    path(f"{SESSION}/names/unseen", origins.name_unseen_files, name="unseen-files"),
     path(f"{SESSION}/steps/<int:number>/note", notes.note, name="note"),
     path(f"{SESSION}/context", context.context, name="context"),
     path(f"{SESSION}/context/blocks/<slug:key>", context.context_block, name="context-block"),

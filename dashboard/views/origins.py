@@ -13,7 +13,7 @@ from historyapp.core.identifiers import MAX_IDENTIFIER
 from historyapp.core.text import clean
 from historyapp.enqueue import ensure_name_index
 from historyapp.services.names.origins import origins_of, places_of
-from historyapp.services.names.steps import run_names
+from historyapp.services.names.steps import run_names, unseen_files
 
 
 @signed_in
@@ -41,6 +41,17 @@ def origin_places(request: PersonRequest, session_id: UUID, number: int) -> Http
     name = clean(request.GET.get("name", ""))[:MAX_IDENTIFIER]
     places = [place_view(location, place) for place in places_of(location.history, location.step, name)]
     return render_fragment(request, "origins/_places.html", location, {"name": name, "places": places})
+
+
+@signed_in
+@require_safe
+def name_unseen_files(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The first files that the agent named without having seen them, with their steps, for the overview."""
+    location = find_location(request, session_id)
+    names = run_names(location.history)
+    files = unseen_files(location.history, names)
+    shown = {"files": files, "has_more": names.unseen > len(files)}
+    return render_fragment(request, "overview/_unseen_files.html", location, shown)
 
 
 @signed_in

@@ -9,6 +9,7 @@ from historyapp.core.entries import ModelInput
 from historyapp.models import NameIndex, Project, Session
 from historyapp.services.append import append
 from historyapp.services.names.index import catch_up
+from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, draft, ok
 
@@ -142,6 +143,28 @@ def test_an_open_overview_indexes_names_itself_and_waits_for_a_worker_that_does(
     monkeypatch.undo()
     shown = text(alice.post(address, headers={"hx-request": "true"}))
     assert "The agent named 6 files that it had never seen 1 , 2 , 3 …" in shown
+
+
+def test_the_overview_names_the_first_files_that_had_not_appeared(
+    alice: Client, charlie: Client, project: Project, django_assert_max_num_queries: object
+) -> None:
+    session = create_session(project)
+    long = "/" + "/".join([f"folder-{number}" for number in range(6)]) + "/b.py"
+    drafts = [act("search"), ok(outputs="src/seen.py")]
+    drafts += [act("shell", command=f"cat src/seen.py src/guess.py {long} c.py d.py"), ok(outputs="none")]
+    append(project, session.pk, [*drafts, act("read_file", path="src/guess.py"), ok(outputs="none")])
+    session.refresh_from_db()
+    catch_up(session.lineage())
+    address = f"/sessions/{session.pk}/names/unseen"
+    assert f'hx-get="{address}" hx-trigger="load"' in " ".join(
+        html(alice.get(f"/sessions/{session.pk}/overview")).split()
+    )
+    with django_assert_max_num_queries(15):  # type: ignore[operator]
+        response = fragment(alice, address)
+    assert text(response) == "src/guess.py in step 2 , …/folder-5/b.py in step 2 , c.py in step 2 …"
+    assert f'<a href="/sessions/{session.pk}?step=2">' in html(response)
+    assert f'title="{long}"' in html(response)
+    assert fragment(charlie, address).status_code == 404
 
 
 def listed(client: Client, session: Session, query: str) -> list[str]:
