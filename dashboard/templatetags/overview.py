@@ -12,6 +12,7 @@ from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.step_list.filter import FilterForm
 from dashboard.templatetags.playhead import dollars, duration, icon, short_figure
 from historyapp.core.overview.files import FileFigures
+from historyapp.core.overview.repeats import Repeat
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, other_models, tokens_of
 from historyapp.models import Session
 from historyapp.models.text_search import MAX_CHARACTERS
@@ -21,11 +22,12 @@ from historyapp.services.prices import price_list
 register = template.Library()
 
 RULES = {
-    "same_call_same_result": "same call, same result",
-    "alternating_calls": "two alternating calls",
-    "error_streak": "failures in a row",
+    "same_call_same_result": "same call, same result, {} times",
+    "alternating_calls": "two alternating calls, {} steps",
+    "error_streak": "{} steps in a row failed",
 }
-"""The rules of repeated work in words."""
+"""The rules of repeated work in words, with the number of calls or steps."""
+SHOWN_TOOLS = 3
 SOURCES = {
     "reported": "as reported",
     "estimated": "estimated, no usage was reported",
@@ -130,9 +132,16 @@ register.filter("money_source", money_source)
 
 
 @register.filter
-def repeat_rule_label(rule: str) -> str:
-    """What a rule of repeated work finds."""
-    return RULES.get(rule, rule)
+def repeat_label(repeat: Repeat) -> str:
+    """What a finding of repeated work found."""
+    return RULES[repeat.rule].format(f"{repeat.count:,}")
+
+
+@register.filter
+def repeat_tools(repeat: Repeat) -> str:
+    """The tools of a finding of repeated work: of a streak the first ones that failed."""
+    tools = repeat.tools or [repeat.tool]
+    return ", ".join(tools[:SHOWN_TOOLS]) + (" and others" if len(tools) > SHOWN_TOOLS else "")
 
 
 @register.filter

@@ -9,7 +9,7 @@ from historyapp.models import Project
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
-from tests.services.drafts import act, answer, ask, draft, ok
+from tests.services.drafts import act, answer, ask, draft, failed, ok
 
 
 def test_a_finding_about_a_wait_or_a_slow_step_names_what_was_called(alice: Client, project: Project) -> None:
@@ -35,6 +35,16 @@ def test_a_finding_about_a_wait_or_a_slow_step_names_what_was_called(alice: Clie
     assert "Longest wait for a person's input 25 min 0 s step 4" in text(
         alice.get(f"/sessions/{session.pk}/overview")
     )
+
+
+def test_repeated_failures_name_every_tool_that_failed(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    drafts = [act("create_pull_request", title="Fix"), failed()]
+    for number in range(2):
+        drafts += [act("exec_command", cmd=f"make part-{number}"), failed()]
+    append(project, session.pk, drafts)
+    words = text(alice.get(f"/sessions/{session.pk}/overview"))
+    assert "3 steps in a row failed: create_pull_request, exec_command 1 , 2 , 3" in words
 
 
 def test_a_list_without_rows_is_no_large_empty_card(alice: Client, project: Project) -> None:

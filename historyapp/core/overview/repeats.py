@@ -13,6 +13,8 @@ tool calls in a row failed, reported or likely."""
 MIN_ALTERNATING, MIN_ERRORS = 6, 3
 """The minimum number of steps of an ``alternating_calls`` and of an ``error_streak``."""
 MAX_STEPS, MAX_FINDINGS = 8, 20
+MAX_TOOLS = 4
+"""The maximum number of tools of an ``error_streak`` to remember."""
 MAX_SEEN = 300
 """The maximum number of tool calls to remember. Calls that were repeated least are removed first."""
 
@@ -28,7 +30,11 @@ class Repeat:
     """The first steps, at most :data:`MAX_STEPS`."""
     last: int
     tool: str
+    """The tool of the first call."""
     target: str
+    """The target of the first call; empty for an ``error_streak`` whose calls have different targets."""
+    tools: list[str] = field(default_factory=list)
+    """The first different tools that failed in an ``error_streak``, at most :data:`MAX_TOOLS`."""
 
 
 @dataclass(slots=True)
@@ -99,10 +105,15 @@ class RepeatedWork:
         if failed := step.failed_call:
             if self.streak is None:
                 self.streak = _repeat("error_streak", [step.number], failed)
+                self.streak.tools = [failed.name]
                 return
             self.streak.count += 1
             self.streak.last = step.number
             self.streak.steps = [*self.streak.steps, step.number][:MAX_STEPS]
+            if failed.name not in self.streak.tools:
+                self.streak.tools = [*self.streak.tools, failed.name][:MAX_TOOLS]
+            if failed.subject.target != self.streak.target:
+                self.streak.target = ""
         elif self.streak is not None:
             if self.streak.count >= MIN_ERRORS:
                 longest = sorted([*self.streaks, self.streak], key=lambda repeat: -repeat.count)

@@ -64,6 +64,19 @@ def test_three_failed_steps_in_a_row_are_a_streak() -> None:
     assert findings(Run().call(command="a").failed("1").call(command="b").failed("2")) == []
 
 
+def test_a_streak_names_each_tool_that_failed_and_a_target_only_if_all_calls_have_it() -> None:
+    run = Run().call("Open", command="a").failed("1")
+    for command in ("b", "c"):
+        run.call(command=command).failed(command)
+    streak = run.figures.repeated.findings()[0]
+    assert (streak.tool, streak.tools, streak.target) == ("Open", ["Open", "Bash"], "")
+    same = Run()
+    for n in range(3):
+        same.call(command="make").failed(str(n))
+    streak = same.figures.repeated.findings()[0]
+    assert (streak.tools, streak.target) == (["Bash"], "make")
+
+
 def test_repeated_calls_are_remembered_before_others() -> None:
     run = Run().call(command="again").ok().call(command="again").ok()
     for n in range(MAX_SEEN + 50):
