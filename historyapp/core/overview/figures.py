@@ -148,6 +148,8 @@ class RunFigures(RunTimes):
     """The first steps in which a person refused or stopped a tool call, or before which a person interrupted
     the model. The last one may not exist yet."""
     first_failure: FailedStep | None = None
+    empty_searches: list[int] = field(default_factory=list)
+    """The first steps before that failure whose only reported errors are of searches that found nothing."""
     last_command: FailedStep | None = None
     """The newest command; its ``line`` is empty unless it failed."""
     last_status: str = ""
@@ -223,6 +225,8 @@ class RunFigures(RunTimes):
         for tool_call in step.calls:
             self._name_wait(tool_call)
             self._add_call(step.number, tool_call)
+        if is_only_search and self.first_failure is None:
+            add_step_number(self.empty_searches, step.number)
         if self.first_failure is None and (failed := step.failed_call):
             self.first_failure = _failed_step(step.number, failed)
         self.repeated.add(step)

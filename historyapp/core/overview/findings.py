@@ -32,6 +32,8 @@ _MAX_COMMAND = 60
 """The maximum number of characters of a command in a text."""
 _MAX_EXIT_STATUS = 60
 """The maximum number of characters of an exit status in a text."""
+_MAX_SEARCHES = 3
+"""The maximum number of steps with a search that found nothing in a text."""
 _EXITS = (
     "early_exit", "exit_api", "exit_command", "exit_command_timeout", "exit_context", "exit_cost",
     "exit_environment_error", "exit_error", "exit_format", "exit_total_execution_time",
@@ -172,7 +174,8 @@ def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures |
     found: list[Finding] = []
     if failure := figures.first_failure:
         likely = ", likely" if failure.rule else ""
-        found.append(Finding("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,)))
+        text = f"First failure{likely}: {failure.tool}{_before_it(figures.empty_searches)}"
+        found.append(Finding("first_failure", text, (failure.step,)))
     interrupted = tuple(dict.fromkeys(min(step, figures.steps) for step in figures.interrupted))
     if interrupted and (ending.kind != "interrupted" or interrupted != ending.steps):
         where = "in or before" if figures.interrupted[-1] <= figures.steps else "in, before or after"
@@ -206,6 +209,15 @@ def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures |
         slowest = figures.slowest[0]
         text = f"Slowest step: {slowest.tool}"
         yield Finding("slowest_step", text, (slowest.step,), round(slowest.score))
+
+
+def _before_it(steps: list[int]) -> str:
+    """Names the earlier reported errors that are no failures: the list of errors and the key e have them."""
+    if not steps:
+        return ""
+    numbers = ", ".join(f"{step:,}" for step in steps[:_MAX_SEARCHES]) + " …" * (len(steps) > _MAX_SEARCHES)
+    what = "a search" if len(steps) == 1 else "searches"
+    return f" (before it, step{'s' * (len(steps) > 1)} {numbers}: {what} that found nothing)"
 
 
 def _failing_command(figures: RunFigures) -> Iterator[Finding]:

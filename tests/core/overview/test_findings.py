@@ -114,6 +114,19 @@ def test_a_search_without_a_match_is_no_first_failure(command: str, reason: str,
     assert bool(figures.last_command and figures.last_command.line) == is_failure
 
 
+def test_the_first_failure_names_the_searches_before_it_that_found_nothing() -> None:
+    def text(searches: int) -> str:
+        run = Run().ask()
+        for _ in range(searches):
+            run.call(command="rg needle").failed("Exit code: 1\nOutput:\n")
+        run.call(command="make").failed("Exit code 2").call(command="rg x").failed("Exit code: 1\nOutput:\n")
+        return choose_findings(run.figures, ending_of(run.figures, is_live=False))[0].text
+
+    assert text(0) == "First failure: Bash"
+    assert text(1) == "First failure: Bash (before it, step 1: a search that found nothing)"
+    assert text(5) == "First failure: Bash (before it, steps 1, 2, 3 …: searches that found nothing)"
+
+
 def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     run = Run().ask().call(command="make", after=1).ok(after=61).answer(after=1).ask(after=3600).answer()
     figures = run.figures
