@@ -151,6 +151,7 @@ def _rows(comparison: RunComparison, at: str) -> dict[str, object]:
     place = read_place(at)
     earlier = difference if divergence is not None and (difference or 0) < divergence else None
     context = {
+        "counts": comparison.counts(head),
         "landmarks": landmarks,
         "earlier_at": None if earlier is None else comparison.steps_at(earlier),
         "pair_at": None if divergence is None else comparison.steps_at(divergence),

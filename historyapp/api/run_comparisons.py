@@ -78,7 +78,7 @@ def compare(request: ApiRequest, query: Query[ComparisonQuery]) -> HttpResponse:
             a=_compared_run_out(comparison.a),
             b=_compared_run_out(comparison.b),
             common=fill(CommonPartOut, comparison.common),
-            counts=PairCountsOut(**comparison.counts._asdict(), complete=comparison.steps.is_complete),
+            counts=PairCountsOut(**comparison.counts(pairs)._asdict(), complete=comparison.steps.is_complete),
             first_difference=_pair_place_out(comparison, comparison.first_difference(pairs)),
             first_divergence=_pair_place_out(comparison, comparison.first_divergence(pairs)),
             pairs=_pair_page(query, sides, pairs, next_place),

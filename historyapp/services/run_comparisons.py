@@ -5,7 +5,7 @@ after it are aligned, see :mod:`historyapp.services.step_pairs`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
@@ -103,8 +103,21 @@ class RunComparison:
     common: CommonPart
     steps: AlignedSteps
     """The first steps after the common part."""
-    counts: PairCounts
-    """The counts of these pairs."""
+
+    def counts(self, page: list[StepPair]) -> PairCounts:
+        """The counts of the pairs.
+
+        Args:
+            page: the first pairs, compared by their complete tool calls and results. The others are compared
+                by what the lists of steps show of them.
+        """
+        pairs = list(self._pairs(page))
+        only_a = sum(pair.b is None for pair in pairs)
+        only_b = sum(pair.a is None for pair in pairs)
+        same = sum(pair.is_same for pair in pairs)
+        different_calls = sum(pair.is_divergent for pair in pairs) - only_a - only_b
+        different_results = len(pairs) - only_a - only_b - same - different_calls
+        return PairCounts(same, different_calls, different_results, only_a, only_b)
 
     def first_divergence(self, page: list[StepPair]) -> int | None:
         """The index of the first pair whose tool calls or answers differ, or that only one run has; or None.
@@ -112,13 +125,14 @@ class RunComparison:
         Args:
             page: the first pairs, compared by their complete tool calls and results.
         """
-        pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
-        return next((index for index, pair in enumerate(pairs) if pair.is_divergent), None)
+        return next((index for index, pair in enumerate(self._pairs(page)) if pair.is_divergent), None)
 
     def first_difference(self, page: list[StepPair]) -> int | None:
         """The index of the first pair with any difference, or None."""
-        pairs = chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
-        return next((index for index, pair in enumerate(pairs) if not pair.is_same), None)
+        return next((index for index, pair in enumerate(self._pairs(page)) if not pair.is_same), None)
+
+    def _pairs(self, page: list[StepPair]) -> Iterable[RowPair | StepPair]:
+        return chain[RowPair | StepPair](page, self.steps.pairs[len(page) :])
 
     def steps_at(self, pair: int) -> tuple[int | None, int | None]:
         """The step numbers at which the runs continue from the pair with this index; None for a run that has
@@ -189,13 +203,7 @@ def compare_runs(a: RunReference, b: RunReference, find: Callable[[UUID], Sessio
         ComparedRun(reference, history, *_parts(history, common))
         for reference, history in zip((a, b), sides, strict=True)
     )
-    only_a = sum(pair.b is None for pair in steps.pairs)
-    only_b = sum(pair.a is None for pair in steps.pairs)
-    same = sum(pair.is_same for pair in steps.pairs)
-    different_calls = sum(pair.is_divergent for pair in steps.pairs) - only_a - only_b
-    different_results = len(steps.pairs) - only_a - only_b - same - different_calls
-    counts = PairCounts(same, different_calls, different_results, only_a, only_b)
-    return RunComparison(run_a, run_b, common, steps, counts)
+    return RunComparison(run_a, run_b, common, steps)
 
 
 def common_part(a: History, b: History) -> CommonPart:

@@ -116,6 +116,8 @@ def test_differences_beyond_the_previews_are_found(alice: Agent) -> None:
     ]
     assert comparison["first_difference"] == {"a": 2, "b": 2}
     assert all(pair["exact"] for pair in comparison["pairs"]["items"])
+    counts = comparison["counts"]
+    assert [counts[name] for name in ("same", "different_call", "different_result")] == [1, 1, 1]
 
 
 def test_large_steps_are_compared_by_their_previews(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
