@@ -41,6 +41,7 @@ def content(location: Location) -> dict[str, Any]:
         "missing_subagents": missing,
         "subagents_unpriced": subagents_unpriced,
         "tools": sorted(figures.tools.items(), key=lambda item: -item[1].tokens)[:MAX_TOOLS],
+        "failed_calls": figures.failed_calls,
         "expensive": most_expensive_steps(figures, location.session.model),
         "kinds": _kinds(ledger),
         "too_few": figures.too_few if figures.too_few.is_noted(ledger.totals.output) else None,

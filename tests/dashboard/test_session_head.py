@@ -18,6 +18,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
+from tests.services.drafts import failed, ok, tool_calls
 
 
 def answered(project: Project, session: Session, metadata: dict[str, Any]) -> Session:
@@ -123,3 +124,21 @@ def test_a_fork_that_is_rewound_into_what_it_shares_has_no_negative_cost(
     rewind(project, other.pk, Target(to_step=session.steps - 1))
     page = text(alice.get(reverse("session", args=[other.pk])))
     assert "$0.25 before the fork" in page
+
+
+def test_errors_in_the_head_are_steps_and_failed_calls_are_counted_below_the_tools(
+    alice: Client, project: Project
+) -> None:
+    session = create_session(project, names={"model": "gpt-5"})
+    usage = {"input_tokens": 900, "output_tokens": 9}
+    first = EntryDraft(tool_calls("a", "b").body, metadata={"usage": usage})
+    append(project, session.pk, [first, failed("a"), failed("b"), tool_calls("c"), ok("c")])
+    page = alice.get(reverse("session", args=[session.pk]))
+    assert 'title="1 step with a failed call"' in html(page)
+    both = "2 calls failed in 1 step: the errors in the header are steps."
+    for name in ("overview", "ledger"):
+        assert both in text(alice.get(reverse(name, args=[session.pk])))
+    rewind(project, session.pk, Target(to_position=0))
+    append(project, session.pk, [first, failed("a"), ok("b")])
+    for name in ("overview", "ledger"):
+        assert "calls failed in" not in text(alice.get(reverse(name, args=[session.pk])))

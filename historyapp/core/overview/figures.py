@@ -154,6 +154,11 @@ class RunFigures(RunTimes):
     """The newest command; its ``line`` is empty unless it failed."""
     last_status: str = ""
 
+    @property
+    def failed_calls(self) -> int:
+        """The number of calls with a reported error. A step can have several."""
+        return sum(tool.errors for tool in self.tools.values())
+
     def add_group(self, group: Sequence[Entry], cuts: Mapping[int, Cut] = NO_CUTS) -> None:
         """Adds the entries before the first output, or an output and the entries after it.
 
