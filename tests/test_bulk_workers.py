@@ -16,6 +16,7 @@ from historyapp.services.bulk.scheduler import BulkScheduler
 from historyapp.services.bulk.start import BulkRequest, start_bulk_action
 from historyapp.services.bulk.work import process_bulk_action
 from historyapp.services.sessions import create_session
+from historyapp.services.transactions import gives_way
 from historyapp.work_threads import WorkThreads
 from tests.services.drafts import act, ok
 from tests.test_worker import wait_for_chores
@@ -69,6 +70,20 @@ def test_bulk_actions_of_a_project_take_turns_and_another_project_comes_second(
     assert begun[:3] == [first.pk, other.pk, second.pk]
     assert {_state(action) for action in (first, second, other)} == {"finished"}
     assert not tasks.is_busy()
+
+
+def test_bulk_actions_give_way_to_other_writers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """7,668 archived sessions delayed appends of another project by up to 4.8 s."""
+    seen = list[bool]()
+
+    def process(action: UUID, should_stop: Any, wake: Any) -> bool:
+        seen.append(gives_way.get())
+        return process_bulk_action(action, should_stop, wake)
+
+    monkeypatch.setattr(bulk_workers, "process_bulk_action", process)
+    tasks.bulk_action(str(_tagging(Project.objects.create(name="ours"), "a").pk))
+    bulk_workers.BULK_WORKERS.wait()
+    assert set(seen) == {True}
 
 
 def test_bulk_actions_of_a_project_share_one_thread() -> None:

@@ -35,11 +35,11 @@ queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 writers."""
 
 gives_way: ContextVar[bool] = ContextVar("gives_way", default=False)
-"""On SQLite, whether writes give way to those of other threads and processes: in a model call, an export or
-an import, and in a command beside a running server. The ones of a process that give way write one at a time,
-so that an append waits for at most one of them in each process. They also pause after each transaction: an
-import may have thousands, and a lock does not let the thread that waits longest in first. Writers of other
-processes only poll for it."""
+"""On SQLite, whether writes give way to those of other threads and processes: in a model call, an export, an
+import or a bulk action, and in a command beside a running server. The ones of a process that give way write
+one at a time, so that an append waits for at most one of them in each process. They also pause after each
+transaction: an import may have thousands, and a lock does not let the thread that waits longest in first.
+Writers of other processes only poll for it."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
