@@ -257,12 +257,16 @@ class Bill(NamedTuple):
     """In millionths of a dollar; None if the price is not known."""
 
 
-def cheaper_full_history(built: BuiltContext) -> FullHistory | None:
-    """The full history, if it fits the model's window and costs less than the context."""
+def cheaper_full_history(built: BuiltContext, window: int | None = None) -> FullHistory | None:
+    """The full history, if it fits the model's window and costs less than the context.
+
+    Args:
+        window: the model's window in tokens; None: the usual one.
+    """
     full = built.manifest.full_history
     if full is None or full.micros >= full.context_micros:
         return None
-    return full if full.tokens <= window_of(built.spec.model) else None
+    return full if full.tokens <= (window or window_of(built.spec.model)) else None
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:

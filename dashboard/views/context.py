@@ -204,11 +204,13 @@ def _context(form: ContextForm) -> dict[str, Any]:
     before, after = form.positions()
     served = form.serve(after)
     built = served.built
-    added = unrecorded_note(form.recorded) if form.recorded else ""
+    recorded = form.recorded
+    added = unrecorded_note(recorded) if recorded else ""
+    window = recorded.model_window if recorded and recorded.model == built.spec.model else None
     shown: dict[str, Any] = {
         "built": built,
         "composition": composition(built.manifest, form.budget),
-        "cheaper": cheaper_full_history(built),
+        "cheaper": cheaper_full_history(built, window),
         "unrecorded": added,
         "window": form.window if added else 0,
         "count_note": count_note(served),

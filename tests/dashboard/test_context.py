@@ -11,7 +11,7 @@ from django.urls import reverse
 from dashboard.location import Location
 from dashboard.rendering.context import composition, list_contents
 from dashboard.rendering.ledger import draw_chart, shown_steps
-from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstruction
+from historyapp.core.entries import EntryDraft, MemoryNotebook, ModelOutput, SystemInstruction
 from historyapp.core.formats import FORMATS
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import POLICIES
@@ -76,6 +76,11 @@ def test_the_panel_says_when_the_full_history_costs_less(alice: Client, project:
     assert "full history" not in shown(3_000, policy="budgeted")  # most of it is cached, too
     assert "full history" not in shown(tokens + 1_000)
     assert "full history" not in shown(3_000, model="no-such")
+    window = {"source": {"window": tokens - 1}}
+    append(project, session.pk, [EntryDraft(act("31").body, metadata=window), ok(outputs="x")])
+    assert "full history" not in panel(alice, session, "?step=31&mode=what_if&policy=live&max_tokens=3000"), (
+        "a recorded window is smaller"
+    )
 
 
 def test_the_newest_step_shows_later_inputs(alice: Client, session: Session) -> None:
