@@ -48,12 +48,13 @@ def test_the_small_sessions_of_a_fork_are_stored_in_few_transactions(
     assert flagged(newest, "unseen") == []
 
 
-def test_a_request_indexes_a_part_of_three_hundred_forks_and_a_worker_the_rest(
-    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("forks", [60, pytest.param(300, marks=pytest.mark.thorough)])
+def test_a_request_indexes_a_part_of_many_forks_and_a_worker_the_rest(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, forks: int
 ) -> None:
     append(project, session.pk, [ask("go")])
     newest = session
-    for number in range(300):
+    for number in range(forks):
         newest = fork(project, newest.pk)
         append(project, newest.pk, [read(f"a/file_{number}.py")])
     history = History(Session.objects.get(pk=newest.pk))
@@ -63,8 +64,10 @@ def test_a_request_indexes_a_part_of_three_hundred_forks_and_a_worker_the_rest(
         assert not catch_up(history.lineage, seconds=0)
     assert len(writes) == 2, "one for empty indexes, one for the names"
     assert NameIndex.objects.filter(position__gt=F("session__fork_position")).count() == 1
-    assert catch_up(history.lineage, 60, limit=None)
-    assert NameIndex.objects.filter(position__gte=F("session__head")).count() == 301, "not the newest only"
+    assert catch_up(history.lineage, 600, limit=None)
+    assert NameIndex.objects.filter(position__gte=F("session__head")).count() == forks + 1, (
+        "not the newest only"
+    )
     assert ensure_name_index(history)
     NameIndex.objects.filter(session=session).delete()
     monkeypatch.setattr(catch_up, "__kwdefaults__", {"limit": 0})
