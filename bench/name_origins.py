@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from bench.likely_failures import Share
+from historyapp.core.amounts import amounts_in
 from historyapp.core.entries import Entry, ModelOutput
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.importers import detect
@@ -90,10 +91,12 @@ def measure(folder: Path, half: str) -> dict[str, Count]:
         entries, places = read(folder / row["file"])
         body = next(entry.body for entry in entries if entry.position == row["position"])
         assert isinstance(body, ModelOutput)
-        texts = texts_in(calls_of(body)[row["call"]].arguments)
-        named = (name for text in texts for name in identifiers(text))
+        tool_call = calls_of(body)[row["call"]]
+        named = (name for text in texts_in(tool_call.arguments) for name in identifiers(text))
         name = next(name for name in named if sha256(name.encode()).hexdigest() == row["sha256"])
         place, appeared = origin(places, name, row["position"]), row["label"] != "nowhere"
+        if place is None and name in amounts_in(tool_call):
+            continue  # not displayed
         is_right = place in row["at"] if appeared else place is None
         counts[row["kind"]] = counts[row["kind"]].plus(
             appeared=appeared, placed=place is not None, is_right=is_right

@@ -52,6 +52,20 @@ def test_a_name_without_an_earlier_place_is_from_nowhere(alice: Client, named: S
     )
 
 
+def test_amounts_are_shown_only_if_they_appeared_before(
+    alice: Client, project: Project, session: Session
+) -> None:
+    drafts = [act("exec", cmd="sed -n '100,240p' src/x.py", wait=1000), ok(outputs="x")]
+    append(project, session.pk, [*drafts, act("exec", cmd="kill 2000", wait=1000, lines=3000), ok()])
+    shown = html(fragment(alice, page(session, 6)))
+    assert 'data-name="src/x.py" data-state="nowhere"' in shown
+    assert not any(f'data-name="{amount}"' in shown for amount in ("100", "240p", "1000"))
+    shown = html(fragment(alice, page(session, 7)))
+    assert 'data-name="2000" data-state="nowhere"' in shown
+    assert 'data-name="1000" data-state="seen"' in shown
+    assert 'data-name="3000"' not in shown
+
+
 def test_a_line_of_a_result_is_escaped(alice: Client, named: Session) -> None:
     shown = html(fragment(alice, page(named, 7)))
     assert "<b>new" not in shown

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from historyapp.core import entries as core
+from historyapp.core.amounts import amounts_in
 from historyapp.core.lineage import Span
 from historyapp.core.name_pages import GROUPS, Group, key_of
 from historyapp.core.origins import (
@@ -152,9 +153,11 @@ def origins_of(history: History, number: int) -> StepOrigins:
     uses = _ResultUses(after, entries[1:])
     search = _NameSearch(history, before, list(first_calls), recorded, uses.positions)
     acted_on = {file for tool_call in tool_calls for file in files_acted_on(tool_call)}
+    amounts = _amounts_of(tool_calls)
     names = [
         search.origin(name, index, is_complete=is_complete, is_acted_on=name in acted_on)
         for name, index in first_calls.items()
+        if name not in amounts or search.places(name)
     ]
     used = uses.lines(search.steps)
     is_known = is_indexed and 0 < len(uses.keys) < RESULT_NAMES
@@ -169,6 +172,13 @@ def origins_of(history: History, number: int) -> StepOrigins:
         is_complete=is_complete,
         is_indexed=is_complete and is_indexed,
     )
+
+
+def _amounts_of(tool_calls: Sequence[core.ToolCall | core.UseTool]) -> set[str]:
+    """The names that occur in these tool calls only as amounts."""
+    amounts = [amounts_in(tool_call) for tool_call in tool_calls]
+    names = [{*names_in(tool_call)} - own for tool_call, own in zip(tool_calls, amounts, strict=True)]
+    return set[str]().union(*amounts).difference(*names)
 
 
 class _ResultUses:
