@@ -23,6 +23,14 @@ def _with_names(session: Session) -> Session:
     return session
 
 
+def test_the_overview_indexes_the_run_and_names_the_files(page: Page, session: Session) -> None:
+    page.goto(f"{page_of(session)}/overview")
+    named = page.locator(".unseen-names [hx-get]")
+    expect(named).to_contain_text("file-1.txt in step 1")
+    named.get_by_role("link").last.click()
+    expect(page.locator("#step [data-at]").first).to_be_visible()
+
+
 def test_each_step_has_marks_that_open_a_box_with_a_link_to_the_first_place(
     page: Page, session: Session
 ) -> None:
