@@ -31,6 +31,7 @@ from historyapp.core.text import preview
 from historyapp.core.usage import Usage, dollar_text
 from historyapp.services.contexts import BuiltContext
 from historyapp.services.corrections import learned_factor
+from historyapp.services.recorded.requests import RecordedRequest
 from historyapp.services.snapshots import ServedContext
 
 LABELS = {
@@ -257,16 +258,17 @@ class Bill(NamedTuple):
     """In millionths of a dollar; None if the price is not known."""
 
 
-def cheaper_full_history(built: BuiltContext, window: int | None = None) -> FullHistory | None:
+def cheaper_full_history(built: BuiltContext, recorded: RecordedRequest | None = None) -> FullHistory | None:
     """The full history, if it fits the model's window and costs less than the context.
 
     Args:
-        window: the model's window in tokens; None: the usual one.
+        recorded: the request of the step, whose window counts if it is of the same model.
     """
     full = built.manifest.full_history
-    if full is None or full.micros >= full.context_micros:
+    if full is None or full.micros >= full.context_micros or full.tokens > window_of(built.spec.model):
         return None
-    return full if full.tokens <= (window or window_of(built.spec.model)) else None
+    window = recorded.model_window if recorded and recorded.model == built.spec.model else None
+    return full if full.tokens <= (window or full.tokens) else None
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:

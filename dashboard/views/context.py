@@ -206,11 +206,10 @@ def _context(form: ContextForm) -> dict[str, Any]:
     built = served.built
     recorded = form.recorded
     added = unrecorded_note(recorded) if recorded else ""
-    window = recorded.model_window if recorded and recorded.model == built.spec.model else None
     shown: dict[str, Any] = {
         "built": built,
         "composition": composition(built.manifest, form.budget),
-        "cheaper": cheaper_full_history(built, window),
+        "cheaper": cheaper_full_history(built, recorded),
         "unrecorded": added,
         "window": form.window if added else 0,
         "count_note": count_note(served),

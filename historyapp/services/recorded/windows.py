@@ -52,9 +52,8 @@ def _outputs(lineage: Lineage) -> Iterator[dict[str, Any]]:
                 yield metadata
         if count < MAX_OUTPUTS:
             reached = newest.first
-        if reached <= first:
-            continue
-        oldest = Span(session, first, min(reached - 1, first + MAX_ENTRIES - 1))
+        # This query is made for short sessions too: the number of queries does not depend on the length.
+        oldest = Span(session, first, max(first, min(reached - 1, first + MAX_ENTRIES - 1)))
         for position, metadata in reversed(list(outputs_between(oldest, MAX_OUTPUTS, newest=False))):
-            if any(span.first <= position <= span.last for span in spans):
+            if position < reached and any(span.first <= position <= span.last for span in spans):
                 yield metadata
