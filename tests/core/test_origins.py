@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.name_origins import measure
 from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.name_pages import HASH_BITS, key_of
 from historyapp.core.origins import (
@@ -19,6 +20,7 @@ from historyapp.core.origins import (
     mentions_of,
     result_names,
 )
+from tests.shared import SHARED, needs
 
 
 def result(text: Any) -> ToolResults:
@@ -210,3 +212,15 @@ def test_any_text_gives_keys_that_a_database_holds(text: str) -> None:
     for mention in mentions_of(result(text)).mentions:
         assert 0 <= mention.key < 2**HASH_BITS
         assert mention.line >= 1
+
+
+@pytest.mark.thorough
+@needs("corpus")
+def test_origins_are_right_for_the_names_that_were_held_back() -> None:
+    """Fails too if an importer counts entries differently, so that the labels name other ones."""
+    counts = measure(SHARED / "corpus", "held back").values()
+    placed, right, appeared = (
+        sum(getattr(count, name) for count in counts) for name in ("placed", "placed_right", "appeared")
+    )
+    assert right / placed >= 0.95
+    assert right / appeared >= 0.95
