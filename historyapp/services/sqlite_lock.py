@@ -10,7 +10,8 @@ import time
 from django.conf import settings
 
 _RECENT = 1.0
-"""Writes that began together also end together: the others ask within so many seconds after the first one."""
+"""Seconds after a failed wait in which other writes that give up name the same lock: they began to wait at
+about the same time."""
 _NEVER = float("-inf")
 
 
