@@ -145,13 +145,14 @@ def _add_chunks(
     Args:
         end: the monotonic time at which no further chunk is started.
     """
-    indexes = _indexes([part.session for part in missing[:SESSIONS_AT_ONCE]])
+    ids = [part.session for part in missing[:SESSIONS_AT_ONCE]]
+    indexes, sessions = _indexes(ids), Session.objects.in_bulk(ids)
     batch = _Batch(min(time.monotonic() + STORED_SECONDS, end), is_interactive)
     left = list(missing)
     for part in missing[:SESSIONS_AT_ONCE]:
         if batch.chunks and batch.is_full:
             break
-        index, session = indexes.get(part.session), Session.objects.filter(pk=part.session).first()
+        index, session = indexes.get(part.session), sessions.get(part.session)
         if index and session and index.position < part.last:  # it may have been deleted
             start = index.position
             chunk = _next_chunks(session, index, part.last, batch)
