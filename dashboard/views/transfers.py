@@ -7,8 +7,11 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods
 
+from pydantic import TypeAdapter, ValidationError
+
 from dashboard.access import PersonRequest, actor, current_project, projects, signed_in
 from dashboard.location import find_location
+from historyapp.core.errors import Invalid
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.enqueue import index_imports
@@ -18,6 +21,8 @@ from historyapp.services.imports.parsers import PARSER_POOL
 
 FILES = 100
 """The maximum number of files of one upload."""
+_BOOLEAN = TypeAdapter(bool)
+"""Reads the words that the API reads as true or false: ``1``, ``no``, ``off`` …"""
 
 
 @signed_in
@@ -43,12 +48,22 @@ def imports(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def export(request: PersonRequest, session_id: UUID, format: str) -> StreamingHttpResponse:
-    """The session in an export format, now or as of a position. ``inputs``: ``0`` or ``false`` leaves out
-    people's texts.
-    """
+    """The session in an export format, now or as of a position. ``inputs=false`` leaves out people's texts."""
     location = find_location(request, session_id, -1)
-    inputs = request.GET.get("inputs", "").lower() not in ("0", "false")
+    inputs = _with_inputs(request.GET.get("inputs", "true"))
     file = export_session(location.session, format, as_of=location.as_of, inputs=inputs, actor=actor(request))
     response = StreamingHttpResponse(file.chunks, content_type=file.media_type)
     response["Content-Disposition"] = f'attachment; filename="{file.name}"'
     return response
+
+
+def _with_inputs(text: str) -> bool:
+    """Whether an export includes people's texts.
+
+    Raises:
+        Invalid: when the text is neither true nor false. A wrong guess could publish them.
+    """
+    try:
+        return _BOOLEAN.validate_python(text)
+    except ValidationError:
+        raise Invalid(f"inputs is {text[:100]!r}. Use true or false.") from None

@@ -171,7 +171,7 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
     parser.add_argument("--all", action="store_true", help="show every pair of steps after the shared part")
     parser = add("tail", "Show the newest entries of a session, or follow new entries.", tail)
     parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help=f"{SESSION}; with -f, all sessions by default"
+        "session", nargs="?", metavar="SESSION", help=f"{SESSION}; with -f or -n, all sessions by default"
     )
     parser.add_argument(
         "-f",
@@ -183,9 +183,8 @@ def _add_reading(add: Callable[..., ArgumentParser]) -> None:
         "-n",
         "--lines",
         type=_number(0, 10_000),
-        default=10,
         metavar="N",
-        help="print the newest N entries first (default: %(default)s)",
+        help="print the newest N entries first (default: 10 of a session, none of all sessions)",
     )
 
 

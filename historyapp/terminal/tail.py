@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from historyapp.terminal.errors import CommandFailed, Unreachable, WrongUsage
@@ -14,6 +15,10 @@ from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server, api_path
 from historyapp.terminal.sessions import find_session
 
 EVENT_STREAM = "text/event-stream"
+LINES = 10
+"""The number of existing entries of a session that are printed without ``--lines``."""
+MAX_SESSIONS = 50
+"""The number of sessions that are listed at once to find the newest entries of all."""
 _MAX_TEXT = 160
 """The number of characters shown of an entry's text."""
 _MAX_LINE = 65_536
@@ -88,16 +93,20 @@ class Printer:
 
 
 def tail(server: Server, output: Output, options: Namespace) -> None:
-    if options.session is None and not options.follow:
+    if options.session is None and options.lines is None and not options.follow:
         raise WrongUsage("Name a session, or add --follow to follow all sessions.")
     session = None if options.session is None else find_session(server, options.session)["id"]
     printer = Printer(output, options.json, session is None)
     after = current_cursor(server) if options.follow else None
-    printed = 0
-    if session is not None:
-        for entry in _newest_entries(server, session, options.lines):
-            printed = entry["position"]
-            printer.entry(session, entry)
+    printed: dict[str, int] = {}
+    if session is None:
+        newest = _newest_of_all(server, options.lines or 0)
+    else:
+        entries = _newest_entries(server, session, LINES if options.lines is None else options.lines)
+        newest = [(session, entry) for entry in entries]
+    for owner, entry in newest:
+        printed[owner] = max(entry["position"], printed.get(owner, 0))
+        printer.entry(owner, entry)
     if after is not None:
         _follow(server, printer, session, after, printed)
 
@@ -121,11 +130,37 @@ def _newest_entries(server: Server, session: str, limit: int) -> list[JsonObject
     return list(reversed(server.get_list(path, limit, order="newest")["items"])) if limit else []
 
 
-def _follow(server: Server, printer: Printer, session: str | None, after: str, printed: int) -> None:
+def _newest_of_all(server: Server, limit: int) -> list[tuple[str, JsonObject]]:
+    """The newest entries of all sessions, each with its session. Sessions that have only older ones are not
+    read."""
+    newest: list[tuple[str, JsonObject]] = []
+    cursor = None
+    while limit:
+        page = server.get("/sessions", sort="-last_entry", limit=MAX_SESSIONS, cursor=cursor)
+        for session in page["items"]:
+            if len(newest) == limit and _moment(session["last_entry_at"]) < _moment(newest[0][1]["created_at"]):
+                return newest
+            newest += [(session["id"], entry) for entry in _newest_entries(server, session["id"], limit)]
+            newest.sort(key=lambda owned: _moment(owned[1]["created_at"]))
+            newest = newest[-limit:]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    return newest
+
+
+def _moment(text: str | None) -> datetime:
+    """A time of the API. Entries without times come before all others."""
+    return datetime.fromisoformat(text) if text else datetime.min.replace(tzinfo=UTC)
+
+
+def _follow(
+    server: Server, printer: Printer, session: str | None, after: str, printed: dict[str, int]
+) -> None:
     """Prints the events after a cursor until the user stops the command.
 
     Args:
-        printed: the position up to which the session's entries have been printed.
+        printed: the position up to which the entries of a session have been printed, by session.
     """
     with _plain_errors(), server.client() as client:
         if session is None:
@@ -136,9 +171,9 @@ def _follow(server: Server, printer: Printer, session: str | None, after: str, p
             first, last = event.first_position or 0, event.position or 0
             if event.kind != "entries":
                 printer.event(event.model_dump(mode="json"))
-            elif last > printed:
+            elif last > (known := printed.get(str(event.session), 0)):
                 session_id = str(event.session)
-                for entry in _entries(server, session_id, max(first, printed + 1), last):
+                for entry in _entries(server, session_id, max(first, known + 1), last):
                     printer.entry(session_id, entry)
 
 

@@ -60,3 +60,19 @@ def test_the_menu_offers_html_without_text_of_people(alice: Client, session: Ses
     assert "epair the totals" not in text
     refused = alice.get(reverse("export", args=[session.pk, "markdown"]) + "?inputs=0")
     assert refused.status_code == 422
+
+
+@pytest.mark.parametrize("no", ["0", "no", "off", "False"])
+def test_every_word_that_the_api_reads_as_false_leaves_out_text_of_people(
+    alice: Client, session: Session, no: str
+) -> None:
+    text = exported(alice, session, "html", f"?inputs={no}").getvalue().decode()
+    assert "epair the totals" not in text
+    assert "epair the totals" in exported(alice, session, "html", "?inputs=yes").getvalue().decode()
+
+
+@pytest.mark.parametrize("unclear", ["", "none", "2"])
+def test_another_value_of_inputs_is_refused(alice: Client, session: Session, unclear: str) -> None:
+    refused = alice.get(reverse("export", args=[session.pk, "html"]) + f"?inputs={unclear}")
+    assert refused.status_code == 422
+    assert "Use true or false." in html(refused)

@@ -211,6 +211,37 @@ def test_all_sessions_are_followed_and_each_line_names_its_session(
     assert [line.split()[1] for line in lines] == [str(session_id)[:13]] * 2 + [str(other)[:13]] * 3
 
 
+def test_all_sessions_can_begin_with_their_newest_entries(
+    playhead: Playhead,
+    project: Project,
+    session_id: UUID,
+    following: list[Happening],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = create_session(project, names={"title": "other"}).pk
+    append(project, other, [ask("one")])
+    append(project, session_id, [ask("two")])
+    append(project, other, [ask("three")])
+    monkeypatch.setattr(tail_module, "MAX_SESSIONS", 1)
+    newest_of_all = tail_module._newest_of_all
+
+    def read_late(*arguments: Any) -> Iterable[Any]:
+        """Another process appends between the beginning of the stream and the first read."""
+        append(project, other, [ask("between")])
+        return newest_of_all(*arguments)
+
+    following += [lambda: append(project, session_id, [ask("new")])]
+    with monkeypatch.context() as patch:
+        patch.setattr(tail_module, "_newest_of_all", read_late)
+        followed(playhead, "-n", 3)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["two", "three", "between", "new"]
+    assert [line.split()[1] for line in lines[:2]] == [str(session_id)[:13], str(other)[:13]]
+    printed = playhead("tail", "-n", 2)
+    assert [line.split()[-1] for line in printed.out.splitlines()] == ["between", "new"]
+
+
 def test_a_deleted_session_ends_the_command(
     playhead: Playhead, project: Project, session_id: UUID, following: list[Happening]
 ) -> None:
