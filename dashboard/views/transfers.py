@@ -6,7 +6,6 @@ from uuid import UUID
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods
-
 from pydantic import TypeAdapter, ValidationError
 
 from dashboard.access import PersonRequest, actor, current_project, projects, signed_in
@@ -48,7 +47,9 @@ def imports(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def export(request: PersonRequest, session_id: UUID, format: str) -> StreamingHttpResponse:
-    """The session in an export format, now or as of a position. ``inputs=false`` leaves out people's texts."""
+    """The session in an export format, now or as of a position. ``inputs=false`` leaves out the texts that
+    people wrote.
+    """
     location = find_location(request, session_id, -1)
     inputs = _with_inputs(request.GET.get("inputs", "true"))
     file = export_session(location.session, format, as_of=location.as_of, inputs=inputs, actor=actor(request))

@@ -138,7 +138,8 @@ def _newest_of_all(server: Server, limit: int) -> list[tuple[str, JsonObject]]:
     while limit:
         page = server.get("/sessions", sort="-last_entry", limit=MAX_SESSIONS, cursor=cursor)
         for session in page["items"]:
-            if len(newest) == limit and _moment(session["last_entry_at"]) < _moment(newest[0][1]["created_at"]):
+            oldest = newest[0][1]["created_at"] if len(newest) == limit else None
+            if oldest and _moment(session["last_entry_at"]) < _moment(oldest):
                 return newest
             newest += [(session["id"], entry) for entry in _newest_entries(server, session["id"], limit)]
             newest.sort(key=lambda owned: _moment(owned[1]["created_at"]))
