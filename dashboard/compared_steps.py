@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from dashboard.rendering.blocks import DIFF, IMAGE, Block, Folder
 from dashboard.rendering.step import CALLS, ENTRIES, load_inputs
-from dashboard.rendering.text_diff import MAX_COMPARED, MAX_STEP, is_partial, text_diff
 from dashboard.rendering.values import MAX_FIELDS, content_text
 from historyapp.core import entries as core
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
+from historyapp.core.text_diff import MAX_COMPARED, MAX_STEP, is_partial, text_diff
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 from historyapp.services.step_pairs import PairPlace

@@ -35,6 +35,11 @@ class _DiffLine(NamedTuple):
     new: int | None
     html: str
 
+    @property
+    def is_remark(self) -> bool:
+        """Whether it says something about the line before it, such as ``\\ No newline at end of file``."""
+        return self.html.startswith("\\")
+
 
 def _parts(text: str) -> list[str]:
     """The lines of a text as they are shown, each with its end."""
@@ -90,6 +95,8 @@ def side_by_side(text: str, span: tuple[int, int], language: str) -> SafeString:
             removed.append(line)
         elif line and line.mark == "+":
             added.append(line)
+        elif line and line.is_remark and (removed or added):
+            (added or removed).append(line)
         else:
             rows += [_row(old, new) for old, new in zip_longest(removed, added)]
             removed, added = [], []
@@ -150,6 +157,7 @@ def _numbers_at(text: str, start: int) -> tuple[int | None, int | None]:
         return None, None
     before = f"\n{text[body:start]}"
     all_lines, removed, added = before.count("\n") - 1, before.count("\n-"), before.count("\n+")
+    all_lines -= before.count("\n\\")
     return old + all_lines - added, new + all_lines - removed
 
 

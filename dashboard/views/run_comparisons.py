@@ -9,7 +9,6 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, current_project, find_session, projects, signed_in
 from dashboard.compared_steps import compare_steps
 from dashboard.location import Location, read_number
-from dashboard.rendering.text_diff import MAX_COMPARED
 from dashboard.run_comparison import (
     BEFORE,
     MAX_WORDS,
@@ -25,6 +24,7 @@ from dashboard.run_comparison import (
     side_of,
 )
 from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.text_diff import MAX_COMPARED
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.run_comparisons import (

@@ -8,6 +8,7 @@ from historyapp.terminal.output import STYLES, Column, Output, dollars_text, not
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server
 from historyapp.terminal.sessions import find_session
+from historyapp.terminal.step_diff import print_diffs
 
 PAIRS_SHOWN = 20
 """The number of pairs shown from the first difference on, without ``--all``."""
@@ -40,6 +41,12 @@ _COUNTS = {
     "only_b": "only B",
 }
 _SUFFIX = re.compile("[@/]")
+DIVERGENT = {"call", "answer"}
+"""The differences in what the agent did, as in :mod:`historyapp.services.step_pairs`."""
+TEXTS = DIVERGENT | {"result"}
+"""The differences in the texts of the table."""
+LEAD = 20
+"""Characters shown before the first difference of two texts."""
 _CHANGE = {"same": "", "different": "different", "only_a": "only A", "only_b": "only B"}
 
 
@@ -61,6 +68,8 @@ def compare(server: Server, output: Output, options: Namespace) -> int:
         output.json(comparison)
     else:
         _print_comparison(output, comparison, pairs, options)
+        for pair in _differing_pairs(pairs):
+            print_diffs(output, server, comparison, pair)
     return FAILED if comparison["first_difference"] else 0
 
 
@@ -114,6 +123,14 @@ def _pairs_around(pairs: list[JsonObject], divergence: JsonObject) -> list[JsonO
     return [*shown, *(pair for pair in diverging if pair not in shown)]
 
 
+def _differing_pairs(pairs: list[JsonObject]) -> list[JsonObject]:
+    """The first two matching steps that differ, and the first ones that differ in what the agent did."""
+    different = [pair for pair in pairs if pair["change"] == "different"]
+    divergent = [pair for pair in different if not DIVERGENT.isdisjoint(pair["differs"])]
+    first, diverging = different[:1], divergent[:1]
+    return first if first == diverging else [*first, *diverging]
+
+
 def _totals_cells(name: str, side: JsonObject) -> list[str]:
     totals = side["totals"]
     figures = [f"{totals[figure]:,}" for figure in ("steps", "errors", "likely_failures")]
@@ -127,7 +144,20 @@ def _totals_cells(name: str, side: JsonObject) -> list[str]:
 def _pair_cells(pair: JsonObject) -> list[str]:
     numbers = [f"{pair[side]['number']:,}" if pair[side] else "" for side in ("a", "b")]
     change, differs = _CHANGE[pair["change"]], ", ".join(pair["differs"])
-    return [*numbers, change, differs, _step_text(pair["a"]), _step_text(pair["b"])]
+    texts = [_step_text(pair[side]) for side in ("a", "b")]
+    if not TEXTS.isdisjoint(pair["differs"]):
+        texts = _from_difference(*texts)
+    return [*numbers, change, differs, *texts]
+
+
+def _from_difference(a: str, b: str) -> list[str]:
+    """Both texts from shortly before the first difference: the table cuts long texts at their ends."""
+    if a == b:
+        return [f"(begins the same) {a}", f"(begins the same) {b}"]
+    pairs = enumerate(zip(a, b, strict=False))
+    same = next((index for index, (one, other) in pairs if one != other), min(len(a), len(b)))
+    start = max(0, same - LEAD)
+    return [f"…{text[start:]}" for text in (a, b)] if start > 1 else [a, b]
 
 
 def _step_text(step: JsonObject | None) -> str:

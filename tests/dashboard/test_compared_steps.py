@@ -109,6 +109,17 @@ def test_texts_that_are_equal_or_differ_at_their_end_are_named(alice: Client, pr
     )
 
 
+def test_blanks_at_the_end_are_named_on_both_forms_of_the_page(alice: Client, project: Project) -> None:
+    address = two_outputs(project, "head\nsame", "head\nsame ")
+    shown = text(fragment(alice, address))
+    assert "same \\ ends without blanks" in shown
+    assert "\\ ends with 1 space" in shown
+    alice.cookies["diff"] = "split"
+    rows = html(fragment(alice, address)).split("<tr>")[1:]
+    assert "ends without blanks" in rows[2]
+    assert "ends with 1 space" in rows[2]
+
+
 def test_the_rest_of_a_long_diff_is_loaded_on_request(alice: Client, project: Project) -> None:
     a, b = ("\n".join(f"{name} {number}" for number in range(500)) for name in ("old", "new"))
     address = two_outputs(project, a, b)

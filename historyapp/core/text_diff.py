@@ -1,9 +1,11 @@
 """The line diff of two texts of any length, as the parts of a unified diff.
 
 Only a limited part of each text is compared, from shortly before the first difference on, so the time and
-the memory do not depend on the length of the texts except for finding that difference.
+the memory do not depend on the length of the texts except for finding that difference. Nobody sees blanks at
+the end of a line, so a line with a backslash names them if nothing else differs.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from historyapp.core.line_diff import WorkLeft, lines_in_common, marked_lines
@@ -19,6 +21,7 @@ MAX_LEAD = 300
 """Characters shown before the first difference."""
 MAX_LINE = 2_000
 """Characters shown of a line. Then a long line that was changed shows its old and its new beginning."""
+_BLANKS = {" ": "space", "\t": "tab", "\r": "carriage return"}
 
 
 def text_diff(before: str, after: str, work: WorkLeft | None = None) -> str:
@@ -92,8 +95,32 @@ def _parts(marked: Sequence[str], first_line: int) -> Iterator[str]:
         old_lines, new_lines = len(lines) - added, len(lines) - removed
         if first_line > 1 or [begin, end] != [0, len(marked)]:
             yield f"@@ -{old},{old_lines} +{new},{new_lines} @@"
-        yield from map(_shortened, lines)
+        yield from _with_blanks(lines)
         old, new, position = old + old_lines, new + new_lines, end
+
+
+def _with_blanks(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a part. If a changed line differs from another one only in the blanks at its end, a line
+    with a backslash after it names them."""
+    stripped = {mark: {line[1:].rstrip() for line in lines if line[0] == mark} for mark in "-+"}
+    both = stripped["-"] & stripped["+"]
+    whole = {mark: {line[1:] for line in lines if line[0] == mark} for mark in "-+"}
+    for line in lines:
+        yield _shortened(line)
+        text = line[1:].rstrip()
+        if line[0] != " " and text in both and line[1:] not in whole["+" if line[0] == "-" else "-"]:
+            yield f"\\ {_blanks_text(line[1 + len(text) :])}"
+
+
+def _blanks_text(blanks: str) -> str:
+    """The blanks at the end of a line in words.
+
+    >>> _blanks_text("  ")
+    'ends with 2 spaces'
+    """
+    counts = Counter(_BLANKS.get(blank, "other blank") for blank in blanks)
+    words = [f"{count:,} {name}{'s' * (count != 1)}" for name, count in counts.items()]
+    return f"ends with {', '.join(words)}" if words else "ends without blanks"
 
 
 def _shortened(line: str) -> str:

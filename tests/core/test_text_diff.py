@@ -1,6 +1,6 @@
 """The line diff of two texts of any length."""
 
-from dashboard.rendering.text_diff import AROUND, MAX_COMPARED, MAX_LEAD, MAX_LINE, text_diff
+from historyapp.core.text_diff import AROUND, MAX_COMPARED, MAX_LEAD, MAX_LINE, text_diff
 
 LINES = [f"line {number}" for number in range(40)]
 
@@ -41,3 +41,14 @@ def test_a_limited_part_of_long_texts_is_compared() -> None:
     assert len(text_diff(before, after)) < 3 * MAX_COMPARED
     empty_lines = 5_000_000 * "\n"
     assert len(text_diff(empty_lines, f"x{empty_lines}")) < 3 * MAX_COMPARED
+
+
+def test_blanks_at_the_end_of_a_line_are_named_if_nothing_else_differs() -> None:
+    assert text_diff("a\nb", "a\nb  ").split("\n") == [
+        " a", "-b", "\\ ends without blanks", "+b  ", "\\ ends with 2 spaces",
+    ]  # fmt: skip
+    assert text_diff("b\r", "b \t").split("\n") == [
+        "-b\r", "\\ ends with 1 carriage return", "+b \t", "\\ ends with 1 space, 1 tab",
+    ]  # fmt: skip
+    assert diff_of(["a", "b  "], ["a", "c  "]) == [" a", "-b  ", "+c  "]
+    assert diff_of(["a ", "b", "c"], ["c", "b", "a "]) == ["-a ", "-b", " c", "+b", "+a "]
