@@ -134,18 +134,22 @@ def _in_short_spans(spans: Iterable[Span], *, newest_first: bool) -> Iterator[Sp
 
 
 def span_batches(
-    spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE, enough: int | None = None
+    spans: Iterable[Span],
+    at_once: int = _SPANS_AT_ONCE,
+    enough: int | None = None,
+    max_entries: int = _SHORT,
 ) -> Iterator[list[Span]]:
     """Groups spans, one group for each query. A long span is alone, because an index gives its order.
 
     Args:
         enough: the number of entries that complete a group.
+        max_entries: the maximum number of entries of a group with several spans.
     """
     batch: list[Span] = []
     entries = 0
     for span in spans:
         entries += len(span)
-        if batch and (entries > _SHORT or len(batch) == at_once):
+        if batch and (entries > max_entries or len(batch) == at_once):
             yield batch
             batch, entries = [], len(span)
         batch.append(span)

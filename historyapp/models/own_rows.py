@@ -8,17 +8,15 @@ from uuid import UUID
 from historyapp.core import entries as core
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
-from historyapp.models.entries import spans_between
+from historyapp.models.entries import span_batches, spans_between
 from historyapp.models.fields import session_value, sized_body, sized_fields, sized_json, unpack
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sql import as_aware
 
-_RANGE = 500
-"""Positions of one query."""
-_OWN_ROWS = (
-    "SELECT position, kind, created_at, body, tokens, totals, metadata FROM historyapp_entry "
-    "WHERE session_id = %s AND position BETWEEN %s AND %s"
-)
+_RANGE, _SPANS = 500, 60
+"""The maximum numbers of positions and of spans of one query."""
+_OWN_ROWS = "SELECT position, kind, created_at, body, tokens, totals, metadata FROM historyapp_entry WHERE "
+_IN_SPAN = "session_id = %s AND position BETWEEN %s AND %s"
 
 
 class OwnRow(NamedTuple):
@@ -83,16 +81,23 @@ def _rows(
 ) -> Iterator[OwnRow]:
     """One body at a time is read from its stored form, so entries of any length take little memory.
 
-    Each query reads one range. For several ranges, SQLite would sort the rows with their bodies. For a limit,
+    A query reads several short spans, because a run may have one for each step. It has no limit: for a limit,
     PostgreSQL may read and sort all entries of a session.
     """
     condition = f" AND kind IN ({', '.join(['%s'] * len(kinds))})" if kinds else ""
-    statement = f"{_OWN_ROWS}{condition} ORDER BY position"
+    for batch in span_batches(_short(spans), _SPANS, max_entries=_RANGE):
+        within = " OR ".join([_IN_SPAN] * len(batch))
+        statement = f"{_OWN_ROWS}({within}){condition} ORDER BY position"
+        values = [value for span in batch for value in (session_value(span.session), span.first, span.last)]
+        for row in long_rows(statement, [*values, *kinds], "position", ("body", "metadata")):
+            yield _own_row(row, metadata, body)
+
+
+def _short(spans: Iterable[Span]) -> Iterator[Span]:
+    """Divides spans of more than :data:`_RANGE` positions."""
     for span in spans:
         for start in range(span.first, span.last + 1, _RANGE):
-            values = [session_value(span.session), start, min(span.last, start + _RANGE - 1), *kinds]
-            for row in long_rows(statement, values, "position", ("body", "metadata")):
-                yield _own_row(row, metadata, body)
+            yield Span(span.session, start, min(span.last, start + _RANGE - 1))
 
 
 def _own_row(row: tuple[Any, ...], keys: tuple[str, ...] | None, fields: tuple[str, ...] | None) -> OwnRow:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -14,6 +14,7 @@ from django.db.models import Min
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Totals
+from historyapp.core.usage import NO_CALLS, ModelTotals
 from historyapp.models.entries import Entry
 from historyapp.models.fields import as_uuid, at_places, read_text, uuid_value
 from historyapp.models.history import History
@@ -25,7 +26,8 @@ NEWEST = 50
 MAX_SPANS = 2_000
 """The maximum number of spans that these rewinds cut off together. Older rewinds are not read."""
 MAX_CUTS = 1_000
-"""The maximum number of rewinds whose totals are read. 1,000 take about 20 ms."""
+"""The maximum number of rewinds whose totals are read. 1,000 take 2 ms, with the usage of two models 8 ms."""
+_NO_MODELS: Mapping[str, Sequence[int]] = {}
 # In SQL, because most pages of a session read 50 rewinds: as instances they took half of the page's queries.
 _REWINDS = (
     "SELECT position, created_at, body FROM historyapp_entry "
@@ -133,11 +135,12 @@ def _takes_of(history: History, newest: list[RewindRow]) -> list[Take]:
 
 
 class CutTotals(NamedTuple):
-    """What rewinds did to the totals. Added up, the differences are the totals of all that was cut off, takes
+    """What rewinds did to the totals, added up. The difference is the totals of all that was cut off, takes
     of takes included: a rewind that restores entries subtracts theirs."""
 
-    before: list[Totals]
-    after: list[Totals]
+    before: Totals
+    """The sums before the rewinds: only the steps, the cost and the usage of each model."""
+    after: Totals
     is_complete: bool
     """Whether these are all rewinds."""
 
@@ -149,7 +152,7 @@ def cut_totals(history: History) -> CutTotals:
     """
     session, up_to = history.session, history.as_of
     if not history.visible.takes or session.tail_start == session.fork_position + 1:
-        return CutTotals([], [], is_complete=True)
+        return CutTotals(Totals(), Totals(), is_complete=True)
     newest = session.head if up_to is None else up_to
     rows = fetch_all(_CUTS, [uuid_value(session.pk), newest, MAX_CUTS + 1])
     before = [load_dumped(cut) for _, cut in rows[:MAX_CUTS] if cut is not None]
@@ -157,8 +160,21 @@ def cut_totals(history: History) -> CutTotals:
         shared = Entry.objects.defer("body", "metadata").newest(session.shared_lineage)
         before.append(shared.totals if shared else {})
     after = [load_dumped(kept) for kept, _ in rows[:MAX_CUTS]]
-    return CutTotals(
-        [*map(Totals.load, before)], [*map(Totals.load, after)], is_complete=len(rows) <= MAX_CUTS
+    return CutTotals(_added(before), _added(after), is_complete=len(rows) <= MAX_CUTS)
+
+
+def _added(parts: Sequence[Mapping[str, Any]]) -> Totals:
+    """The sums of stored totals. They are added as stored, because reading a thousand takes longer."""
+    models = dict[str, list[int]]()
+    for part in parts:
+        for name, used in part.get("models", _NO_MODELS).items():
+            sums = models.setdefault(name, [0] * len(NO_CALLS))
+            for index, count in enumerate(used):
+                sums[index] += count
+    return Totals(
+        steps=sum([part.get("steps", 0) for part in parts]),
+        cost=sum([part.get("cost", 0) for part in parts]),
+        models={name: ModelTotals(*sums) for name, sums in models.items()},
     )
 
 

@@ -18,7 +18,7 @@ from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.landmarks import first_failures
 from historyapp.models.relatives import starting_steps
-from historyapp.models.takes import as_begun, takes
+from historyapp.models.takes import Take, as_begun, takes
 from historyapp.services.figures import run_figures
 from historyapp.services.figures.largest_request import largest_request
 from historyapp.services.figures.run_figures import CountedRun, count_run
@@ -265,12 +265,16 @@ class RunOverview:
     @cached_property
     def take_costs(self) -> TakeCosts | None:
         """The cost of the takes, which the other figures do not include; None without takes."""
-        return take_costs(self.history)
+        return take_costs(self.history, self._takes)
 
     @cached_property
     def rewinds(self) -> list[int]:
         """The steps after which the newest rewinds cut off later steps."""
-        return sorted({take.after_step for take in takes(self.history)})
+        return sorted({take.after_step for take in self._takes})
+
+    @cached_property
+    def _takes(self) -> list[Take]:
+        return takes(self.history)
 
 
 def _file_rank(file: FileFigures) -> tuple[bool, int, int]:

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of, totals_after
-from historyapp.core.usage import NO_CALLS, ModelTotals
 from historyapp.models.history import History
-from historyapp.models.takes import cut_totals, takes
+from historyapp.models.takes import Take, cut_totals, takes
 from historyapp.services.prices import price_list
 
 
@@ -24,26 +22,21 @@ class TakeCosts:
     takes before the newest rewinds."""
 
 
-def take_costs(history: History) -> TakeCosts | None:
-    """The cost of all that rewinds cut off from a history; None if these are no steps."""
+def take_costs(history: History, cut_off: Sequence[Take] | None = None) -> TakeCosts | None:
+    """The cost of all that rewinds cut off from a history; None if these are no steps.
+
+    Args:
+        cut_off: the takes of the history, if they have been read.
+    """
     before, after, is_complete = cut_totals(history)
-    totals = totals_after(_added(before), _added(after))
+    totals = totals_after(before, after)
     if totals.steps <= 0:
         return None
     money = money_of(totals, history.session.model, price_list())
+    cut_off = takes(history) if cut_off is None else cut_off
     return TakeCosts(
         steps=totals.steps,
-        after_steps=sorted({take.after_step for take in takes(history) if take.steps and take.after_step}),
+        after_steps=sorted({take.after_step for take in cut_off if take.steps and take.after_step}),
         micros=max(0, money.micros),  # of some rewinds, the difference may be negative
         is_partial=not is_complete or not money.is_known or money.is_minimum,
     )
-
-
-def _added(parts: Sequence[Totals]) -> Totals:
-    """The sums of the steps, the cost and the usage of each model."""
-    models = dict[str, ModelTotals]()
-    for part in parts:
-        for name, used in part.models.items():
-            models[name] = ModelTotals(*map(sum, zip(models.get(name, NO_CALLS), used, strict=True)))
-    steps, cost = sum(part.steps for part in parts), sum(part.cost for part in parts)
-    return Totals(steps=steps, cost=cost, models=models)

@@ -15,7 +15,9 @@ from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import Project, Session
+from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.figures import run_figures
 from historyapp.services.names.index import catch_up
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -153,14 +155,16 @@ def test_the_page_of_a_session_of_many_rewinds_needs_a_few_queries_more_for_each
     alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    monkeypatch.setattr(run_figures, "INTERVAL", 15)
     counts = []
     for amount in (20, 50):
         session = create_session(project)
         for number in range(amount):
             append(project, session.pk, [act(f"kept{number}"), ok(), act("dropped"), ok()])
             rewind(project, session.pk, Target(episodes=1))
+        run_figures.count_run(History(Session.objects.get(pk=session.pk)))
         taken = []
-        for query in ("", "?step=15", "?status=error"):
+        for query in ("", "?step=15", "?status=error", "/overview"):
             with queries() as issued:
                 assert alice.get(reverse("session", args=[session.pk]) + query).status_code == 200
             taken.append(len(issued))
@@ -168,6 +172,8 @@ def test_the_page_of_a_session_of_many_rewinds_needs_a_few_queries_more_for_each
     few, many = counts
     assert all(more <= less + 2 for less, more in zip(few, many, strict=True))
     assert max(many) <= 24
+    rewinds = sum("kind = 'rewind' AND position <=" in statement for statement in issued)
+    assert rewinds == 1, "the overview shows takes twice"
 
 
 def test_the_page_of_a_long_session_is_small(alice: Client, long: Session) -> None:

@@ -80,6 +80,22 @@ def test_steps_before_a_checkpoint_are_not_read_again(project: Project, session:
     assert read(longer) <= few + 2
 
 
+def test_short_spans_are_read_together(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was rewound after each step has a span for each. 250 queries took half of an overview."""
+    monkeypatch.setattr(run_figures, "INTERVAL", 250)
+    for number in range(80):
+        work(project, session, 2)
+        rewind(project, session.pk, Target(to_step=number + 1))
+    history = History(Session.objects.get(pk=session.pk))
+    assert len(history.lineage.spans) == 80
+    with CaptureQueriesContext(connection) as queries:
+        counted = count_run(history)
+    assert counted.figures.tools["bash"].calls == 80
+    assert sum("tokens, totals, metadata" in query["sql"] for query in queries) == 2
+
+
 def test_a_take_has_figures_of_its_own_and_does_not_disturb_the_live_ones(
     project: Project, session: Session
 ) -> None:
