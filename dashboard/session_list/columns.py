@@ -44,6 +44,7 @@ COLUMNS = {
         ListColumn("duration", "Time", "duration"),
         ListColumn("tokens", "Tokens in", "tokens", has_total=True),
         ListColumn("money", "Cost", "money", has_total=True),
+        ListColumn("score", "Score", "score"),
         ListColumn("ended", "Ended", is_number=False),
         ListColumn("started", "Started", "started"),
         ListColumn("last_entry", "Last entry", "last_entry", has_total=True),

@@ -12,7 +12,7 @@ from historyapp.core.run_places import MAX_PLACE
 from historyapp.models import Session
 from historyapp.models.projects import Project
 from historyapp.models.session_filters import FACETS, MAX_VALUES, FacetCounts, SessionCriteria
-from historyapp.models.session_lists import MAX_CURSOR, ORDERS
+from historyapp.models.session_lists import MAX_CURSOR, SORTS
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.wire.sessions import SessionFacets, SessionFacetValue
 
@@ -21,7 +21,7 @@ MAX_SHOWN = 100
 YesNo = Literal["true", "false"]
 Place = Annotated[Line, Field(max_length=MAX_PLACE)]
 _YES_NO: dict[str | None, bool | None] = {"true": True, "false": False, None: None}
-_SORTS = [sign + name for name in ORDERS for sign in ("", "-")]
+_SORTS = [sign + name for name in SORTS for sign in ("", "-")]
 
 
 class SessionFilter(BaseModel):

@@ -25,8 +25,8 @@ STEP_FACETS = ("tool", "file", "command", "status", "has", "kind")
 """Filters that are compared with a step."""
 SESSION_FACETS = ("model", "agent", "tag", "title", "session")
 """Filters that are compared with the session."""
-NUMBERS = ("cost", "tokens", "steps", "errors")
-"""Filters by a total of the session, with ``>``, ``>=``, ``<`` or ``<=``."""
+NUMBERS = ("cost", "tokens", "steps", "errors", "score")
+"""Filters by a total or the score of the session, with ``>``, ``>=``, ``<`` or ``<=``."""
 TIMES = ("since", "until")
 TAKES = "takes"
 FACETS = (*STEP_FACETS, *SESSION_FACETS, *NUMBERS, *TIMES, TAKES)
@@ -34,9 +34,9 @@ HAS = (
     "error", "failure", "answer", "thought", "input", "review", "shell", "read", "edit", "search", "web",
     "plan", "agent",
 )  # fmt: skip
-_COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>]=?)([0-9.,_]{1,20})(k|m)?(?!\S)", re.IGNORECASE)
+_COMPARISON = re.compile(rf"({'|'.join(NUMBERS)})([<>]=?)(-?[0-9.,_]{{1,20}})(k|m)?(?!\S)", re.IGNORECASE)
 _FILTER = re.compile(rf"(?<!\S)-?(?:(?:{'|'.join(FACETS)}):|(?:{'|'.join(NUMBERS)})[<>])", re.IGNORECASE)
-_NO_COMPARISON = re.compile(r"(cost|tokens|steps|errors)([<>]=?)\S*", re.IGNORECASE)
+_NO_COMPARISON = re.compile(rf"({'|'.join(NUMBERS)})([<>]=?)\S*", re.IGNORECASE)
 _SPAN = re.compile(r"([0-9]{1,3})(h|d|w|m|y)")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
 _SCALES = {"k": 1_000, "m": 1_000_000}

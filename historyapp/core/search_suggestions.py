@@ -15,7 +15,8 @@ _MEANINGS = {
     "status": "how the step ended", "has": "what the step contains", "kind": "what the step called",
     "model": "of the session", "agent": "of the session", "tag": "of the session", "title": "of the session",
     "session": "by its ID", "cost": "in US dollars, of the session", "tokens": "of the session",
-    "steps": "of the session", "errors": "of the session", "since": "7d, or a date", "until": "7d, or a date",
+    "steps": "of the session", "errors": "of the session", "score": "of the session",
+    "since": "7d, or a date", "until": "7d, or a date",
     "takes": "also steps that rewinds cut off",
 }  # fmt: skip
 _HAS_MEANINGS = {
@@ -23,7 +24,7 @@ _HAS_MEANINGS = {
     "answer": "an answer of the agent", "thought": "a thought", "input": "an input before it",
     "review": "a review",
 }  # fmt: skip
-_COMPARED = ("cost", "tokens", "steps", "errors")
+_COMPARED = ("cost", "tokens", "steps", "errors", "score")
 _VALUES = {
     "status": (*STATUSES, LIKELY_FAILED),
     "has": HAS,

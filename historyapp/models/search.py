@@ -84,7 +84,7 @@ _WINDOWS = (1, 4)
 """On PostgreSQL, matches are looked for in so many of the newest groups of 16,384 rows, then in all rows."""
 LAST = 2**62
 _LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
-_SHOWN = {"cost": "money", "tokens": "shown_tokens"}
+_SHOWN = {"cost": "money", "tokens": "shown_tokens", "score": "annotation__score"}
 """The columns of figures, where they have another name: the figures that lists show."""
 _ID_DIGITS = re.compile(r"[0-9a-f]{4,32}")
 _OPERATORS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}

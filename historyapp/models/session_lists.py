@@ -6,11 +6,12 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Length
 
 from historyapp.core.errors import Invalid
 from historyapp.core.sorting import parse_sort, sort_text
+from historyapp.models.annotations import annotation_of
 from historyapp.models.metadata_texts import metadata_texts
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
 from historyapp.models.sessions import Session, SessionQuerySet
@@ -28,15 +29,19 @@ ORDERS = {
     "model": "model",
 }
 """The sort keys and their columns. Each has an index."""
+SCORE = "score"
+"""This sort key has no index: it is a column of another table, and an index of the session's would cost each
+append. Sorting the sessions of a project by it reads all of them."""
+SORTS = (*ORDERS, SCORE)
 MAX_CURSOR = 1000
-_MOMENTS = ("last_entry_at", "created_at")
+_MOMENTS = ("last_entry", "started")
 _MAX = 2**63
 _MAX_METADATA = 20_000
 """Characters of metadata that are read for the list."""
 
 
 class Order(NamedTuple):
-    """An order of sessions. Ties are sorted by id."""
+    """An order of sessions. Ties are sorted by id. Sessions without a score come after all others."""
 
     name: str = "last_entry"
     is_descending: bool = True
@@ -51,19 +56,33 @@ class Order(NamedTuple):
         Raises:
             Invalid: if there is no such sort key.
         """
-        return cls(*parse_sort(text, ORDERS))
+        return cls(*parse_sort(text, SORTS))
 
     @property
     def column(self) -> str:
-        return ORDERS[self.name]
+        return "annotation__score" if self.name == SCORE else ORDERS[self.name]
+
+    def value_of(self, session: Session) -> Any:
+        """The value by which a session is sorted; None without a score."""
+        return annotation_of(session).score if self.name == SCORE else getattr(session, self.column)
 
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         sign = "-" if self.is_descending else ""
+        if self.name == SCORE:
+            score = F(self.column)
+            first = score.desc(nulls_last=True) if self.is_descending else score.asc(nulls_last=True)
+            return sessions.order_by(first, f"{sign}id")
         return sessions.order_by(f"{sign}{self.column}", f"{sign}id")
 
     def after(self, sessions: SessionQuerySet, value: Any, id: UUID) -> SessionQuerySet:
         """The sessions after the one with this value and id."""
         column, beyond = self.column, "lt" if self.is_descending else "gt"
+        if self.name == SCORE:
+            unscored, later = Q(**{f"{column}__isnull": True}), Q(**{f"id__{beyond}": id})
+            if value is None:
+                return sessions.filter(unscored & later)
+            beyond_value = Q(**{f"{column}__{beyond}": value})
+            return sessions.filter(unscored | beyond_value | (Q(**{column: value}) & later))
         follows = Q(**{f"{column}__{beyond}": value}) | Q(**{f"id__{beyond}": id})
         return sessions.filter(follows, **{f"{column}__{beyond}e": value})
 
@@ -95,7 +114,7 @@ def page_of(
     if len(rows) <= limit:
         return SessionListPage(rows, "")
     last = rows[limit - 1]
-    value = getattr(last, order.column)
+    value = order.value_of(last)
     shown = value.isoformat() if isinstance(value, datetime) else value
     return SessionListPage(rows[:limit], f"{key}~{last.pk}~{shown}")
 
@@ -121,7 +140,7 @@ def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
     id, _, value = id_and_value.partition("~")
     try:
         if list_key == key and len(cursor) <= MAX_CURSOR:
-            return _read_value(value, order.column), UUID(id)
+            return _read_value(value, order.name), UUID(id)
     except (ValueError, OverflowError):
         pass
     raise Invalid(
@@ -130,10 +149,12 @@ def _read_cursor(cursor: str, order: Order, key: str) -> tuple[Any, UUID]:
     )
 
 
-def _read_value(value: str, column: str) -> Any:
-    if column == "model":
+def _read_value(value: str, sort: str) -> Any:
+    if sort == "model":
         return value
-    if column not in _MOMENTS:
+    if sort == SCORE:
+        return None if value == "None" else float(value)
+    if sort not in _MOMENTS:
         if value.isascii() and value.isdecimal() and len(value) < 20 and int(value) < _MAX:
             return int(value)
         raise ValueError("not a number")

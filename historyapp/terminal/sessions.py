@@ -24,17 +24,18 @@ _PREFIX = re.compile(r"[0-9a-f-]{4,36}")
 _MAX_NAMED = 5
 SORTS = (
     "last_entry", "started", "duration", "steps", "errors", "likely_failures", "tokens", "money", "model",
+    "score",
 )  # fmt: skip
-"""As in :data:`historyapp.models.session_lists.ORDERS`, which needs Django."""
+"""As in :data:`historyapp.models.session_lists.SORTS`, which needs Django."""
 SORT_NAMES = {"cost": "money"}
 """Other names of sort keys: the titles of columns."""
 FILTERS = (
     "tool", "file", "command", "status", "has", "kind", "model", "agent", "tag", "title", "session",
-    "cost", "tokens", "steps", "errors", "since", "until", "takes",
+    "cost", "tokens", "steps", "errors", "score", "since", "until", "takes",
 )  # fmt: skip
 """As in :data:`historyapp.core.search_query.FACETS`: what the search of steps understands."""
 _FILTER = re.compile(
-    rf"(?<!\S)-?(?:(?:{'|'.join(FILTERS)}):(?=\S)|(?:cost|tokens|steps|errors)[<>]=?(?=\$?[\d.]))",
+    rf"(?<!\S)-?(?:(?:{'|'.join(FILTERS)}):(?=\S)|(?:cost|tokens|steps|errors|score)[<>]=?(?=[$-]?[\d.]))",
     re.IGNORECASE,
 )
 """A filter has its value at once: ``Model: retry`` are words of a title."""

@@ -17,3 +17,17 @@ def test_cost_and_tokens_are_the_figures_that_lists_show(alice: Agent, run: Agen
         assert len(search_hits(alice, q)) == 2, q
     for q in (f"cost>{cost + 0.001:.4f}", "tokens>40k", "tokens<40000"):
         assert search_hits(alice, q) == [], q
+
+
+def test_a_score_is_compared_and_sessions_without_one_match_nothing(
+    alice: Agent, charlie: Agent, run: Agent, session_id: str
+) -> None:
+    run.act("ls")
+    for q in ("score>-1000000000", "score<1"):
+        assert search_hits(alice, q) == [], q
+    assert alice.patch(f"/sessions/{session_id}", {"score": -0.5}).status == 200
+    for q in ("score<0", "score>=-0.5", "score<=-0.5 tool:ls", "score>-1"):
+        assert len(search_hits(alice, q)) == 1, q
+        assert search_hits(charlie, q) == [], q
+    for q in ("score>-0.5", "score<-1"):
+        assert search_hits(alice, q) == [], q

@@ -177,3 +177,14 @@ def test_the_folder_of_a_run_follows_its_metadata(alice: Agent, runs: dict[str, 
     assert fork["folder"] == "/srv/app"
     assert alice.patch(path, {"metadata": {"folder": "/elsewhere"}})["folder"] == "/elsewhere"
     assert listed(alice, "folder=/elsewhere") == "a"
+
+
+def test_the_list_can_be_sorted_by_score(alice: Agent, runs: dict[str, str]) -> None:
+    for title, score in (("a", 0.25), ("b", 0.5)):
+        assert alice.patch(f"/sessions/{runs[title]}", {"score": score}).status == 200
+    for sort, expected in (("score", "ab"), ("-score", "ba")):
+        page = alice.get(f"/sessions?sort={sort}&limit=1&status=all")
+        following = alice.get(f"/sessions?sort={sort}&limit=100&status=all&cursor={page['next']}")
+        items = [*page["items"], *following["items"]]
+        assert "".join(item["title"] for item in items[:2]) == expected
+        assert [item["score"] for item in items[2:]] == [None] * (len(runs) - 2)

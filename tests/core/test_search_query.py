@@ -78,9 +78,9 @@ def test_any_text_is_read_or_refused(parts: list[str]) -> None:
 
 
 def test_a_total_is_compared_with_or_without_equality() -> None:
-    conditions = parse_query("steps>=3 cost<=0.5 errors>1 tokens<2k", NOW).conditions
+    conditions = parse_query("steps>=3 cost<=0.5 errors>1 tokens<2k score>=-0.5", NOW).conditions
     assert [f"{each.name}{each.operator}{each.value}" for each in conditions] == [
-        "steps>=3.0", "cost<=0.5", "errors>1.0", "tokens<2000.0",
+        "steps>=3.0", "cost<=0.5", "errors>1.0", "tokens<2000.0", "score>=-0.5",
     ]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_total_is_compared_with_or_without_equality() -> None:
         ("error:Cannot", "Did you mean has:"),
         ("before:2026-11-01", "Did you mean until:"),
         ("folder:/tmp", "The list of sessions can be filtered by folder"),
-        ("score>5", "score> is not a filter .* Filters: tool:, file:"),
+        ("rating>5", "rating> is not a filter .* Filters: tool:, file:"),
         ("note:blue", "Filters: tool:"),
         ("-cost>1", "Reverse the comparison"),
         ("panic OR fatal", "OR is searched as a word"),

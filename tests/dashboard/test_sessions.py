@@ -261,6 +261,18 @@ def test_a_column_header_sorts_and_the_next_click_reverses(
     assert f'href="/?sort={reverse_order}"' in head
 
 
+def test_the_list_can_be_sorted_by_score_and_filtered_by_it(alice: Client, project: Project) -> None:
+    for title, score in (("poor", -1.5), ("good", 2), ("unknown", None)):
+        change_session(project, make(project, title).pk, {"score": score, "score_name": "<b>quality"})
+    alice.post("/list-columns", {"column": ["steps", "score"], "order": "-score"})
+    page = html(alice.get("/"))
+    assert TITLE.findall(page) == ["good", "poor", "unknown"]
+    cells = re.findall(r'<td data-label="score".*?>\s+(.*?)</td>', page, re.DOTALL)
+    assert cells == ["2", "-1.5", "–"]
+    assert page.count('title="&lt;b&gt;quality"') == 2
+    assert titles(alice, "?sort=score") == ["poor", "good", "unknown"]
+
+
 def test_the_next_page_continues_in_the_same_order(alice: Client, project: Project) -> None:
     Session.objects.bulk_create(Session(project=project, title=f"run {n}", steps=n) for n in range(40))
     page = html(alice.get("/?sort=steps"))

@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.errors import Invalid
 from historyapp.models import Project, Session
-from historyapp.models.session_lists import ORDERS, Order, page_of
+from historyapp.models.annotations import Annotation
+from historyapp.models.session_lists import ORDERS, SORTS, Order, page_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EVERY_ORDER = [sign + name for name in ORDERS for sign in ("", "-")]
@@ -30,10 +31,15 @@ def many(db: None) -> Project:
         )
         for n in range(23)
     )
+    scored = Session.objects.filter(project=project).order_by("pk")[:12]
+    Annotation.objects.bulk_create(
+        Annotation(session=session, score=(None, -0.5, 0, 0.1, 1e9)[n % 5])
+        for n, session in enumerate(scored)
+    )
     return project
 
 
-@pytest.mark.parametrize("sort", EVERY_ORDER)
+@pytest.mark.parametrize("sort", [sign + name for name in SORTS for sign in ("", "-")])
 def test_pages_contain_every_session_once_in_order(many: Project, sort: str) -> None:
     order, listed, cursor = Order.parse(sort), list[Session](), ""
     sessions = Session.objects.filter(project=many)
@@ -58,6 +64,15 @@ def test_every_order_has_an_index(many: Project, sort: str) -> None:
     plan = order.apply(following).explain()
     assert "USING INDEX session_" in plan
     assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize("sort", ["score", "-score"])
+def test_sessions_without_a_score_come_last(many: Project, sort: str) -> None:
+    order = Order.parse(sort)
+    scores = [order.value_of(session) for session in order.apply(Session.objects.filter(project=many))]
+    scored = [score for score in scores if score is not None]
+    assert len(scored) == 9
+    assert scores == [*sorted(scored, reverse=sort == "-score"), *[None] * 14]
 
 
 def test_a_cursor_belongs_to_one_list_and_one_order(many: Project) -> None:

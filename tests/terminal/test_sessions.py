@@ -8,7 +8,7 @@ import pytest
 from historyapp.core.entries import ModelOutput
 from historyapp.core.search_query import FACETS
 from historyapp.models import Project, Session
-from historyapp.models.session_lists import ORDERS
+from historyapp.models.session_lists import SORTS as SORT_KEYS
 from historyapp.services.append import append
 from historyapp.services.keys import create_key
 from historyapp.services.projections import rebuild
@@ -81,7 +81,7 @@ def test_sessions_are_sorted_by_a_key_of_the_api(
     assert playhead("sessions", "--sort", "steps", "--limit", 1).err == (
         "These are the first 1. --limit shows more.\n"
     )
-    assert list(SORTS) == list(ORDERS)
+    assert SORTS == SORT_KEYS
 
 
 def test_an_unknown_option_is_explained_by_its_command(capsys: pytest.CaptureFixture[str]) -> None:
