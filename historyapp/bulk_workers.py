@@ -13,7 +13,6 @@ from historyapp.compression_workers import SLICE_SECONDS
 from historyapp.enqueue import wake
 from historyapp.services.bulk.scheduler import BulkScheduler
 from historyapp.services.bulk.work import InUse, process_bulk_action
-from historyapp.services.transactions import gives_way
 from historyapp.work_threads import WorkThreads, stopping, work_in_slices
 
 ACTIONS_AT_ONCE = 4
@@ -34,11 +33,7 @@ def find_waiting_bulk_actions() -> None:
 
 
 def work_on_bulk_actions() -> None:
-    """Works on bulk actions until none waits. After a slice, an action waits behind its project's others.
-
-    Between two of its many short writes, others can write to SQLite.
-    """
-    gives_way.set(True)
+    """Works on bulk actions until none waits. After a slice, an action waits behind its project's others."""
     work_in_slices(SCHEDULER, work_for_one_slice)
 
 

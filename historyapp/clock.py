@@ -22,7 +22,7 @@ from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.search.index import projects_to_index
-from historyapp.services.transactions import waiting_briefly
+from historyapp.services.transactions import giving_way, waiting_briefly
 from historyapp.services.workers import record_worker, remove_worker
 from historyapp.wire.problems import ServerUnavailable
 
@@ -40,6 +40,7 @@ REQUEST_SECONDS = 300.0
 """Seconds between two requests of a worker for the same session, because one that fails stays uncounted."""
 
 
+@giving_way()
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
     """Calls ``look`` every second until ``stopping`` is set. Logs errors, but a repeated error only once."""
     next_beat = 0.0

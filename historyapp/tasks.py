@@ -36,6 +36,7 @@ from historyapp.services.deletions import INTERRUPTED_AFTER, delete_hidden_sessi
 from historyapp.services.evaluations.start import prune_evaluations
 from historyapp.services.faults import concerns_data, is_row_lock
 from historyapp.services.figures.run_figures import count_ahead, sessions_to_count
+from historyapp.services.transactions import giving_way
 from historyapp.services.webhooks.endpoints import prune_deliveries
 from historyapp.wire.problems import StorageFailed
 from historyapp.work_threads import WorkThreads, stopping
@@ -101,6 +102,7 @@ def _submit_webhooks(ids: Collection[UUID]) -> None:
             SENDERS.submit(_send_webhook, id, project)
 
 
+@giving_way()
 def _send_webhook(id: UUID, project: UUID) -> None:
     # Imported here: only workers load the HTTP client.
     from historyapp.services.webhooks.delivery import process_webhook

@@ -15,6 +15,7 @@ from historyapp.core.call_stack import with_room_for_calls
 from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.fair_scheduler import FairScheduler
 from historyapp.services.faults import fault_of
+from historyapp.services.transactions import giving_way
 from historyapp.wire.problems import DatabaseReadOnly, DatabaseUnreachable, StorageFailed
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class WorkThreads:
             threads = set(self._working)
         wait_for(threads)
 
+    @giving_way()
     @with_room_for_calls
     def _run(self) -> None:
         try:

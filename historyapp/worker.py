@@ -30,6 +30,7 @@ from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.lost_claims import end_waiting_claims
 from historyapp.services.search.index import projects_to_index
+from historyapp.services.transactions import giving_way
 from historyapp.tasks import CHORES, is_busy, send_due_webhooks, start_due_runs, sweep
 from historyapp.work_threads import stopping
 
@@ -59,6 +60,7 @@ def prepare() -> None:
     WRITER.start(SessionSettings().spacy_language_model)
 
 
+@giving_way()  # for the messages that it takes
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:
     """Works until :func:`stop_worker` is called, or until there was no work for ``idle_seconds``."""
     os.nice(NICENESS)  # on Linux, it applies to this thread and the threads that it starts

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, Any, cast
 
 from django.conf import settings
@@ -23,7 +23,7 @@ from historyapp.running_servers import running_address
 from historyapp.services.bootstrap import default_project
 from historyapp.services.faults import fault_of
 from historyapp.services.releases import refuse_newer_database
-from historyapp.services.transactions import gives_way
+from historyapp.services.transactions import giving_way
 from historyapp.wire.problems import DiskFull, StorageFailed
 
 ACTOR = "command line"
@@ -135,11 +135,8 @@ class PlayheadCommand(BaseCommand):
             if not options.get("dry_run"):  # the only command here that needs no database
                 refuse_newer_database()
             has_server = self.writes_often and running_address(settings.PLAYHEAD_HOME) is not None
-            token = gives_way.set(has_server)
-            try:
+            with giving_way() if has_server else nullcontext():
                 return super().execute(*args, **options)
-            finally:
-                gives_way.reset(token)
 
     def console(self) -> Console:
         """A rich console that writes where the command writes and does not interpret markup."""

@@ -26,7 +26,7 @@ from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data
 from historyapp.services.list_columns import fill_list_columns, has_unlisted_sessions
 from historyapp.services.subagents import link_subagents
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import pause_after, writing
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,6 @@ OUTCOME_COLUMNS = (
 MAX_ENTRIES, MAX_TOKENS = 100, 50_000
 """The maximum number of entries of one transaction, and of their tokens. A single entry may have more
 tokens."""
-MAX_WAIT = 0.5
-"""Seconds. After each transaction the worker waits as long as the transaction took, so that agents can
-write."""
 
 
 def has_stale_sessions() -> bool:
@@ -79,7 +76,7 @@ def _compute_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
         started = time.monotonic()
         if not compute_next_outcomes(session_id):
             return True
-        time.sleep(min(MAX_WAIT, time.monotonic() - started))
+        pause_after(time.monotonic() - started)
     return False
 
 

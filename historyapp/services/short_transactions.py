@@ -7,11 +7,11 @@ from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import BigIntegerField, Func, Model, QuerySet, Value
 
 from historyapp.models.fields import on_sqlite
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import pause_after, writing
 from historyapp.wire.problems import TransactionTooLong
 
 PART_SECONDS = 0.05
@@ -19,7 +19,6 @@ PART_SECONDS = 0.05
 _FIRST_ROWS, _MAX_ROWS = 20, 5_000
 _PART_BYTES = 1 << 22
 """One transaction deletes rows of about this many bytes, or one row: SQLite overwrites what it deletes."""
-_MAX_PAUSE = 0.5
 
 
 class TimedPart:
@@ -28,17 +27,23 @@ class TimedPart:
     seconds = 0.0
     """How long it took, after its end."""
 
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def end(self) -> None:
+        self.seconds = self.seconds or time.monotonic() - self._started
+
 
 @contextmanager
 def short_transaction() -> Iterator[TimedPart]:
     """A transaction, and on SQLite a pause after it, because waiting processes only poll for the lock."""
-    timed = TimedPart()
     with writing():
-        started = time.monotonic()
+        timed = TimedPart()
+        # Called after the commit, which updates SQLite's text index, and before the pause of gives_way.
+        transaction.on_commit(timed.end)
         yield timed
-    timed.seconds = time.monotonic() - started  # with the commit, which updates SQLite's text index
-    if on_sqlite():
-        time.sleep(min(timed.seconds, _MAX_PAUSE))
+    timed.end()  # in a surrounding transaction, which is not committed yet
+    pause_after(timed.seconds)
 
 
 def delete_rows(rows: "QuerySet[Model]") -> int:

@@ -35,11 +35,11 @@ queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
 writers."""
 
 gives_way: ContextVar[bool] = ContextVar("gives_way", default=False)
-"""On SQLite, whether writes give way to those of other threads and processes: in a model call, an export, an
-import or a bulk action, and in a command beside a running server. The ones of a process that give way write
-one at a time, so that an append waits for at most one of them in each process. They also pause after each
-transaction: an import may have thousands, and a lock does not let the thread that waits longest in first.
-Writers of other processes only poll for it."""
+"""On SQLite, whether writes give way to those of other threads and processes: in a model call, an export or
+an import, in all threads of a worker, and in a command beside a running server. The ones of a process that
+give way write one at a time, so that an append waits for at most one of them in each process. They also
+pause after each transaction: an import may have thousands, and a lock does not let the thread that waits
+longest in first. Writers of other processes only poll for it."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
@@ -52,6 +52,23 @@ _T = TypeVar("_T")
 _sqlite_writer = threading.RLock()
 _yielding_writer = threading.RLock()
 """Acquired before ``_sqlite_writer`` by writes that give way."""
+
+
+@contextmanager
+def giving_way() -> Iterator[None]:
+    """Within this block, or in the function that it decorates, writes give way, see :data:`gives_way`."""
+    token = gives_way.set(True)
+    try:
+        yield
+    finally:
+        gives_way.reset(token)
+
+
+def pause_after(seconds: float) -> None:
+    """On SQLite, pauses for as long as a transaction took, unless writes of this thread give way: they have
+    paused already."""
+    if on_sqlite() and not gives_way.get():
+        time.sleep(min(seconds, _MAX_PAUSE))
 
 
 @contextmanager
@@ -97,7 +114,7 @@ def write_in_parts(items: Sequence[_T], size: int, write: Callable[[Sequence[_T]
         with writing():
             write(items[start : start + size])
         if start + size < len(items):
-            time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
+            pause_after(time.monotonic() - started)
 
 
 @contextmanager
@@ -191,9 +208,9 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
         _acquire(_yielding_writer, until)
     try:
         _acquire(_sqlite_writer, until)
-        started = time.monotonic()
         try:
-            with _transaction_with_timeout(until - started, default_timeout, is_outermost):
+            with _transaction_with_timeout(until - time.monotonic(), default_timeout, is_outermost):
+                started = time.monotonic()  # after the wait for other processes
                 yield
         finally:
             _sqlite_writer.release()

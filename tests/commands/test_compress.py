@@ -1,8 +1,10 @@
 """``playhead compress``: does the work itself if no worker is running, and prints totals."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 from uuid import UUID
 
 import pytest
@@ -13,10 +15,13 @@ from historyapp.core.entries import EntryDraft
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Project, Summary
+from historyapp.running_servers import announced
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
+from historyapp.services.compression.run import process_run
 from historyapp.services.sessions import create_session
 from historyapp.services.summary_writers.writers import WRITER, InlineWriter
+from historyapp.services.transactions import gives_way
 from historyapp.services.workers import record_worker
 from tests.commands.conftest import Run
 
@@ -57,6 +62,24 @@ def test_without_a_worker_the_command_does_the_work(run: Run, six: UUID, woken: 
     assert (made.state, made.actor) == ("succeeded", "command line")
     assert Summary.objects.count() == 2
     assert woken == []
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_the_work_gives_a_running_server_its_turn(
+    run: Run, six: UUID, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_running: bool
+) -> None:
+    """Writers of other processes only poll for SQLite's lock."""
+    settings.PLAYHEAD_HOME = tmp_path
+    seen: list[bool] = []
+
+    def process(*arguments: Any) -> None:
+        seen.append(gives_way.get())
+        process_run(*arguments)
+
+    monkeypatch.setattr("historyapp.management.commands.compress.process_run", process)
+    with announced(tmp_path, "http://localhost:8000") if is_running else nullcontext():
+        assert run("compress", six, "--strategy", "simple_extract").error == ""
+    assert (set(seen), gives_way.get()) == ({is_running}, False)
 
 
 def test_with_a_worker_the_command_leaves_the_work_to_it(run: Run, six: UUID, woken: list[UUID]) -> None:

@@ -1,7 +1,10 @@
 """``playhead purge`` asks before it deletes."""
 
 import sys
+from contextlib import nullcontext
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,11 +12,13 @@ from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import AuditRecord, Entry, Session
+from historyapp.running_servers import announced
 from historyapp.services import retention
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
+from historyapp.services.transactions import gives_way
 from tests.commands.conftest import Run
 
 
@@ -33,6 +38,24 @@ def test_a_session_archived_long_ago_is_deleted(run: Run, old: UUID) -> None:
     assert ran.out == f"{old} old\n1 session and 2 entries deleted.\n"
     assert not Session.objects.exists()
     assert not Entry.objects.exists()
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_purge_gives_a_running_server_its_turn(
+    run: Run, old: UUID, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_running: bool
+) -> None:
+    """Each session takes several transactions, and writers of other processes only poll for SQLite's lock."""
+    settings.PLAYHEAD_HOME = tmp_path
+    seen: list[bool] = []
+
+    def record() -> int:
+        seen.append(gives_way.get())
+        return 0
+
+    monkeypatch.setattr("historyapp.management.commands.purge.delete_hidden_sessions", record)
+    with announced(tmp_path, "http://localhost:8000") if is_running else nullcontext():
+        assert run("purge", "--archived-before", 9, "--yes").error == ""
+    assert seen == [is_running]
 
 
 def test_a_session_archived_recently_stays(run: Run, old: UUID) -> None:

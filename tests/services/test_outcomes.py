@@ -1,6 +1,7 @@
 """Workers compute the outcomes of steps that an earlier version recorded."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +26,7 @@ from historyapp.services.outcomes import (
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
+from historyapp.services.transactions import giving_way
 from tests.examples import thorough
 from tests.services.drafts import act, answer, ask, failed, ok
 
@@ -178,6 +180,20 @@ def test_the_work_stops_on_request_and_continues_where_it_stopped(
     assert StaleOutcomes.objects.count() == len(sessions)
     compute_outcomes(never)
     assert outcomes() == expected
+
+
+@pytest.mark.parametrize("gives", [True, False])
+def test_the_work_pauses_between_its_transactions_once(
+    session: Session, gives: bool, monkeypatch: pytest.MonkeyPatch, sessions: list[Session]
+) -> None:
+    """Here in one transaction, so no write pauses by itself."""
+    pauses: list[float] = []
+    monkeypatch.setattr("historyapp.services.outcomes.MAX_ENTRIES", 4)
+    forget(sessions)
+    monkeypatch.setattr("historyapp.services.transactions.time.sleep", pauses.append)
+    with giving_way() if gives else nullcontext():
+        compute_outcomes(never)
+    assert bool(pauses) == (connection.vendor == "sqlite" and not gives)
 
 
 def test_entries_and_forks_added_meanwhile_get_correct_totals(

@@ -1,5 +1,6 @@
 """Many rows are deleted in short transactions with pauses."""
 
+import threading
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,6 +15,7 @@ from historyapp.models import AuditRecord, Project, Session, Webhook, WebhookDel
 from historyapp.services import short_transactions
 from historyapp.services.append import append
 from historyapp.services.changes import prune_changes
+from historyapp.services.transactions import giving_way
 from historyapp.services.webhooks import endpoints
 from tests.services.drafts import ask
 
@@ -57,6 +59,26 @@ def test_long_deliveries_are_deleted_with_pauses(
     assert not WebhookDelivery.objects.exists()
     assert len(pauses) == 2
     assert all(pauses)
+
+
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="only SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_short_transaction_that_gives_way_pauses_once_and_not_for_its_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bulk actions that erase paused three times as long as their transactions took."""
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        threading.Event().wait(0.3)
+
+    with giving_way(), monkeypatch.context() as patched:
+        patched.setattr("historyapp.services.transactions.time.sleep", sleep)
+        with short_transactions.short_transaction() as timed:
+            pass
+    assert len(pauses) == 1
+    assert 0 < timed.seconds < 0.3, "the size of the next part depends on it"
 
 
 @pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="only SQLite has one writer at a time")

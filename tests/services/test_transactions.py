@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import timedelta
 
 import pytest
@@ -19,7 +19,14 @@ from historyapp.services.keys import create_key, record_use
 from historyapp.services.search.index import catch_up_for_search
 from historyapp.services.sessions import create_session
 from historyapp.services.sqlite_lock import begin_wait, fail_wait
-from historyapp.services.transactions import gives_way, queued_seconds, writing, writing_together
+from historyapp.services.transactions import (
+    gives_way,
+    giving_way,
+    queued_seconds,
+    write_in_parts,
+    writing,
+    writing_together,
+)
 from historyapp.wire.problems import DatabaseLocked, StorageFailed
 
 pytestmark = [
@@ -309,3 +316,35 @@ def test_the_pause_of_a_long_request_does_not_include_its_wait_for_the_lock(
         first.join(5)
     assert len(pauses) == 1
     assert pauses[0] < 0.2
+
+
+@pytest.mark.usefixtures("patience")
+def test_the_pause_does_not_include_the_wait_for_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a server that writes, a worker would be many times as slow."""
+    pauses = list[float]()
+    other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.4, other.rollback)
+    release.start()
+    try:
+        with giving_way(), monkeypatch.context() as patched:
+            patched.setattr("historyapp.services.transactions.time.sleep", pauses.append)
+            with writing():
+                pass
+    finally:
+        release.join(5)
+        other.close()
+    assert len(pauses) == 1
+    assert pauses[0] < 0.2
+
+
+@pytest.mark.parametrize(("gives", "pauses"), [(True, 3), (False, 2)])
+def test_parts_of_a_write_are_followed_by_one_pause_each(
+    gives: bool, pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An import paused twice between two parts. Without giving way, none follows the last one."""
+    slept = list[float]()
+    with giving_way() if gives else nullcontext(), monkeypatch.context() as patched:
+        patched.setattr("historyapp.services.transactions.time.sleep", slept.append)
+        write_in_parts(range(3), 1, list)
+    assert len(slept) == pauses

@@ -4,6 +4,7 @@ import argparse
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from threading import Event
 from typing import Any
 from uuid import UUID
@@ -36,6 +37,7 @@ class Command(PlayheadCommand):
         "Summarise a session's older steps, or join the compression that is running. Without a running "
         "worker, or with --wait, this command does the work and shows a progress bar."
     )
+    writes_often = True
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -141,7 +143,7 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     task = bar.add_task("", total=None)
     with ThreadPoolExecutor(1) as pool, bar:
-        future = pool.submit(_work, run.pk, stop)
+        future = pool.submit(copy_context().run, _work, run.pk, stop)  # which says whether writes give way
         try:
             while not future.done():
                 time.sleep(REFRESH_SECONDS)

@@ -29,6 +29,7 @@ class Command(PlayheadCommand):
         "Delete sessions that were archived long ago. This cannot be undone. A session is kept as long as it "
         "has forks that are kept."
     )
+    writes_often = True
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)

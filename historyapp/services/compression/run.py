@@ -40,7 +40,7 @@ from historyapp.services.faults import concerns_data
 from historyapp.services.lost_claims import end_claim
 from historyapp.services.model_call_threads import CallThreads
 from historyapp.services.summary_writers.writers import InlineWriter, WriteCancelled, Writer
-from historyapp.services.transactions import waiting_briefly
+from historyapp.services.transactions import giving_way, waiting_briefly
 from historyapp.wire.problems import ServerUnavailable, TransactionTooLong
 
 log = logging.getLogger(__name__)
@@ -185,6 +185,7 @@ class _RunWorker:
             return self._max_running
         return allowed_calls(self._run.model, self._run.session.project_id, self._max_running)
 
+    @giving_way()
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
         """Makes summaries in another thread, until the run must stop or has ended, or its model pauses."""
         results = []
