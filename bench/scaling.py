@@ -2,7 +2,7 @@
 
 On two cores, more processes are not faster. So this measures the processor time of web processes, PostgreSQL,
 Redis and workers for each request, and how long requests wait for locks. Then it kills parts while agents
-record.
+record: ``python -m bench.scaling [SECONDS [FAULT_SECONDS [SEED]]]``. With 0 seconds it only does that.
 """
 
 import http.client
@@ -168,16 +168,16 @@ class Figures:
         return f"{self.webs} web, {self.webs} workers", figure, ""
 
 
-def main(seconds: float = 6.0, seed: int = 1) -> None:
+def main(seconds: float = 6.0, fault_seconds: float = 60.0, seed: float = 1) -> None:
     signal(SIGTERM, lambda *_: sys.exit(1))  # so that the started processes are stopped too
     with home() as folder, network(8) as net, _installation(net, folder) as installed:
-        for count in (1, 2, 4):
+        for count in (1, 2, 4) if seconds else ():
             with installed.processes(count, count):
                 rows = [("machines", net.kind, ""), measure(installed, seconds).row()]
                 report(f"{count} web processes, {count} workers", rows + idle(installed, seconds))
         with installed.processes(4, 2):
-            rows = survive(installed, seconds * 5, random.Random(seed))
-            report("4 web processes, 2 workers, and faults", rows)
+            rows = survive(installed, fault_seconds, random.Random(seed))
+            report(f"4 web processes, 2 workers, and faults for {fault_seconds:.0f} seconds", rows)
 
 
 @contextmanager
@@ -337,4 +337,4 @@ def _wrong_summaries(installed: Installation, agents: list[Agent]) -> str:
 
 
 if __name__ == "__main__":
-    main(*(float(argument) for argument in sys.argv[1:2]))
+    main(*(float(argument) for argument in sys.argv[1:4]))
