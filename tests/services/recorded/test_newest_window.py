@@ -88,5 +88,21 @@ def test_a_window_smaller_than_a_later_bill_is_not_believed(project: Project, im
     assert windows_of(imported)[-1] == USUAL
 
 
+def test_the_share_that_starts_a_compression_is_one_of_the_recorded_window(
+    project: Project, imported: Session
+) -> None:
+    def threshold(session: Session) -> int | None:
+        return Session.objects.get(pk=session.pk).compress_at_tokens
+
+    change_session(project, imported.pk, {"settings": {"compression_share": 0.5}})
+    assert threshold(imported) == WINDOW // 2
+    child = fork(project, imported.pk, at_position=4)
+    assert threshold(child) == WINDOW // 2
+    rewind(project, imported.pk, Target(to_position=2))
+    assert threshold(imported) == 100_000
+    change_session(project, imported.pk, {"settings": {"max_tokens": 8_000}})
+    assert threshold(imported) == 4_000
+
+
 def test_a_session_without_outputs_has_the_usual_window(project: Project) -> None:
     assert budget(create_session(project, names={"model": "gpt-5.4"})) == USUAL
