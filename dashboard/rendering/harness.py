@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from historyapp.core.person_inputs import delegation_in
+
 HARNESS_CHANNELS = ("meta", "environment")
 """Channels of inputs that no person wrote."""
 _TAGS = (
@@ -35,8 +37,11 @@ class MessagePart(NamedTuple):
 
 
 def message_parts(text: str) -> list[MessagePart]:
-    """A message, split into the sender's text and the additions, in order. Nothing is left out."""
-    return [part for part in _parts(text) if part.text.strip()]
+    """A message, split into the sender's text and the additions, in order. Only marks are left out."""
+    delegation = delegation_in(text)
+    parts = _parts(delegation.task if delegation else text)
+    passed_on = [MessagePart(delegation.thread, "codex_delegation")] if delegation else []
+    return [part for part in (*passed_on, *parts) if part.text.strip()]
 
 
 def _parts(text: str) -> Iterator[MessagePart]:

@@ -8,7 +8,7 @@ Claude Code wrote, 2026-11-29.
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from historyapp.core.entries import INTERRUPTION, PERSON, Body, DebugLog, ModelInput, text_of
 from historyapp.core.scanning import enclosed
@@ -23,6 +23,11 @@ _ANSWERED, _BY_MODEL = "<command-message>", '<command-message>The "'
 """The beginnings of a command that the model answers, and of the note that the model itself runs a skill."""
 _NAME, _END_OF_NAME = re.compile("<command-name>"), re.compile("</command-name>")
 _ARGUMENTS, _END_OF_ARGUMENTS = re.compile("<command-args>"), re.compile("</command-args>")
+_DELEGATION = re.compile(
+    r"<codex_delegation>\s{0,99}(?:<source_thread_id>([^<]{0,200})</source_thread_id>\s{0,99})?<input>"
+)
+"""Before a task that a person gave in one thread of Codex, which passed it on to this one."""
+_END_OF_DELEGATION = "</input>"
 
 
 def begins_turn(channel: str, content: Any) -> bool:
@@ -46,9 +51,30 @@ def _is_answered(content: Any) -> bool:
     return isinstance(text, str) and text.startswith(_ANSWERED) and not text.startswith(_BY_MODEL)
 
 
+class Delegation(NamedTuple):
+    """A task that another thread of Codex passed on."""
+
+    thread: str
+    """The id of that thread, or empty."""
+    task: str
+    """The person's words."""
+
+
+def delegation_in(text: str) -> Delegation | None:
+    """The task of an input that Codex wrapped in the tag ``codex_delegation``, or None."""
+    if (match := _DELEGATION.match(text)) is None:
+        return None
+    end = text.rfind(_END_OF_DELEGATION, match.end())
+    is_end = end >= 0 and text[end:].split() == [_END_OF_DELEGATION, "</codex_delegation>"]
+    return Delegation(match[1] or "", text[match.end() : end if is_end else len(text)])
+
+
 def typed_text(channel: str, content: Any) -> str:
-    """The text of an input; of a command that the model answers, its name and arguments."""
+    """The text of an input; of a command that the model answers, its name and arguments; of a task that
+    Codex passed on, the task."""
     text = text_of(content)
+    if channel == PERSON and (delegation := delegation_in(text)):
+        return delegation.task.strip() or text
     return (typed_command(text) or text) if channel == COMMAND and _is_answered(content) else text
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.core.entries import Body, Entry, ModelInput, ModelOutput
-from historyapp.core.person_inputs import begins_turn, typed_text
+from historyapp.core.person_inputs import begins_turn, delegation_in, typed_text
 from historyapp.core.projection import Tail, advance
 from tests.core.overview.runs import START, Run
 
@@ -62,3 +62,28 @@ def test_the_time_before_a_command_is_a_persons_wait() -> None:
     figures = run.figures
     assert (figures.model_time, figures.waiting_time) == (15_000, 90_000)
     assert (figures.turns, figures.turn_count, figures.waits) == ([1, 2], 2, [(90_000, 2)])
+
+
+DELEGATION = (
+    "<codex_delegation>\n  <source_thread_id>019f-0445</source_thread_id>\n"
+    "  <input>Fix the <input> field.\n\nIt is </input> in a.html.</input>\n</codex_delegation>"
+)
+
+
+def test_a_turn_that_another_thread_of_codex_passed_on_is_named_by_its_task() -> None:
+    words = "Fix the <input> field.\n\nIt is </input> in a.html."
+    assert typed_text("user", DELEGATION) == words
+    assert delegation_in(DELEGATION) == ("019f-0445", words)
+    bodies: list[Body] = [ModelInput(content=DELEGATION), ModelOutput(text="Done.")]
+    tail = Tail()
+    for position, body in enumerate(bodies, 1):
+        tail = advance(tail, Entry(position, body, START, {}, 1)).tail
+    assert tail.step is not None
+    assert tail.step.input_preview == "Fix the <input> field. It is </input> in a.html."
+
+
+def test_a_cut_off_or_continued_delegation_loses_no_word() -> None:
+    assert typed_text("user", DELEGATION[:-30]).startswith("Fix the <input> field.")
+    assert typed_text("user", DELEGATION + " And b.html.").endswith("And b.html.")
+    other = "<codex_delegation> in a sentence"
+    assert (typed_text("user", other), delegation_in(other)) == (other, None)

@@ -29,6 +29,14 @@ def test_a_command_is_shown_as_the_person_typed_it() -> None:
     assert user_text("if a < b: pass") == "if a < b: pass"
 
 
+def test_a_task_that_codex_passed_on_is_shown_without_its_marks() -> None:
+    text = (
+        "<codex_delegation>\n  <source_thread_id>1f</source_thread_id>\n"
+        "  <input>Fix <b>it</b>.</input>\n</codex_delegation>"
+    )
+    assert message_parts(text) == [("1f", "codex_delegation"), ("Fix <b>it</b>.", "")]
+
+
 def test_unclosed_and_unknown_tags_are_text() -> None:
     for text in ("<system-reminder> open", "<p>hello</p>", "</system-reminder>"):
         assert parts(text) == [("", text)]
