@@ -345,11 +345,11 @@ def moment(time: datetime) -> SafeString:
 
 @register.filter
 def clock(time: datetime) -> SafeString:
-    """The time of day to the second; empty if unknown."""
+    """The time of day to the second, in UTC; empty if unknown."""
     if known_time(time) is None:
         return SafeString()
     markup = '<time datetime="{}" data-shown="clock">{}</time>'
-    return format_html(markup, time.isoformat(), f"{time:%H:%M:%S}")
+    return format_html(markup, time.isoformat(), f"{time:%H:%M:%S} UTC")
 
 
 @register.filter
