@@ -118,6 +118,11 @@ class Location:
         return replace(self, filter=NO_FILTER).address
 
     @property
+    def query_without_filter(self) -> str:
+        """The query of the same step for pages without a step list: its filter ends there."""
+        return replace(self, filter=NO_FILTER).query
+
+    @property
     def kept_without_filter(self) -> list[tuple[str, str]]:
         """The kept fields except the filter, as names and values for the filter's form."""
         return parse_qsl(f"{self.as_of_parameter}{self.timeline.query}{self.find_parameter}")

@@ -12,7 +12,7 @@ from historyapp.models.step_filters import LIKELY_FAILED
 
 _NAMES = {"unseen": "files not seen before", "gone": "names compacted away"}
 """Words for each value of the filter ``names``."""
-_WORDS = {"since": "from", "noted": "bookmarked", "names": "uses"}
+_WORDS = {"since": "from", "noted": "bookmarked", "names": "uses", "edited": "edits only"}
 """Words for fields whose name is not clear on its own."""
 
 
@@ -32,6 +32,8 @@ class FilterChip:
     """The kind of tool whose icon it has, or empty."""
     title: str = ""
     """The label of an active filter with its whole value."""
+    name: str = ""
+    """The field of an active or offered filter."""
 
 
 def quick_chips(location: Location) -> list[FilterChip]:
@@ -59,7 +61,7 @@ def quick_chips(location: Location) -> list[FilterChip]:
 
 
 def active_chips(location: Location) -> list[FilterChip]:
-    """The filters that no quick chip shows. Each link removes one."""
+    """The filters that no quick chip shows. Each link removes one. Beside a file: a link to its edits."""
     chips: list[FilterChip] = []
     for name, value in location.filter.active.items():
         if name == "kind" or (name == "status" and value in ("error", LIKELY_FAILED)):
@@ -67,9 +69,13 @@ def active_chips(location: Location) -> list[FilterChip]:
         text = _NAMES.get(value, value) if name == "names" else value
         shown = status_label(value) if name == "status" else visible(text)
         word, url = _WORDS.get(name, name), _url(location, location.filter.toggled(name, value))
-        title = word if name == "noted" else f"{word} {shown}"
+        title = word if name in ("noted", "edited") else f"{word} {shown}"
         label = f"{word} {with_short_path(shown)}" if name == "file" else title
-        chips.append(FilterChip(label, url, is_on=True, title=title))
+        chips.append(FilterChip(label, url, is_on=True, title=title, name=name))
+        if name == "file" and not location.filter.edited:
+            edits = _url(location, location.filter.toggled("edited", "1"))
+            title = "Show only steps that change the file"
+            chips.append(FilterChip(_WORDS["edited"], edits, title=title, name="edited"))
     return chips
 
 

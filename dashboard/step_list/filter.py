@@ -24,6 +24,8 @@ class FilterForm:
     tool: str = ""
     turn: str = ""
     file: str = ""
+    edited: str = ""
+    """``1``, with a file: only steps that edit it."""
     text: str = ""
     since: str = ""
     until: str = ""
@@ -43,7 +45,8 @@ class FilterForm:
 
     def toggled(self, name: str, value: str) -> "FilterForm":
         """The filter with this value in a field, or without it if the field has it already."""
-        return replace(self, **{name: "" if getattr(self, name) == value else value})
+        changed = replace(self, **{name: "" if getattr(self, name) == value else value})
+        return changed if changed.file else replace(changed, edited="")
 
     @property
     def step_filter(self) -> StepFilter:
@@ -58,7 +61,7 @@ class FilterForm:
             raise Invalid(f"kind must be one of {', '.join(KINDS)}.")
         if self.names and self.names not in FLAGS:
             raise Invalid(f"names must be one of {', '.join(FLAGS)}.")
-        for name in ("file", "text", "tool", "noted", "since", "until"):
+        for name in ("file", "edited", "text", "tool", "noted", "since", "until"):
             if len(getattr(self, name)) > MAX_CHARACTERS:
                 raise Invalid(f"{name} must have at most {MAX_CHARACTERS} characters.")
         if self.turn and not (self.turn.isascii() and self.turn.isdigit() and len(self.turn) < 10):
@@ -72,6 +75,7 @@ class FilterForm:
             kind=self.kind or None,
             turn=int(self.turn) if self.turn else None,
             file=self.file or None,
+            edited=bool(self.edited and self.file),
             names=self.names or None,
             text=self.text or None,
         )
@@ -88,7 +92,6 @@ NO_FILTER = FilterForm()
 
 
 def read_filter(query: QueryDict) -> FilterForm:
-    """The filter in an address."""
-    return FilterForm(
-        **{field.name: clean(query.get(field.name, "")).strip() for field in fields(FilterForm)}
-    )
+    """The filter in an address. ``edited`` without a file is left out."""
+    values = {field.name: clean(query.get(field.name, "")).strip() for field in fields(FilterForm)}
+    return FilterForm(**values | ({} if values["file"] else {"edited": ""}))

@@ -57,6 +57,9 @@ class EpisodeFilter(PageQuery):
         description="Only steps with a tool call that reads or changes this file, or prints a diff of it by "
         "git: its path, or the beginning or end of the path, ignoring case.",
     )
+    edited: Literal["true", "false"] = Field(
+        default="false", description="`true`, with `file`: only steps that edit, write or delete the file."
+    )
     names: Literal["unseen", "gone"] | None = Field(
         default=None,
         description="`unseen`: only steps that name a file which appeared nowhere before. `gone`: only steps "
@@ -79,7 +82,9 @@ class EpisodeFilter(PageQuery):
         columns = {"status", "tool", "since", "until", "kind", "file", "turn", "names"}
         values = self.model_dump(include=columns)
         text = None if self.text is None else wanted_text(self.text)
-        return StepFilter(**values, noted=self.noted == "true", text=text)
+        if self.edited == "true" and self.file is None:
+            raise NotValid("`edited` needs `file`: the file that the steps edit.")
+        return StepFilter(**values, noted=self.noted == "true", edited=self.edited == "true", text=text)
 
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")

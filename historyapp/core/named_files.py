@@ -45,6 +45,8 @@ _WINDOW_HEAD = 2_000
 _WINDOW_STARTS = ("[File: ", "File updated", "Replaced ", "Your proposed edit")
 """How such a result begins; logs of SWE-agent, which other agents read, begin differently."""
 _ARGUMENTS = frozenset((*PATHS, "paths", "files"))
+_ARGUMENT = re.compile(r"^(\w{1,40}): ([^\n]{0,4000})", re.MULTILINE)
+"""An argument and the first line of its value; also lines of a longer value that look like one."""
 
 
 def is_named(path: str, file: str) -> bool:
@@ -98,9 +100,11 @@ class NamedFile:
 
     Args:
         file: its path, or the beginning or the end of the path, in any case.
+        edits_only: leave out reads and printed diffs.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, edits_only: bool = False) -> None:
+        self._edits_only = edits_only
         self._file = lowered(file).replace("\\", "/")
         self._text = lowered(text_in_calls(file)).strip()
         self.parsed = 0
@@ -108,6 +112,9 @@ class NamedFile:
         count as :data:`_LINE` or more."""
         self.paths: dict[int, str] = {}
         """The path by which a step's call or result names the file, by the number of the step."""
+        self.shown = set[int]()
+        """The steps whose calls do not name the file, while their results show it in a window. Such a call
+        is an edit only if the step is of this kind."""
 
     def first_calls(self, entry_passages: Iterable[Passage]) -> Iterator[Passage]:
         """The first call, or the first result with a diff, of each entry that names the file.
@@ -118,6 +125,8 @@ class NamedFile:
             limit = self.parsed + MAX_PARSED
             for passage in passages:
                 if (path := self._path_in(passage, limit)) is not None:
+                    if passage.field == "result" and passage.step not in self.paths:
+                        self.shown.add(passage.step)
                     self.paths.setdefault(passage.step, path)
                     yield passage
                     break
@@ -134,7 +143,8 @@ class NamedFile:
         """The path by which a passage names the file; see :func:`historyapp.core.searchable.passages`."""
         paths: Iterator[str]
         if passage.field == "result":
-            paths = chain(self._in_diff(passage.text, limit), [file_in_window(passage.text)])
+            diff = () if self._edits_only else self._in_diff(passage.text, limit)
+            paths = chain(diff, [file_in_window(passage.text)])
         elif passage.field == "call" and self._text in (folded := lowered(passage.text)):
             commands = self._used_by_commands(passage.text, limit)
             lines = self._in_lines(passage.text, folded, limit)
@@ -160,6 +170,8 @@ class NamedFile:
             self.parsed += min(len(command), MAX_COMMAND)
             folder = "" if not folder or changes_folder(command) else folder
             for used in files_used(command):
+                if self._edits_only and used.use == "read":
+                    continue
                 yield used.file
                 if folder:
                     yield joined(folder, used.file)
@@ -171,25 +183,36 @@ class NamedFile:
         if (is_script or arguments.startswith("command: create ")) and self.parsed < limit:
             self.parsed += min(len(arguments), MAX_COMMAND)
             command = arguments[:MAX_READ] if is_script else {"command": arguments[9 : MAX_COMMAND + 9]}
-            yield from call_subject(name, command).files
+            subject = call_subject(name, command)
+            yield from subject.files if subject.kind == "edit" or not self._edits_only else ()
             if is_script:
-                yield from (used.file for used in files_used(command_line(arguments)))
+                used = files_used(command_line(arguments))
+                yield from (one.file for one in used if one.use != "read" or not self._edits_only)
 
     def _in_lines(self, call_text: str, folded: str, limit: int) -> Iterator[str]:
         """The paths in arguments and patches, in lines that contain the text."""
         end = -1
+        is_read = self._edits_only and not _is_edit(call_text)
         while (at := folded.find(self._text, end + 1)) >= 0 and self.parsed < limit:
             start, end = call_text.rfind("\n", 0, at) + 1, call_text.find("\n", at)
             end = len(call_text) if end < 0 else end
             self.parsed += _LINE
-            if path := _path_in(call_text[start:end]):
+            if path := _path_in(call_text[start:end], in_arguments=not is_read):
                 yield path
 
 
-def _path_in(line: str) -> str:
+def _is_edit(call_text: str) -> bool:
+    """Whether a call changes the file that its arguments name, by the beginnings of its lines."""
+    name, _, lines = call_text[:MAX_READ].partition("\n")
+    # The first value of each name counts: later lines may belong to a text.
+    arguments = {match[1]: match[2] for match in reversed(list(_ARGUMENT.finditer(lines)))}
+    return call_subject(name, arguments).kind == "edit"
+
+
+def _path_in(line: str, *, in_arguments: bool) -> str:
     name, separator, value = line.partition(": ")
     if separator and name in _ARGUMENTS:
-        return value
+        return value if in_arguments else ""
     for text in (line, value):  # the first line of a patch follows the name of its argument
         prefix = next((prefix for prefix in PATCHED_FILE if text.startswith(prefix)), "")
         if prefix:

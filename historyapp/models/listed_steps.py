@@ -33,6 +33,8 @@ class ListFilter(Protocol):
     @property
     def file(self) -> str | None: ...
     @property
+    def edited(self) -> bool: ...
+    @property
     def text(self) -> str | None: ...
     @property
     def is_text_alone(self) -> bool: ...
@@ -67,11 +69,17 @@ class ListedSteps:
             self._read_rows(numbers[start:end])
             for number in numbers[start:end]:
                 row = self._rows.get(number)
-                if row and self.step_filter.matches(row):
+                if row and self.step_filter.matches(row) and self._is_wanted_use(row):
                     row.named_file = self._path_in_other_call(row)
                     yield number, row
         if reached is not None:
             yield reached, None
+
+    def _is_wanted_use(self, row: Episode) -> bool:
+        """Whether a step edits the file, if only such steps are wanted. The texts do not always say it."""
+        named = self._named_file
+        is_unclear = self.step_filter.edited and named is not None and row.number in named.shown
+        return not is_unclear or row.kind == "edit"
 
     def _path_in_other_call(self, row: Episode) -> str:
         """The path in the call or result that names the file; empty if the row of the step's first call shows
@@ -122,7 +130,8 @@ class ListedSteps:
                 self._named = steps_that_named(self.history.lineage, self.step_filter.names)
             listed.append(StepNumbers(self._named))
         if self.step_filter.file is not None:
-            listed.append(steps_with_file(self.history, self.step_filter.file, left))
+            edits_only = self.step_filter.edited
+            listed.append(steps_with_file(self.history, self.step_filter.file, left, edits_only=edits_only))
         if self.step_filter.text is not None:
             max_steps = limit + _INCOMPLETE if self.step_filter.is_text_alone else MAX_HITS
             listed.append(steps_with_text(self.history, self.step_filter.text, left, max_steps))

@@ -78,6 +78,8 @@ class StepFilter:
     """A file that a tool call reads or changes: its path, or the start or end of the path. Case
     is ignored.
     """
+    edited: bool = False
+    """Only with ``file``: only steps that edit, write or delete it."""
     names: Flag | None = None
     """Only steps with unseen or gone names that are in the index of names."""
     text: str | None = None

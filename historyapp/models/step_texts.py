@@ -40,10 +40,10 @@ def steps_with_text(history: History, text: str, within: range, max_steps: int =
     return _search(history, within, TextSearch(history, text), max_steps)
 
 
-def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
+def steps_with_file(history: History, file: str, within: range, *, edits_only: bool = False) -> StepNumbers:
     """Steps with a tool call that names a file by its path, or by the start or end of the path, or with a
     result that is a diff of it."""
-    named_file = NamedFile(file)
+    named_file = NamedFile(file, edits_only=edits_only)
     numbers = _search(history, within, TextSearch(history, text_in_calls(file), named_file=named_file))
     numbers.named_file = named_file
     return numbers

@@ -231,6 +231,19 @@ def test_pages_of_filtered_steps_show_the_state_of_the_first_page(mixed: Agent) 
     assert_problem(mixed.get(f"/episodes?cursor={first['next']}"), 422, "cursor")
 
 
+def test_the_steps_of_a_file_can_be_limited_to_its_edits(run: Agent) -> None:
+    for arguments in (
+        {"path": "a.py"},
+        {"path": "a.py", "old_str": "x"},
+        {"path": "b.py", "old_str": "a.py"},
+    ):
+        call = {"kind": "model_output", "use_tool": {"name": "read_file", "arguments": arguments}}
+        run.append(call, {"kind": "tool_results", "results": [{"status": "success"}]})
+    assert numbers(run, "?file=a.py") == [1, 2]
+    assert numbers(run, "?file=a.py&edited=true") == [2]
+    assert_problem(run.get("/episodes?edited=true"), 422, "edited")
+
+
 @pytest.mark.parametrize("query", ["status=fine", "tool=", "since=yesterday", "until=5", "tool=%00"])
 def test_an_invalid_filter_is_refused(mixed: Agent, query: str) -> None:
     assert_problem(mixed.get(f"/episodes?{query}"), 422, f"query.{query.partition('=')[0]}")

@@ -156,3 +156,36 @@ def test_a_row_names_the_path_of_the_call_rather_than_that_of_its_result() -> No
     texts = [call("read", {"path": "src/app.py"}), *passages(2, 1, "tool_results", result)]
     assert [passage.position for passage in found.first_calls(texts)] == [1, 2]
     assert found.paths == {1: "src/app.py"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("Read", {"file_path": "src/app.py", "limit": 5}, False),
+        ("Edit", {"file_path": "src/app.py", "old_string": "a", "new_string": "file_path: x"}, True),
+        ("MultiEdit", {"file_path": "src/app.py", "edits": [{"old_string": "a", "new_string": "b"}]}, True),
+        ("Write", {"file_path": "src/app.py", "content": ""}, True),
+        ("str_replace_editor", {"command": "view", "path": "src/app.py"}, False),
+        ("str_replace_editor", {"command": "insert", "path": "src/app.py", "insert_line": 1}, True),
+        ("delete_file", {"path": "src/app.py"}, True),
+        ("apply_patch", {"input": PATCH}, True),
+        ("Bash", {"command": "cat src/app.py > b.py"}, False),
+        ("Bash", {"command": "cat b.py > src/app.py"}, True),
+        ("Bash", {"command": "mv src/app.py src/b.py"}, True),
+        ("Bash", {"command": "create src/app.py"}, True),
+        ("exec", 'await tools.exec_command({cmd:"cat src/app.py"});', False),
+        ("exec", 'await tools.exec_command({cmd:"rm src/app.py"});', True),
+    ],
+)
+def test_edits_only_leaves_out_reads(name: str, arguments: object, *, expected: bool) -> None:
+    passage = call(name, arguments)
+    assert bool(list(NamedFile("src/app.py", edits_only=True).first_calls([passage]))) is expected
+
+
+def test_edits_only_leaves_out_printed_diffs_and_marks_steps_that_show_the_file() -> None:
+    diff = "diff --git a/src/app.py b/src/app.py\n--- a/src/app.py\n"
+    window = "[File: /testbed/src/app.py (19 lines total)]\n1:x"
+    found = NamedFile("src/app.py", edits_only=True)
+    texts = [Passage(2, 1, "result", diff), Passage(4, 2, "result", window)]
+    assert [passage.step for passage in found.first_calls(texts)] == [2]
+    assert found.shown == {2}

@@ -35,6 +35,8 @@ class StepQuery(TypedDict, total=False):
     """Only steps of this turn."""
     file: str | None
     """Only steps with a tool call that reads or changes this file: its path, or a beginning or end of it."""
+    edited: bool | None
+    """True, with ``file``: only steps that edit, write or delete the file."""
     names: str | None
     """``unseen``: only steps that name a file which appeared nowhere before. ``gone``: only steps that use a
     name which had been compacted away."""

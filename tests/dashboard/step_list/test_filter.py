@@ -132,6 +132,7 @@ def test_chips_add_and_remove_one_filter_and_keep_the_others(alice: Client, sess
         "errors 1: step=3&file=3.txt&noted=1",
         "read 5",
         "file 3.txt: step=3&status=error&noted=1",
+        "edits only",
         "bookmarked: step=3&status=error&file=3.txt",
     ]
     assert (
@@ -142,8 +143,40 @@ def test_chips_add_and_remove_one_filter_and_keep_the_others(alice: Client, sess
 
 def test_the_chip_of_a_long_path_has_its_end(alice: Client, session: Session) -> None:
     page = alice.get(f"/sessions/{session.pk}?file=/home/alice/project/src/a.py")
-    assert chips(page)[-1] == "file …/src/a.py: step=1"
+    assert chips(page)[-2:] == ["file …/src/a.py: step=1", "edits only"]
     assert 'title="Remove the filter file /home/alice/project/src/a.py"' in html(page)
+
+
+def test_the_steps_of_a_file_can_be_limited_to_its_edits(
+    alice: Client, project: Project, session: Session
+) -> None:
+    diff = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n@@ -1 +1 @@\n-y\n+z"
+    for name, arguments, result in (
+        ("Read", {"file_path": "/w/src/a.py"}, "1→x"),
+        ("Edit", {"file_path": "/w/src/a.py", "old_string": "y", "new_string": "z"}, "done"),
+        ("Bash", {"command": "cat src/a.py && sed -i s/a/b/ src/b.py"}, "z"),
+        ("Bash", {"command": "git diff"}, diff),
+        ("Bash", {"command": "git rm src/a.py"}, "rm 'src/a.py'"),
+    ):
+        append(project, session.pk, [act(name, **arguments), ok(outputs=result)])
+    page = f"/sessions/{session.pk}?step=7&file=src/a.py"
+    assert listed(alice.get(page)) == [6, 7, 8, 9, 10]
+    (offered,) = re.findall(r'class="chip chip-edited" href="([^"]*)"', html(alice.get(page)))
+    assert unescape(offered) == f"{page.replace('src/', 'src%2F')}&edited=1"
+    edits = alice.get(unescape(offered))
+    assert listed(edits) == [7, 10]
+    file, only = chips(edits)[-2:]
+    assert file == "file src/a.py: step=7", "without the file, this is no filter"
+    assert only == "edits only: step=7&file=src%2Fa.py"
+    assert len(listed(alice.get(f"/sessions/{session.pk}?edited=1"))) == 10
+
+
+def test_the_filter_ends_when_another_page_is_opened(alice: Client, session: Session) -> None:
+    head = html(alice.get(f"/sessions/{session.pk}?step=3&file=3.txt")).partition('class="tabs"')[2]
+    addresses = [unescape(address) for address in re.findall(r'href="([^"]*)"', head.partition("</nav>")[0])]
+    assert f"/sessions/{session.pk}?step=3&file=3.txt" in addresses, "the page itself"
+    assert f"/sessions/{session.pk}/ledger?step=3" in addresses
+    assert sum("file=" in address for address in addresses) == 1
 
 
 def test_rows_name_the_call_for_which_a_file_filter_found_them(
