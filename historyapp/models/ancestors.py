@@ -16,9 +16,8 @@ from historyapp.core.lineage import Span
 from historyapp.models.fields import as_uuid, session_value, uuid_text, uuid_value
 from historyapp.models.run_sql import run_sql
 
-SUMMARIES, NOTES, BLOCKS = "summaries", "notes", "blocks"
-"""The kinds for summaries, notes and blocks of texts. Unlike entries, they may be added to shared steps
-later."""
+SUMMARIES, NOTES = "summaries", "notes"
+"""The kinds for summaries and notes. Unlike entries, they may be added to shared steps later."""
 MAX_DEPTH = 1_000
 """The maximum number of forks, each of the one before: reads of the last one take time for each."""
 MAX_CACHED, MAX_ANCESTORS = 100, 30_000
@@ -33,11 +32,7 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
 )
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
-_LATER_TABLES = {
-    SUMMARIES: "historyapp_summary",
-    NOTES: "historyapp_stepnote",
-    BLOCKS: "historyapp_textblock",
-}
+_LATER_TABLES = {SUMMARIES: "historyapp_summary", NOTES: "historyapp_stepnote"}
 _WITH_ROWS = (
     "SELECT column1 FROM (VALUES {}) AS session WHERE EXISTS (SELECT 1 FROM {} WHERE session_id = column1)"
 )

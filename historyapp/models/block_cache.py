@@ -4,16 +4,15 @@ A list of steps is searched in both directions from one step. Both searches shar
 and together take one query for the signatures and one for the texts.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from historyapp.core.searchable import load_passages, may_contain
-from historyapp.models.fields import uuid_value
+from historyapp.models.fields import at_places, session_value, uuid_text
 from historyapp.models.long_rows import AT_ONCE, long_rows
 from historyapp.models.sql import fetch_all
 from historyapp.models.text_blocks import ReadPassages, ordered, unpack_text
@@ -32,14 +31,15 @@ _AROUND = (
     "UNION ALL SELECT * FROM (SELECT first_position, last_position, CAST(NULL AS bytea) "
     "FROM historyapp_textblock WHERE session_id = %s ORDER BY first_position DESC LIMIT 1) AS newest"
 )
-_BETWEEN = _COLUMNS + " AND first_position BETWEEN %s AND %s ORDER BY {order} LIMIT %s"
-_TEXTS = (
-    "SELECT first_position, last_position, text FROM historyapp_textblock "
-    "WHERE session_id = %s AND first_position IN ({marks}) ORDER BY {order}"
+_TOGETHER = (
+    "SELECT session_id, first_position, last_position, signature FROM historyapp_textblock "  # noqa: S608
+    f"WHERE session_id IN ({{marks}}) AND first_position <= %s LIMIT {_IN_ONE_DIRECTION}"
 )
+_BETWEEN = _COLUMNS + " AND first_position BETWEEN %s AND %s ORDER BY {order} LIMIT %s"
+_TEXTS = "SELECT first_position, last_position, text FROM historyapp_textblock WHERE {where} ORDER BY {order}"
 _END = 2**31 - 1
 """A position beyond all entries."""
-_StoredText = tuple[int, int, Any]
+StoredText = tuple[int, int, Any]
 """First and last position and the compressed text of a block."""
 
 
@@ -62,25 +62,41 @@ class _BlockRange:
         return self.first <= position <= self.last
 
 
+class PlacedSignature(NamedTuple):
+    """The signature of a block of one of several sessions."""
+
+    session: str
+    first: int
+    last: int
+    bits: bytes
+
+
+def signatures_together(sessions: Sequence[str], last: int) -> list[PlacedSignature] | None:
+    """The signatures of several sessions up to a position, in order. None if they are many."""
+    values = [*map(session_value, sessions), last]
+    rows = fetch_all(_TOGETHER.format(marks=", ".join(["%s"] * len(sessions))), values)
+    if len(rows) == _IN_ONE_DIRECTION:
+        return None
+    rows.sort(key=itemgetter(1))
+    return [PlacedSignature(uuid_text(id), first, last, bits) for id, first, last, bits in rows]
+
+
 class BlockCache:
     """The blocks of one session."""
 
-    def __init__(self, session: UUID) -> None:
+    def __init__(self, session: str) -> None:
         self.session = session
         self.end = 0
         """The last position in a block. 0 before the first read, or if there are no blocks."""
         self._near = _BlockRange([], 1, 0)
-        self._texts = dict[int, _StoredText]()
-
-    def know_empty(self) -> None:
-        """Reads no signatures later: the session has no blocks."""
-        self._near = _BlockRange([], 1, _END)
+        self.texts = dict[int, StoredText]()
+        """By first position, those near a position from which a list is searched in both directions."""
 
     def read_signatures(self, position: int, *, earlier: int, later: int) -> None:
         """Reads this many signatures on both sides of a position, in one query."""
         if self._near.covers(position):
             return
-        id = uuid_value(self.session)
+        id = session_value(self.session)
         rows = fetch_all(_AROUND, [id, position, earlier, id, position, later, id])
         self.end = max([last for _, last, bits in rows if bits is None], default=0)
         blocks = sorted([BlockSignature(*row) for row in rows if row[2] is not None], key=itemgetter(0))
@@ -99,8 +115,8 @@ class BlockCache:
             starts.update([block.first for block in near if block.last > position][:limit])
             starts.update([block.first for block in near if block.first <= position][-limit:])
         size = 0
-        for row in self._stored_texts(sorted(starts), newest_first=False):
-            self._texts[row[0]] = row
+        for row in _stored_texts([(self.session, start) for start in sorted(starts)], newest_first=False):
+            self.texts[row[0]] = row
             size += len(row[2])
             if size >= AT_ONCE:
                 break
@@ -121,7 +137,7 @@ class BlockCache:
         order = ordered("first_position", newest_first)
         statement = _BETWEEN.format(order=order)
         while lowest <= highest:
-            values, read = [uuid_value(self.session), lowest, highest, _FURTHER], 0
+            values, read = [session_value(self.session), lowest, highest, _FURTHER], 0
             for row in long_rows(statement, values, order, ("signature",)):
                 read += 1
                 yield (block := BlockSignature(*row))
@@ -135,31 +151,39 @@ class BlockCache:
         earlier, later = (_IN_ONE_DIRECTION, 0) if newest_first else (1, _IN_ONE_DIRECTION)
         self.read_signatures(position, earlier=earlier, later=later)
 
-    def read_texts(
-        self, starts: Iterator[int], needle: str, limit: int, *, newest_first: bool = False
-    ) -> Iterator[ReadPassages]:
-        """The passages of each block that contain the text, in the order of ``starts``.
 
-        Args:
-            needle: in lower case.
-            limit: the maximum number of blocks to read.
-        """
-        starts = islice(starts, limit)
-        for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
-            batch = list(islice(starts, size))
-            if not batch:
-                return
-            cached = [self._texts[start] for start in batch if start in self._texts]
-            stored = self._stored_texts(
-                [start for start in batch if start not in self._texts], newest_first=newest_first
-            )
-            for first, last, packed in merge(cached, stored, key=itemgetter(0), reverse=newest_first):
-                text = unpack_text(packed)
-                yield ReadPassages(first, last, load_passages(text, needle), len(text))
+def read_texts(
+    blocks: Iterator[tuple[str, int]],
+    needle: str,
+    limit: int,
+    known: Mapping[int, StoredText],
+    *,
+    newest_first: bool = False,
+) -> Iterator[ReadPassages]:
+    """The passages of each block that contain the text, in the order of ``blocks``.
 
-    def _stored_texts(self, starts: Sequence[int], *, newest_first: bool) -> Iterator[_StoredText]:
-        if not starts:
+    Args:
+        blocks: their sessions and first positions, which must be different in each.
+        needle: in lower case.
+        limit: the maximum number of blocks to read.
+        known: texts that have been read, by first position.
+    """
+    blocks = islice(blocks, limit)
+    for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
+        batch = list(islice(blocks, size))
+        if not batch:
             return
-        order = ordered("first_position", newest_first)
-        query = _TEXTS.format(marks=", ".join(["%s"] * len(starts)), order=order)
-        yield from long_rows(query, [uuid_value(self.session), *starts], order, ("text",))
+        cached = [known[start] for _, start in batch if start in known]
+        missing = [(session, start) for session, start in batch if start not in known]
+        stored = _stored_texts(missing, newest_first=newest_first)
+        for first, last, packed in merge(cached, stored, key=itemgetter(0), reverse=newest_first):
+            text = unpack_text(packed)
+            yield ReadPassages(first, last, load_passages(text, needle), len(text))
+
+
+def _stored_texts(places: Sequence[tuple[str, int]], *, newest_first: bool) -> Iterator[StoredText]:
+    if not places:
+        return
+    order = ordered("first_position", newest_first)
+    where, values = at_places(places, "first_position")
+    yield from long_rows(_TEXTS.format(where=where, order=order), values, order, ("text",))

@@ -10,7 +10,6 @@ from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
-from uuid import UUID
 
 from django.utils.functional import cached_property
 
@@ -22,9 +21,9 @@ from historyapp.core.excerpts import Excerpt
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import Origin, StepOutline
 from historyapp.core.projection import Tail
-from historyapp.models.block_cache import BlockCache
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
+from historyapp.models.lineage_blocks import LineageBlocks
 from historyapp.models.outlines import outlined, read_excerpts
 from historyapp.models.request_origins import RequestOrigins
 from historyapp.models.samples import sample_totals
@@ -59,11 +58,11 @@ class History:
         """A cache of the last rows that were read together: a page reads a list and then rows of it."""
         self._loaded, self._sampled = dict[int, Episode](), dict[int, StepSample]()
         self._samples_ahead = dict[int, StepSample]()
-        self._blocks = dict[UUID, BlockCache]()
 
-    def blocks_of(self, session: UUID) -> BlockCache:
-        """The blocks of texts that were read of a session of the lineage."""
-        return self._blocks.setdefault(session, BlockCache(session))
+    @cached_property
+    def blocks(self) -> LineageBlocks:
+        """The blocks of texts of the session and its ancestors, with those that were read."""
+        return LineageBlocks(self.session, self.session.head if self.as_of is None else self.as_of)
 
     @cached_property
     def tail(self) -> Tail:

@@ -59,10 +59,7 @@ def steps_with_note(history: History, within: range) -> StepNumbers:
 def read_around(history: History, step: int, texts: Sequence[str]) -> None:
     """Reads the first blocks of searches for these texts in both directions, in two queries."""
     position = history.row(step).first_position - 1
-    session = history.lineage.session_at(position + 1)
-    if session is not None:
-        trigrams = [wanted_trigrams(lowered(wanted_text(text))) for text in texts]
-        history.blocks_of(UUID(session)).read_around(position, trigrams)
+    history.blocks.read_around(position, [wanted_trigrams(lowered(wanted_text(text))) for text in texts])
 
 
 def _search(history: History, within: range, search: TextSearch, max_steps: int = MAX_HITS) -> StepNumbers:

@@ -3,7 +3,7 @@
 One search reads a bounded number of blocks and entries. If it stops early, the next search continues there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -13,8 +13,8 @@ from historyapp.core.errors import Invalid
 from historyapp.core.lineage import Span
 from historyapp.core.named_files import NamedFile
 from historyapp.core.searchable import Match, Passage, lowered, matches, trigrams
-from historyapp.models.ancestors import BLOCKS, ancestor_spans, ancestors_with
 from historyapp.models.history import History
+from historyapp.models.lineage_blocks import Piece
 from historyapp.models.text_blocks import (
     BLOCK_CHARACTERS,
     BLOCK_ENTRIES,
@@ -53,7 +53,7 @@ class TextMatches:
     more_step: int | None = None
     """The step of the last hit, if the search stopped there."""
     unindexed: set[UUID] = field(default_factory=set)
-    """Sessions whose texts are not all in blocks."""
+    """The session, if its entries or those that it shares are not all in blocks."""
 
 
 def wanted_text(text: str) -> str:
@@ -122,16 +122,12 @@ class TextSearch:
         With newest first, the entries before the position ``more`` have not been searched.
         """
         result, steps = TextMatches(), set[int]()
-        for part in reversed(self._parts()) if newest_first else self._parts():
-            end = part.last if last is None else min(part.last, last)
-            session, first = UUID(part.session), max(part.first, after + 1)
-            if end < first:
-                continue
-            reached = end + 1 if newest_first else first - 1
-            for read in self._read(
-                session, Span(part.session, first, end), result, newest_first=newest_first
-            ):
-                hits = self._hits(read.passages, Span(part.session, first, end))
+        blocks = self.history.blocks
+        end = blocks.last if last is None else min(last, blocks.last)
+        for piece in blocks.pieces(after + 1, end, newest_first=newest_first):
+            reached = piece.last + 1 if newest_first else piece.first - 1
+            for read in self._read(piece, result, newest_first=newest_first):
+                hits = self._hits(read.passages, piece.first, piece.last)
                 for hit in hits[::-1] if newest_first else hits:
                     if len(result.hits) == limit or (len(steps) == max_steps and hit.match.step not in steps):
                         result.more, result.more_step = (
@@ -143,21 +139,16 @@ class TextSearch:
                     result.hits.append(hit)
                 reached = read.first if newest_first else read.last
             if self._has_reached_limits:
-                result.more = max(reached, first) if newest_first else min(reached, end)
+                result.more = max(reached, piece.first) if newest_first else min(reached, piece.last)
                 return result
         return result
 
-    def _hits(self, read: Iterable[Passage], within: Span) -> list[Hit]:
-        accepted: Iterator[Passage] = filter(lambda one: within.first <= one.position <= within.last, read)
+    def _hits(self, read: Iterable[Passage], first: int, last: int) -> list[Hit]:
+        accepted: Iterator[Passage] = filter(lambda one: first <= one.position <= last, read)
         accepted = self.named_file.first_calls(accepted) if self.named_file else accepted
         if not self.history.visible.inputs:
             accepted = filter(lambda one: one.field in OF_THE_AGENT, accepted)
-        hits = [
-            Hit(
-                UUID(within.session), self.history.lineage.session_at(match.position) == within.session, match
-            )
-            for match in matches(accepted, self.needle)
-        ]
+        hits = [self._hit(match) for match in matches(accepted, self.needle)]
         hits = [hit for hit in hits if hit.live or self.with_takes]
         if self.history.visible.inputs:
             return hits
@@ -174,40 +165,21 @@ class TextSearch:
             min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left, parsed_left) <= 0
         )
 
-    def _parts(self) -> list[Span]:
-        """One range for each session with live entries or takes to search, oldest first."""
-        session = self.history.session
-        last = session.head if self.history.as_of is None else self.history.as_of
-        if session.forked_from_id is None:
-            return [Span(str(session.pk), 1, last)] if last else []
-        chain = session.ancestors
-        with_blocks = ancestors_with(BLOCKS, chain)
-        for ancestor in chain:  # most forks are short
-            if ancestor.id not in with_blocks:
-                self.history.blocks_of(ancestor.id).know_empty()
-        return [*ancestor_spans(chain, last, {ancestor.id for ancestor in chain})][::-1]
+    def _hit(self, match: Match) -> Hit:
+        live = self.history.lineage.session_at(match.position)
+        return Hit(UUID(live or self.history.blocks.owner(match.position)), live is not None, match)
 
-    def _read(
-        self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool
-    ) -> Iterator[ReadPassages]:
-        """Passages that may contain the text: from blocks, and from the entries after the last block."""
-        blocks = self.history.blocks_of(session)
-        blocks.prepare(within.first, within.last, newest_first=newest_first)
-        end = blocks.end
-        in_blocks = within if end >= within.first else None
-        unread = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
-        for part in (unread, in_blocks) if newest_first else (in_blocks, unread):
-            if part is None or self._has_reached_limits:
-                continue
-            if part is in_blocks:
-                yield from self._read_blocks(session, part, newest_first=newest_first)
-            else:
-                yield from self._read_entries(session, part, result, newest_first=newest_first)
+    def _read(self, piece: Piece, result: TextMatches, *, newest_first: bool) -> Iterator[ReadPassages]:
+        """Passages that may contain the text."""
+        if piece.in_blocks:
+            yield from self._read_blocks(piece, newest_first=newest_first)
+        else:
+            yield from self._read_entries(piece.spans, result, newest_first=newest_first)
 
-    def _read_blocks(self, session: UUID, within: Span, *, newest_first: bool) -> Iterator[ReadPassages]:
-        blocks = self.history.blocks_of(session)
-        starts = blocks.candidates(within.first, within.last, self.trigrams, newest_first=newest_first)
-        for read in blocks.read_texts(starts, self.needle, self.blocks_left, newest_first=newest_first):
+    def _read_blocks(self, piece: Piece, *, newest_first: bool) -> Iterator[ReadPassages]:
+        for read in self.history.blocks.texts(
+            piece, self.trigrams, self.needle, self.blocks_left, newest_first=newest_first
+        ):
             self.blocks_left -= 1
             self.block_text_left -= read.size
             yield read
@@ -215,15 +187,15 @@ class TextSearch:
                 break
 
     def _read_entries(
-        self, session: UUID, within: Span, result: TextMatches, *, newest_first: bool
+        self, spans: Sequence[Span], result: TextMatches, *, newest_first: bool
     ) -> Iterator[ReadPassages]:
         count, text = 0, 0
-        for read in read_entries(session, within.first - 1, within.last, newest_first=newest_first):
+        for read in read_entries(spans, newest_first=newest_first):
             count, text = count + 1, text + sum([len(passage.text) for passage in read.passages])
             self.entries_left -= 1
             self.text_left -= read.size
             if count >= BLOCK_ENTRIES or text >= BLOCK_CHARACTERS:
-                result.unindexed.add(session)
+                result.unindexed.add(self.history.session.pk)
             yield read
             if self._has_reached_limits:
                 break

@@ -11,7 +11,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.searchable import lowered
 from historyapp.models import Project, Session, TextBlock, block_cache, text_blocks
-from historyapp.models.block_cache import BlockCache
+from historyapp.models.block_cache import BlockCache, read_texts
 from historyapp.models.history import History
 from historyapp.models.text_search import TextSearch, wanted_trigrams
 from historyapp.services.append import append
@@ -57,7 +57,7 @@ def test_every_block_is_found_once_and_in_order(
 ) -> None:
     trigrams = wanted_trigrams(lowered("seven"))
     for first, last in ((1, 240), (9, 16), (100, 239), (240, 240), (1, 1)):
-        known = BlockCache(session.pk)
+        known = BlockCache(str(session.pk))
         if around is not None:
             known.read_around(around, [trigrams])
         candidates = list(known.candidates(first, last, set(), newest_first=newest_first))
@@ -65,7 +65,8 @@ def test_every_block_is_found_once_and_in_order(
         assert candidates == (expected[::-1] if newest_first else expected)
         assert known.end == 240
         firsts = known.candidates(first, last, trigrams, newest_first=newest_first)
-        texts = list(known.read_texts(firsts, "seven", 100, newest_first=newest_first))
+        blocks = ((known.session, start) for start in firsts)
+        texts = list(read_texts(blocks, "seven", 100, known.texts, newest_first=newest_first))
         assert [one.first for one in texts] == sorted([one.first for one in texts], reverse=newest_first)
         positions = {passage.position for one in texts for passage in one.passages}
         sevens = {2 * n + 2 for n in range(0, STEPS, 7)}
@@ -74,7 +75,7 @@ def test_every_block_is_found_once_and_in_order(
 
 def test_a_session_without_blocks_is_queried_once() -> None:
     session = create_session(Project.objects.create(name="Alice's"))
-    known = BlockCache(session.pk)
+    known = BlockCache(str(session.pk))
     with CaptureQueriesContext(connection) as captured:
         known.read_around(10, [set()])
         assert list(known.candidates(1, 100, set())) == list(known.candidates(1, 5, set(), newest_first=True))
@@ -84,7 +85,7 @@ def test_a_session_without_blocks_is_queried_once() -> None:
 
 def test_a_search_finds_the_same_with_and_without_the_cache(session: Session) -> None:
     read = History(session)
-    read.blocks_of(session.pk).read_around(120, [wanted_trigrams("seven")])
+    read.blocks.read_around(120, [wanted_trigrams("seven")])
     searches = [TextSearch(history, "seven") for history in (read, History(session))]
     for after, last, newest_first in ((0, 240, False), (121, 200, False), (5, 120, True)):
         first, second = (one.find(100, after, last, newest_first=newest_first).hits for one in searches)

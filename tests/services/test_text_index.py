@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from historyapp.core.lineage import Span
 from historyapp.models import Project, Session, TextBlock
-from historyapp.models.text_blocks import BLOCK_ENTRIES
+from historyapp.models.text_blocks import BLOCK_ENTRIES, blocks
 from historyapp.services import text_index
 from historyapp.services.append import append
 from historyapp.services.projections import rebuild
@@ -104,13 +105,29 @@ def test_a_rewind_changes_no_block(session: Session) -> None:
     assert contents(session) == before
 
 
-def test_a_fork_has_blocks_only_of_its_own_entries(session: Session) -> None:
+def test_the_first_block_of_a_fork_begins_after_the_last_one_that_it_shares(session: Session) -> None:
     record(session, 300)
-    child = fork(session.project, session.pk, at_step=100)
+    child = fork(session.project, session.pk, at_step=280)
+    other = fork(session.project, session.pk, at_step=100)
     record(child, 300)
-    assert index_text(child.pk) == 1
-    assert ranges(child) == [(201, 200 + BLOCK_ENTRIES)]
+    record(other, 300)
+    assert index_text(child.pk) == 2
+    assert ranges(session) == [(1, BLOCK_ENTRIES)]
+    assert ranges(child) == [(BLOCK_ENTRIES + 1, 2 * BLOCK_ENTRIES)]
+    assert index_text(other.pk) == 1
+    assert ranges(other) == [(1, BLOCK_ENTRIES)], "it shares a part of a block"
+    for one in (session, child, other):
+        assert rebuild(one).differences == []
+
+
+def test_rebuilding_keeps_blocks_of_earlier_versions(session: Session) -> None:
+    record(session, 300)
+    child = fork(session.project, session.pk, at_step=280)
+    record(child, 300)
+    (block,) = blocks([Span(str(child.pk), 561, child.head)])
+    block.save()
     assert rebuild(child).differences == []
+    assert ranges(child) == [(561, 560 + BLOCK_ENTRIES)]
 
 
 def test_blocks_are_deleted_with_their_session(project: Project, session: Session) -> None:
