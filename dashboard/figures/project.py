@@ -25,9 +25,13 @@ from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.core.usage import rounded_dollars
 from historyapp.models.day_figures import MAX_NAME
+from historyapp.models.session_filters import UNDATED_RUNS
 from historyapp.services.figures.group_figures import MOST_STEPS, GroupFigures, GroupOrder
 from historyapp.services.figures.project_figures import (
+    MAX_DAYS,
+    NO_RECORDS,
     FiguresQuery,
+    RecordedDays,
     cut_off,
     grouped,
     grouped_by_names,
@@ -38,6 +42,8 @@ from historyapp.services.figures.project_figures import (
 )
 
 SPANS = (7, 30, 90)
+ALL = "all"
+"""The parameter ``days`` for all days on which something was recorded."""
 MAX_BARS, MAX_ROWS = 92, 366
 _NAMES: tuple[Literal["agent", "model", "tool"], ...] = ("agent", "model", "tool")
 
@@ -50,22 +56,38 @@ class Trend(NamedTuple):
     words: str
 
 
-def read_span(query: QueryDict) -> FiguresQuery:
+def read_span(query: QueryDict, recorded_since: date | None = None) -> FiguresQuery:
     """The span and the filters of an address.
+
+    Args:
+        recorded_since: the first day of ``days=all``; None: nothing has been recorded.
 
     Raises:
         Invalid: for a day that does not exist, or a span that is too long.
     """
     today = timezone.now().astimezone(UTC).date()
     days = query.get("days", "")
-    if days and days not in map(str, SPANS):
-        raise Invalid(
-            f"days must be one of {', '.join(map(str, SPANS))}. For another range, use from and to."
-        )
+    known = [*map(str, SPANS), ALL]
+    if days and days not in known:
+        raise Invalid(f"days must be one of {', '.join(known)}. For another range, use from and to.")
     last = _day(query.get("to", ""), today)
-    first = _day(query.get("from", ""), date.fromordinal(max(1, last.toordinal() - int(days or 30) + 1)))
-    agent, model, tool = (clean(query.get(name, ""))[:MAX_NAME] or None for name in _NAMES)
+    if days == ALL and recorded_since:
+        default = _first_of_all(recorded_since, last)
+    else:
+        default = date.fromordinal(max(1, last.toordinal() - int(days.strip(ALL) or 30) + 1))
+    first = _day(query.get("from", ""), default)
+    agent, model, tool = (read_name(query, name) for name in _NAMES)
     return FiguresQuery(first, last, agent, model, tool)
+
+
+def read_name(query: QueryDict, name: str) -> str | None:
+    """The agent, model or tool by which an address filters, or None."""
+    return clean(query.get(name, ""))[:MAX_NAME] or None
+
+
+def _first_of_all(recorded_since: date, last: date) -> date:
+    """The first of all days up to the last one, of the newest :data:`MAX_DAYS` if there are more."""
+    return min(last, max(recorded_since, date.fromordinal(max(1, last.toordinal() - MAX_DAYS + 1))))
 
 
 def read_order(query: QueryDict) -> GroupOrder:
@@ -96,6 +118,7 @@ class FiguresPage:
     project: UUID
     query: FiguresQuery
     order: GroupOrder = MOST_STEPS
+    recorded: RecordedDays = NO_RECORDS
 
     @cached_property
     def by_day(self) -> Mapping[date, GroupFigures]:
@@ -135,6 +158,18 @@ class FiguresPage:
     @cached_property
     def undated(self) -> GroupFigures:
         return undated(self.project, self.query)
+
+    @property
+    def undated_runs(self) -> int:
+        """The number of runs without times, which are in no chart. 0 with a filter by model or tool,
+        because a list of sessions knows only one model."""
+        return 0 if self.other_filters else self.recorded.undated_runs
+
+    @property
+    def undated_list(self) -> str:
+        """The query of the list of these runs."""
+        agent = {"agent": self.query.agent} if self.query.agent else {}
+        return urlencode({"status": "all", "date": UNDATED_RUNS, **agent})
 
     @cached_property
     def cut_off(self) -> str:
@@ -190,14 +225,18 @@ class FiguresPage:
         return now if self.query.last >= now.date() else None
 
     @property
-    def spans(self) -> list[tuple[int, str, bool]]:
-        """The spans to choose: days, address, and whether the page shows it."""
+    def spans(self) -> list[tuple[str, str, bool]]:
+        """The spans to choose: title, address, and whether the page shows it."""
         today = timezone.now().astimezone(UTC).date()
-        chosen = self.query.days if self.query.last == today else 0
-        since = ((days, today - timedelta(days=days - 1)) for days in SPANS)
+        since = [(f"{days} days", today - timedelta(days=days - 1)) for days in SPANS]
+        if self.recorded.first:
+            first = _first_of_all(self.recorded.first, today)
+            title = "All days" if first <= self.recorded.first else f"Newest {MAX_DAYS:,} days"
+            since.append((title, first))
+        chosen = self.query.first if self.query.last == today else None
         return [
-            (days, self.link(**{"from": first.isoformat(), "to": today.isoformat()}), days == chosen)
-            for days, first in since
+            (title, self.link(**{"from": first.isoformat(), "to": today.isoformat()}), first == chosen)
+            for title, first in since
         ]
 
     @cached_property

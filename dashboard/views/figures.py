@@ -5,10 +5,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, current_project, projects, signed_in
-from dashboard.figures.project import FiguresPage, read_order, read_span
+from dashboard.figures.project import FiguresPage, read_name, read_order, read_span
 from historyapp.models.recent import active_sessions, newest_failures, running_compressions
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
-from historyapp.services.figures.project_figures import TOO_SLOW
+from historyapp.services.figures.project_figures import TOO_SLOW, recorded_days
 
 
 @signed_in
@@ -17,11 +17,12 @@ def figures(request: PersonRequest) -> HttpResponse:
     """The page; for htmx, everything except the tables."""
     own_projects = projects(request)
     project = current_project(request, own_projects)
-    span = read_span(request.GET)
+    recorded = recorded_days(project.pk, read_name(request.GET, "agent"))
+    span = read_span(request.GET, recorded.first)
     context = {
         "project": project,
         "projects": own_projects,
-        "shown": FiguresPage(project.pk, span, read_order(request.GET)),
+        "shown": FiguresPage(project.pk, span, read_order(request.GET), recorded),
         "at_work": active_sessions(project.pk, span.agent),
         "runs": running_compressions(project.pk, span.agent),
     }

@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from django.db.models import BooleanField, Case, Count, F, Q, QuerySet, Value, When
+from django.db.models import BooleanField, Case, Count, F, Q, QuerySet, Subquery, Value, When
 
 from historyapp.core.day_figures import NO_DAY, DayFigures
 from historyapp.core.errors import Invalid
-from historyapp.models import FiguresProgress, ProjectDay
+from historyapp.models import FiguresProgress, Project, ProjectDay, Session
 from historyapp.models.changes import newest_cursor
+from historyapp.models.session_filters import SessionCriteria
 from historyapp.models.sql import fetch_all
 from historyapp.models.sums import LargeSum
 from historyapp.services.figures.first_names import first_names
@@ -73,6 +74,18 @@ class FiguresQuery:
         }
         live = {"is_live": True} if self.take == "live" else {}
         return ProjectDay.objects.filter(span if days is None else days, project=project, **names, **live)
+
+
+class RecordedDays(NamedTuple):
+    """What a choice of days can show of a project."""
+
+    first: date | None = None
+    """The first day with figures, or None."""
+    undated_runs: int = 0
+    """Runs whose transcripts have no times, also archived ones."""
+
+
+NO_RECORDS = RecordedDays()
 
 
 class NamedGroups(NamedTuple):
@@ -152,6 +165,21 @@ def cut_off(project: UUID, query: FiguresQuery) -> GroupFigures:
 def undated(project: UUID, query: FiguresQuery) -> GroupFigures:
     """The figures of entries without a known time, which are in no range."""
     return total_of(_added_up(query.rows(project, Q(day=NO_DAY)), "is_live").values())
+
+
+def recorded_days(project: UUID, agent: str | None = None) -> RecordedDays:
+    """The first day with figures, and the runs that are on none. Takes one query.
+
+    Args:
+        agent: only runs of this agent are counted.
+    """
+    days = ProjectDay.objects.filter(project=project, day__gt=NO_DAY).order_by("day")
+    criteria = SessionCriteria(status="all", agent=(agent,) if agent else (), undated=True)
+    runs = criteria.apply(Session.objects.filter(project=project)).order_by().values("project")
+    counted = runs.annotate(runs=Count("pk")).values("runs")
+    columns = Subquery(days.values("day")[:1]), Subquery(counted)
+    first, undated_runs = Project.objects.filter(pk=project).values_list(*columns).get()
+    return RecordedDays(first, undated_runs or 0)
 
 
 def is_current(project: UUID) -> bool:
