@@ -21,6 +21,23 @@ class GroupRow(NamedTuple):
     url: str
     is_open: bool
 
+    @property
+    def is_minimum(self) -> bool:
+        """Whether the true cost is higher than the sum."""
+        return bool(self.totals.unpriced or self.totals.partly_priced)
+
+    @property
+    def cost_hint(self) -> str:
+        """What the sum of the costs lacks."""
+        unknown, low = self.totals.unpriced, self.totals.partly_priced
+        sentences = ["A cost that is too low counts as it is."]
+        if low:
+            start = "That" if unknown else "The cost"
+            sentences.insert(0, f"{start} of {low:,} session{'s' * (low != 1)} is known only in part.")
+        if unknown:
+            sentences.insert(0, f"The cost of {unknown:,} session{'s' * (unknown != 1)} is unknown.")
+        return " ".join(sentences)
+
 
 class GroupedList(NamedTuple):
     """The groups of a list, and the sessions of the open group."""

@@ -12,6 +12,9 @@ from historyapp.models.sums import LargeSum
 UNPRICED = Q(money=0, shown_tokens__gt=0, steps__gt=0)
 """The condition of sessions whose cost is unknown. A session with only an input has cost nothing."""
 
+PARTLY_PRICED = Q(money__gt=0, cost_is_minimum=True)
+"""The condition of sessions whose true cost is higher than the known one."""
+
 
 class ChildCounts(NamedTuple):
     """The number of a session's forks and sub-agents, without archived ones, and what the sub-agents used."""
@@ -23,7 +26,7 @@ class ChildCounts(NamedTuple):
     micros: int = 0
     """The cost of the sub-agents at the prices of their newest entries, in millionths of a dollar."""
     unpriced: int = 0
-    """Sub-agents with an unknown cost."""
+    """Sub-agents whose cost is unknown, or known only in part."""
 
 
 def is_top_level(sessions: SessionQuerySet) -> Q:
@@ -51,7 +54,10 @@ def child_counts(parents: Collection[UUID]) -> dict[UUID, ChildCounts]:
     of_forks: dict[UUID | None, int] = dict(forks)
     subagents = children.filter(spawned_by__in=parents).values_list("spawned_by")
     subagents = subagents.annotate(
-        Count("pk"), LargeSum("shown_tokens"), LargeSum("money"), unpriced=Count("pk", filter=UNPRICED)
+        Count("pk"),
+        LargeSum("shown_tokens"),
+        LargeSum("money"),
+        unpriced=Count("pk", filter=UNPRICED | PARTLY_PRICED),
     )
     of_subagents: dict[UUID | None, tuple[int, ...]] = {row[0]: row[1:] for row in subagents}
     return {

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django.db.models import Aggregate, Count, Max
 
 from historyapp.models.search_limits import LIST_SECONDS, limit_statements
-from historyapp.models.session_folds import UNPRICED
+from historyapp.models.session_folds import PARTLY_PRICED, UNPRICED
 from historyapp.models.session_lists import Order
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.models.sums import LargeSum
@@ -31,7 +31,9 @@ class SessionGroup(NamedTuple):
     """In millionths of a US dollar."""
     last_entry_at: datetime
     unpriced: int
-    """Sessions with an unknown cost. One that is known in part counts with this part."""
+    """Sessions with an unknown cost."""
+    partly_priced: int
+    """Sessions whose cost is known only in part. It counts with this part."""
 
 
 @limit_statements(LIST_SECONDS)
@@ -49,6 +51,7 @@ def session_groups(sessions: SessionQuerySet, column: str, order: Order) -> list
     totals: dict[str, Aggregate] = {f"total_{name}": LargeSum(name) for name in _SUMMED}
     totals["total_last_entry_at"] = Max("last_entry_at")
     totals["total_unpriced"] = Count("pk", filter=UNPRICED)
+    totals["total_partly_priced"] = Count("pk", filter=PARTLY_PRICED)
     if f"total_{order.column}" not in totals:
         order = Order()
     key = f"{'-' if order.is_descending else ''}total_{order.column}"

@@ -194,10 +194,12 @@ class Session(models.Model):
     money = models.PositiveBigIntegerField(default=0, db_default=0)
     """The cost that lists show and sort by, in millionths of a US dollar at the prices of the newest append;
     in forks that since the fork."""
+    cost_is_minimum = models.BooleanField(null=True)
+    """Whether the true cost was higher than ``money`` at the newest append. Null: not computed yet."""
     strip = models.TextField(default="", db_default="")
     """See :mod:`historyapp.core.strips`."""
     is_listed = models.BooleanField(default=True, db_default=False)
-    """Whether the five columns above, the folder and the repository are computed. A worker computes them for
+    """Whether the six columns above, the folder and the repository are computed. A worker computes them for
     sessions of earlier versions."""
 
     compressed_to = models.PositiveIntegerField(default=0)

@@ -71,7 +71,8 @@ _EMPTY = {
     "folder": "", "repository": "", "head": 0, "closed_spans": [], "tail_start": 1, "forked_from": None,
     "fork_position": 0, "fork_spans": [], "spawned_by": None, "spawned_position": None, "steps": 0,
     "errors": 0, "tokens": 0, "cost": 0, "likely_failures": 0, "duration": 0, "shown_tokens": 0, "money": 0,
-    "strip": "", "is_listed": True, "compress_at": None, "compress_at_tokens": None, "compression_due": False,
+    "cost_is_minimum": None, "strip": "", "is_listed": True, "compress_at": None, "compress_at_tokens": None,
+    "compression_due": False,
 }  # fmt: skip
 """The columns of a hidden session. ``last_entry_at`` is the time when its deletion last showed progress."""
 HEARTBEAT_SECONDS = 10.0

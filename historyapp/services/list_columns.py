@@ -21,7 +21,7 @@ from historyapp.models.strips import read_strip
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
-LIST_COLUMNS = ("likely_failures", "duration", "shown_tokens", "money", "strip")
+LIST_COLUMNS = ("likely_failures", "duration", "shown_tokens", "money", "cost_is_minimum", "strip")
 PLACE_COLUMNS = ("folder", "repository")
 """Columns that are computed from the metadata whenever they are saved."""
 _BATCH_SIZE = 50
@@ -34,9 +34,10 @@ def set_list_columns(session: Session, tail: Tail) -> None:
     totals = _since_fork(session, tail.totals)
     session.likely_failures = tail.step.total_likely_failures if tail.step else 0
     session.shown_tokens = min(MAX_VALUE, tokens_of(totals).shown)
-    session.money = 0
+    session.money, session.cost_is_minimum = 0, False
     if totals.models or totals.cost:
-        session.money = min(MAX_VALUE, money_of(totals, session.model, price_list()).micros)
+        money = money_of(totals, session.model, price_list())
+        session.money, session.cost_is_minimum = min(MAX_VALUE, money.micros), money.is_minimum
 
 
 def own_totals(session: Session) -> Totals:

@@ -89,9 +89,9 @@ def rebuild(session: Session, *, check_only: bool = False) -> RebuildReport:
         stale = StaleOutcomes.objects.filter(session=locked)
         after = _stored(locked)
         is_stale = stale.exists()
-        # Not compared: the money, and all list columns if an earlier version stored them.
+        # Not compared: what depends on prices, and all list columns if an earlier version stored them.
         has_list_columns = before["session"]["is_listed"] and not is_stale
-        ignored = ("money",) if has_list_columns else (*LIST_COLUMNS, "is_listed")
+        ignored = ("money", "cost_is_minimum") if has_list_columns else (*LIST_COLUMNS, "is_listed")
         after["session"] |= {name: before["session"][name] for name in ignored}
         _copy_old_state(before["session"]["tail"], after["session"]["tail"], report)
         report.differences.extend(_compare(before, after, is_stale=is_stale))

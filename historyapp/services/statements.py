@@ -42,7 +42,8 @@ EPISODE_COLUMNS = (
 )  # fmt: skip
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
-    "compression_due", "likely_failures", "duration", "shown_tokens", "money", "strip",
+    "compression_due", "likely_failures", "duration", "shown_tokens", "money",
+    "cost_is_minimum", "strip",
 )  # fmt: skip
 INDEXED_COLUMNS = tuple([column for column in TAIL_COLUMNS if column in SORTED_COLUMNS])
 """The columns of ``TAIL_COLUMNS`` by which lists are sorted. Each has an index."""

@@ -12,7 +12,7 @@ from historyapp.models.session_groups import MAX_GROUPS, session_groups
 from historyapp.models.session_lists import Order
 from historyapp.services.append import append
 from historyapp.services.rewinds import fork
-from historyapp.services.sessions import change_session, create_session
+from historyapp.services.sessions import StartingToolCall, change_session, create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.dashboard.test_sessions import make, titles
 from tests.services.drafts import ask, draft
@@ -117,6 +117,24 @@ def test_the_sum_of_a_group_is_exact_beside_a_session_without_a_model_call(
     page = alice.get("/?group=agent")
     assert "1.0M ≥ $1.00" in text(page)
     assert 'title="The cost of 1 session is unknown. A cost that is too low counts' in html(page)
+
+
+def test_the_sum_of_a_group_is_marked_if_a_cost_is_known_only_in_part(
+    alice: Client, project: Project
+) -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 10}
+    known, unknown = (
+        draft(ModelOutput(text="done"), model=name, usage=usage) for name in ("claude-haiku-4-5", "my-model")
+    )
+    parent = create_session(project, names={"agent": "fixer"})
+    append(project, parent.pk, [known, known])
+    assert "2.0M $2.00" in text(alice.get("/?group=agent"))
+    partly = create_session(project, names={"agent": "fixer"}, starter=StartingToolCall(parent))
+    append(project, partly.pk, [known, unknown])
+    page = alice.get("/?group=agent&agent=fixer")
+    assert "4.0M ≥ $3.00" in text(page)
+    assert 'title="The cost of 1 session is known only in part. A cost that is too low counts' in html(page)
+    assert "+ 2.0M tokens in, at least $1.00" in text(alice.get("/"))
 
 
 @pytest.mark.usefixtures("runs")

@@ -56,6 +56,23 @@ def test_rows_of_an_earlier_version_are_computed_by_a_worker(project: Project) -
     assert not has_unlisted_sessions()
 
 
+def test_a_cost_that_is_known_only_in_part_is_stored_as_such(project: Project) -> None:
+    session = create_session(project)
+    usage = {"input_tokens": 1_000, "output_tokens": 10}
+    for model, is_minimum in (("my-model", False), ("claude-haiku-4-5", True)):
+        append(project, session.pk, [draft(ModelOutput(text="done"), model=model, usage=usage)])
+        session.refresh_from_db()
+        assert session.cost_is_minimum is is_minimum, "a cost of which nothing is known is no minimum"
+    Session.objects.update(cost_is_minimum=None, is_listed=False)
+    assert fill_list_columns(lambda: False) == 1
+    session.refresh_from_db()
+    assert session.cost_is_minimum
+    assert rebuild(session, check_only=True).differences == []
+    rewind(project, session.pk, Target(to_step=0))
+    session.refresh_from_db()
+    assert session.cost_is_minimum is False
+
+
 def timed(project: Project, *seconds: int) -> Session:
     """An answer at each of these times."""
     session = create_session(project)
