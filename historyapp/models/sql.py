@@ -56,6 +56,8 @@ _WINDOW_PAGE = 4096
 """Rows of the first page. Most windows have fewer, so they take one query. SQLite stops when the
 reader does.
 """
+_WINDOW_SPANS = 60
+"""Spans of one query. A run that was rewound after each step has a span for each step of its window."""
 _OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
     "FROM historyapp_episode WHERE "
@@ -169,7 +171,8 @@ def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRo
     before, size, left = lineage.last + 1, _WINDOW_PAGE, max_size
     while size == _WINDOW_PAGE:
         size = 0
-        for batch in span_batches(spans_between(lineage, before=before, newest_first=True)):
+        spans = spans_between(lineage, before=before, newest_first=True)
+        for batch in span_batches(spans, _WINDOW_SPANS):
             for row, length in _window_page(batch, _WINDOW_PAGE - size):
                 yield row
                 if left is not None and (left := left - length) <= 0:
