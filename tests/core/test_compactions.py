@@ -83,3 +83,38 @@ def test_replacements_are_read_when_somebody_asks_or_after_many_rows(monkeypatch
     seen.add(row(1_002, "debug_log", {"message": ""}, condensed={"forgotten": ["1"]}))
     assert read.call_count < 10
     assert seen.is_removed(1)
+
+
+def test_after_a_rewind_the_rest_is_as_if_read_again() -> None:
+    rows = [row(1, id=1), row(2, id=2), row(3, "debug_log", {}, condensed={"forgotten": ["2"]})]
+    rows += [summary(4), *(row(position, id=position) for position in range(5, 20))]
+    seen = RemovedEntries()
+    for each in rows:
+        seen.add(each)
+    assert seen.cut(8)
+    seen.add(row(21))
+    assert gone(seen, 21) == gone(RemovedEntries([row(21), *rows[7::-1]]), 21) == [1, 2, 3]
+
+
+def test_a_rewind_that_cuts_off_a_compaction_needs_the_rows_again() -> None:
+    seen = RemovedEntries(row(position) for position in range(9, 0, -1))
+    seen.add(summary(10))
+    seen.add(row(11))
+    assert seen.cut(10)
+    assert not seen.cut(9)
+
+
+@pytest.mark.parametrize("count", [KEPT_ROWS, 2 * KEPT_ROWS])
+def test_a_rewind_that_leaves_too_few_rows_needs_them_again(count: int) -> None:
+    last = 5 * KEPT_ROWS
+    seen = RemovedEntries((row(position) for position in range(last, 0, -1)), count)
+    assert seen.cut(last - count + KEPT_ROWS)
+    assert not seen.cut(last - count + KEPT_ROWS - 1)
+
+
+def test_rows_that_were_dropped_for_newer_ones_are_needed_again() -> None:
+    seen = RemovedEntries(row(position) for position in range(10, 0, -1))
+    for position in range(11, 3 * KEPT_ROWS):
+        seen.add(row(position))
+    assert seen.cut(2 * KEPT_ROWS)
+    assert not seen.cut(2 * KEPT_ROWS - 2)

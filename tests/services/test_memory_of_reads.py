@@ -148,7 +148,7 @@ def test_a_rebuild_takes_memory_for_a_few_entries(recorded: Recorded) -> None:
 def test_a_chunk_of_the_index_of_names_has_few_bytes(recorded: Recorded) -> None:
     session = recorded(steps)
     names = NameIndex(session=session, position=0, unread=0, version=VERSION)
-    assert peak_of(lambda: index.read_chunk(session, names)) < MOST
+    assert peak_of(lambda: index.ChunkReader(session, 0).next_chunk(names)) < MOST
 
 
 def test_a_transaction_that_computes_outcomes_reads_few_bytes(recorded: Recorded) -> None:

@@ -6,7 +6,7 @@ by a worker. An entry and the entries before it never change, so a chunk is comp
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
@@ -15,8 +15,6 @@ from uuid import UUID
 from django.db.models import Count
 
 from historyapp.core import entries as core
-from historyapp.core.compactions import RemovedEntries
-from historyapp.core.entries import INPUT_KINDS
 from historyapp.core.lineage import Lineage
 from historyapp.core.name_pages import pack_places, pages, place_of
 from historyapp.core.origins import (
@@ -29,13 +27,13 @@ from historyapp.core.origins import (
     mentions_of,
     names_in,
 )
-from historyapp.core.windows import LogRow
 from historyapp.models import NameIndex, NamePage, NameRun, Session, StepNames
 from historyapp.models.long_rows import AT_ONCE
 from historyapp.models.origins import MissingEntries, Unsaved, indexed_spans, key_places, missing_entries
 from historyapp.models.own_rows import OwnRow, own_rows
-from historyapp.models.sql import WINDOW_KEYS, newest_or_oldest, window_rows
+from historyapp.models.sql import WINDOW_KEYS
 from historyapp.services.names.merges import merge_runs
+from historyapp.services.names.seen import SeenEntries
 from historyapp.services.transactions import writing
 
 CHUNK_ENTRIES = 2_000
@@ -71,8 +69,7 @@ class _IndexState(NamedTuple):
 
     name_index: NameIndex
     unsaved: Sequence[Unsaved]
-    session: Session
-    lineage: Lineage
+    seen: SeenEntries
     unread: int
     """The position of the first entry that is indexed only in part, or 0. It may be in the chunk."""
 
@@ -155,7 +152,7 @@ def _add_chunks(
         index, session = indexes.get(part.session), sessions.get(part.session)
         if index and session and index.position < part.last:  # it may have been deleted
             start = index.position
-            chunk = _next_chunks(session, index, part.last, batch)
+            chunk = next_chunks(session, index, part.last, batch)
             if chunk:
                 batch.chunks.append((Unsaved(index, chunk.places), start, chunk))
             if chunk and chunk.last < part.last:
@@ -206,20 +203,26 @@ def _indexes(sessions: Sequence[UUID]) -> dict[UUID, NameIndex]:
     return {row.session_id: row for row in rows.filter(version=VERSION)}
 
 
-def _next_chunks(session: Session, index: NameIndex, end: int, batch: _Batch) -> IndexChunk | None:
-    """The next chunks of a session, as one chunk; None at the end. The time of the batch bounds them.
+def next_chunks(
+    session: Session, index: NameIndex, end: int, batch: _Batch | None = None
+) -> IndexChunk | None:
+    """The next chunks of a session, as one chunk; None at the end.
 
     Args:
         index: its position is advanced, but not stored.
-        end: the last position to index.
+        end: the last position to index. The last chunk may include later ones.
+        batch: its time bounds the chunks; None: no time does, and the last chunk ends at ``end``.
     """
+    last = end if batch is None else None
+    batch = batch or _Batch(math.inf, is_interactive=False)
     others = [unsaved for unsaved, _, _ in batch.chunks]
+    reader = ChunkReader(session, index.position, last, is_interactive=batch.is_interactive)
     merged: IndexChunk | None = None
     while merged is None or (
         index.position < end and len(merged.places) < STORED_PLACES and not batch.is_full
     ):
         unsaved = [*others, Unsaved(index, merged.places if merged else ())]
-        chunk = read_chunk(session, index, unsaved, is_interactive=batch.is_interactive)
+        chunk = reader.next_chunk(index, unsaved)
         if chunk is None:
             break
         index.position, index.unread = chunk.last, index.unread or chunk.unread
@@ -245,58 +248,68 @@ def store_chunks(chunks: Sequence[tuple[NameIndex, IndexChunk]]) -> None:
     NameIndex.objects.bulk_update([index for index, _ in chunks], ["position", "unread"])
 
 
-def read_chunk(
-    session: Session,
-    index: NameIndex,
-    unsaved: Sequence[Unsaved] = (),
-    *,
-    last: int | None = None,
-    is_interactive: bool = False,
-) -> IndexChunk | None:
-    """The names in the next entries, and the actions with unseen or compacted names; None at the end.
+class ChunkReader:
+    """Reads the next chunks of a session's entries.
 
     Args:
-        unsaved: the places up to the index's position that are not stored yet, and those of other indexes.
+        after: the position of the index.
         last: the last position to read; None: the head.
+        is_interactive: whether a request is waiting.
     """
-    entries = _next_entries(session, index.position, last, is_interactive=is_interactive)
-    if not entries:
-        return None
-    places: set[int] = set()
-    keys: list[set[int]] = []
-    unread = 0
-    for _, entry in entries:
-        mentioned = mentions_of(entry.body, entry.metadata)
-        places.update(
-            [place_of(mention.key, mention.group, entry.position) for mention in mentioned.mentions]
-        )
-        keys.append({mention.key for mention in mentioned.mentions})
-        unread = unread or (0 if mentioned.is_complete else entry.position)
-    lineage = session.lineage(index.position).cut(index.position)
-    steps = _flagged_steps(
-        _IndexState(index, unsaved or [Unsaved(index, ())], session, lineage, index.unread or unread),
-        entries,
-        keys,
-    )
-    return IndexChunk(entries[-1][1].position, unread, sorted(places), steps)
+
+    def __init__(
+        self, session: Session, after: int, last: int | None = None, *, is_interactive: bool = False
+    ) -> None:
+        self._max_entries, self._max_tokens, self._max_size = CHUNK_ENTRIES, CHUNK_TOKENS, AT_ONCE
+        if is_interactive:
+            self._max_entries, self._max_tokens, self._max_size = READ_ENTRIES, READ_TOKENS, READ_SIZE
+        end = session.head if last is None else min(last, session.head)
+        self._rows = _rows(session, after, end, self._max_entries)
+        self._seen = SeenEntries(session, after, WINDOW_SIZE)
+
+    def next_chunk(self, index: NameIndex, unsaved: Sequence[Unsaved] = ()) -> IndexChunk | None:
+        """The names in the next entries, and the actions with unseen or compacted names; None at the end.
+
+        Args:
+            index: its position is that of the entry before.
+            unsaved: the places up to the index's position that are not stored yet, and those of other
+                indexes.
+        """
+        entries = self._next_entries()
+        if not entries:
+            return None
+        places: set[int] = set()
+        keys: list[set[int]] = []
+        unread = 0
+        for _, entry in entries:
+            mentioned = mentions_of(entry.body, entry.metadata)
+            places.update(
+                [place_of(mention.key, mention.group, entry.position) for mention in mentioned.mentions]
+            )
+            keys.append({mention.key for mention in mentioned.mentions})
+            unread = unread or (0 if mentioned.is_complete else entry.position)
+        state = _IndexState(index, unsaved or [Unsaved(index, ())], self._seen, index.unread or unread)
+        steps = _flagged_steps(state, entries, keys)
+        self._seen.end_chunk(entries[-1][0])
+        return IndexChunk(entries[-1][1].position, unread, sorted(places), steps)
+
+    def _next_entries(self) -> list[tuple[OwnRow, core.Entry]]:
+        """The next entries. A chunk ends with a rewind, because the lineage changes there."""
+        entries: list[tuple[OwnRow, core.Entry]] = []
+        tokens = size = 0
+        for row in self._rows:
+            entries.append((row, row.core()))
+            tokens, size = tokens + row.tokens, size + row.size
+            is_full = len(entries) == self._max_entries or tokens >= self._max_tokens
+            if row.kind == "rewind" or is_full or size >= self._max_size:
+                break
+        return entries
 
 
-def _next_entries(
-    session: Session, after: int, last: int | None, *, is_interactive: bool
-) -> list[tuple[OwnRow, core.Entry]]:
-    """The next entries. A chunk ends with a rewind, because the lineage changes there."""
-    max_entries, max_tokens, max_size = CHUNK_ENTRIES, CHUNK_TOKENS, AT_ONCE
-    if is_interactive:
-        max_entries, max_tokens, max_size = READ_ENTRIES, READ_TOKENS, READ_SIZE
-    end = after + max_entries if last is None else min(after + max_entries, last)
-    entries: list[tuple[OwnRow, core.Entry]] = []
-    tokens = size = 0
-    for row in own_rows(session.pk, after + 1, min(end, session.head), WINDOW_KEYS):
-        entries.append((row, row.core()))
-        tokens, size = tokens + row.tokens, size + row.size
-        if row.kind == "rewind" or tokens >= max_tokens or size >= max_size:
-            break
-    return entries
+def _rows(session: Session, after: int, last: int, at_once: int) -> Iterator[OwnRow]:
+    """A session's own entries after a position. Each query reads at most ``at_once``."""
+    for start in range(after + 1, last + 1, at_once):
+        yield from own_rows(session.pk, start, min(last, start + at_once - 1), WINDOW_KEYS)
 
 
 def _action(row: OwnRow, output: core.ModelOutput) -> _Action:
@@ -317,7 +330,7 @@ def _flagged_steps(
     Args:
         keys: the keys of each entry.
     """
-    index, unsaved, session, lineage, unread = state
+    index, unsaved, seen, unread = state
     actions = {
         row.position: _action(row, entry.body)
         for row, entry in entries
@@ -327,17 +340,13 @@ def _flagged_steps(
     used_keys = {
         key for name_spellings in spellings.values() for spelling in name_spellings for key in spelling.keys
     }
-    spans, is_complete = indexed_spans(lineage, 1, lineage.last, unsaved)
+    spans, is_complete = indexed_spans(seen.lineage, 1, seen.lineage.last, unsaved)
     newest = {key: known.newest for key, known in key_places(spans, used_keys, unsaved).items()}
-    seen = RemovedEntries(window_rows(lineage, WINDOW_SIZE))
-    # The keys in the newest instruction and notebook, which compactions do not remove.
-    kinds = ("system_instruction", "memory_notebook")
-    kept = (newest_or_oldest(lineage, kind, session, newest=True) for kind in kinds)
-    standing = {mention.key for entry in kept if entry for mention in mentions_of(entry.body).mentions}
     steps: list[StepNames] = []
     for (row, entry), entry_keys in zip(entries, keys, strict=True):
         action = actions.get(row.position)
         if action is not None:
+            standing = seen.standing_names()
             may_be_unseen = is_complete and not 0 < unread < row.position
             last_seen = {name: _last_seen(spellings[name], newest) for name in action.names}
             standing_names = {
@@ -351,17 +360,14 @@ def _flagged_steps(
                 number=action.number,
                 unseen=sum(not last_seen[file] for file in action.files) if may_be_unseen else 0,
                 gone=sum(
-                    at > 0 and seen.is_removed(at) and name not in standing_names
+                    at > 0 and seen.removed.is_removed(at) and name not in standing_names
                     for name, at in last_seen.items()
                 ),
             )
             steps += [names] if names.unseen or names.gone else []
         newest.update(dict.fromkeys(entry_keys & used_keys, row.position))
-        if row.kind in kinds:
-            standing |= entry_keys
-        elif row.kind != "rewind":
-            body = row.body if row.kind in (*INPUT_KINDS, "debug_log") else {}
-            seen.add(LogRow(row.position, row.kind, row.created_at, row.tokens, entry.metadata, body))
+        if row.kind != "rewind":
+            seen.add(row, entry, entry_keys)
     return steps
 
 

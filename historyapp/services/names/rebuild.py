@@ -2,7 +2,7 @@
 
 from historyapp.core.origins import VERSION
 from historyapp.models import NameIndex, NameRun, Session, StepNames
-from historyapp.services.names.index import read_chunk, store_chunks
+from historyapp.services.names.index import next_chunks, store_chunks
 from historyapp.services.names.merges import places_of_run
 
 
@@ -20,7 +20,7 @@ def rebuild_names(session: Session) -> list[str]:
     StepNames.objects.filter(index=index).delete()
     index.position, index.unread = session.fork_position, 0
     index.save(update_fields=["position", "unread"])
-    while index.position < last and (chunk := read_chunk(session, index, last=last)):
+    while index.position < last and (chunk := next_chunks(session, index, last)):
         store_chunks([(index, chunk)])
     return [] if before == _index_content(index) else ["the index of names differed"]
 
