@@ -263,9 +263,11 @@ def idle(installed: Installation, seconds: float) -> list[tuple[str, str, str]]:
 def survive(installed: Installation, seconds: float, chance: random.Random) -> list[tuple[str, str, str]]:
     """Kills and restarts parts while agents record. Then every acknowledged entry must be in the log."""
     done, stop = Counter[str](), threading.Event()
-    killer = threading.Thread(target=_kill_parts, args=(installed, chance, done, stop))
     agents = _agents(installed, seconds, "faults", compress=True)
+    killer = threading.Thread(target=_kill_parts, args=(installed, agents, chance, done, stop))
+    ended = threading.Timer(seconds, stop.set)  # otherwise the last requests might never be acknowledged
     killer.start()
+    ended.start()
     _run(agents)
     stop.set()
     killer.join()
@@ -290,13 +292,21 @@ def survive(installed: Installation, seconds: float, chance: random.Random) -> l
 
 
 def _kill_parts(
-    installed: Installation, chance: random.Random, done: Counter[str], stop: threading.Event
+    installed: Installation,
+    agents: list[Agent],
+    chance: random.Random,
+    done: Counter[str],
+    stop: threading.Event,
 ) -> None:
+    """Kills a part again and again, but only if an entry was acknowledged since the last time."""
     kinds = ["web", "worker", "PostgreSQL", "Redis killed", "Redis emptied"]
-    turn = 0
+    turn = acknowledged = 0
     while not stop.wait(chance.uniform(0.5, 1.5)):
         for other_part in (*installed.webs, *installed.workers):
             other_part.restart_if_ended()
+        before, acknowledged = acknowledged, sum(len(agent.acknowledged) for agent in agents)
+        if acknowledged == before:
+            continue
         kind = kinds[turn % len(kinds)]
         turn += 1
         done[kind] += 1
