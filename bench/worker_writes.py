@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from pathlib import Path
@@ -34,6 +35,18 @@ APPEND_PAUSE = 0.01
 NICENESS = 10
 
 
+@dataclass
+class Measured:
+    """The times of appends, alone and meanwhile, and how long the work took."""
+
+    idle: list[float]
+    times: list[float]
+    seconds: float
+
+    def row(self) -> str:
+        return f"{_text(self.times)} ({len(self.times)} appends, work {self.seconds:.1f} s)"
+
+
 def main(kinds: list[str]) -> None:
     rows = []
     with home() as folder:
@@ -42,42 +55,41 @@ def main(kinds: list[str]) -> None:
             pass
         assert _run("fill", filled, gives_way=False).wait() == 0
         for kind in kinds or list(_WORK):
-            copy = folder / "copy"
             assert _run(f"prepare {kind}", filled, gives_way=False).wait() == 0
-            idle: list[float] = []
-            found: list[tuple[float, float, float, int]] = []
+            found = []
             for gives_way in (False, True):
-                shutil.copytree(filled, copy)
-                environment = {"PLAYHEAD_HOME": str(copy), "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
-                with server("historyapp.asgi:application", environment, "/healthz") as port:
-                    warm = time.monotonic() + 3  # the first appends load the tokenizer's tables
-                    _appends(port, lambda end=warm: time.monotonic() < end)
-                    idle_end = time.monotonic() + 4
-                    idle += _appends(port, lambda end=idle_end: time.monotonic() < end)
-                    process = _run(kind, copy, gives_way=gives_way)
-                    assert process.stdout
-                    assert process.stdout.readline() == "begin\n"
-                    begun = time.monotonic()
-                    times = _appends(port, lambda process=process: process.poll() is None)
-                    seconds = time.monotonic() - begun
-                    found.append((*_figures(times), seconds, len(times)))
-                    print(kind, gives_way, process.stdout.read(), found[-1], os.getloadavg(), flush=True)
+                copy = shutil.copytree(filled, folder / "copy")
+                found.append(_measure(kind, copy, gives_way=gives_way))
                 shutil.rmtree(copy)
-            rows.append((kind, f"idle {_text(_figures(idle))}; {'; '.join(_row(row) for row in found)}", ""))
+            idle = _text([time for measured in found for time in measured.idle])
+            rows.append((kind, f"idle {idle}; {'; '.join(measured.row() for measured in found)}", ""))
     report("Appends while a worker writes: at once, and giving way (median, p99, largest)", rows)
 
 
-def _row(figures: tuple[Any, ...]) -> str:
-    *times, seconds, count = figures
-    return f"{_text(times)} ({count} appends, work {seconds:.1f} s)"
+def _measure(kind: str, folder: Path, *, gives_way: bool) -> Measured:
+    environment = {"PLAYHEAD_HOME": str(folder), "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
+    with server("historyapp.asgi:application", environment, "/healthz") as port:
+        _appends(port, _for_seconds(3))  # the first ones load the tokenizer's tables
+        idle = _appends(port, _for_seconds(4))
+        process = _run(kind, folder, gives_way=gives_way)
+        assert process.stdout
+        assert process.stdout.readline() == "begin\n"
+        begun = time.monotonic()
+        times = _appends(port, lambda: process.poll() is None)
+        measured = Measured(idle, times, time.monotonic() - begun)
+        print(kind, gives_way, process.stdout.read().strip(), measured.row(), os.getloadavg(), flush=True)
+    return measured
 
 
-def _text(times: Any) -> str:
-    return ", ".join(f"{1000 * value:.1f}" for value in times) + " ms"
+def _for_seconds(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
 
 
-def _figures(times: list[float]) -> tuple[float, float, float]:
-    return statistics.median(times), statistics.quantiles(times, n=100)[98], max(times)
+def _text(times: list[float]) -> str:
+    """Median, p99 and largest in milliseconds."""
+    figures = statistics.median(times), statistics.quantiles(times, n=100)[98], max(times)
+    return ", ".join(f"{1000 * figure:.1f}" for figure in figures) + " ms"
 
 
 def _appends(port: int, goes_on: Callable[[], bool]) -> list[float]:
