@@ -78,6 +78,7 @@ def _overview_out(overview: RunOverview) -> OverviewOut:
         context=_context_out(overview),
         tools=_tools_out(overview),
         files=_files_out(overview),
+        further_changes=figures.further_changes,
         commands=[
             fill(CommandOut, totals, command=command, seconds=_seconds(figures, totals.milliseconds))
             for command, totals in overview.commands

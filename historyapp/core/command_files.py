@@ -1,12 +1,12 @@
 """The files that a command line reads, writes and deletes, and the files of a diff that it prints.
 
 Read: arguments of ``cat``, ``head``, ``tail``, ``nl``, ``less``, ``more`` and ``sed``. Written: targets of
-redirections, ``tee``, ``sed -i``, ``cp``, ``mv`` and ``--out``. Deleted: arguments of ``rm`` and what ``mv``
-moves.
+redirections, ``tee``, ``sed -i``, ``cp``, ``mv`` and ``--out``, and what ``git checkout --`` and
+``git restore`` bring back. Deleted: arguments of ``rm`` and what ``mv`` moves.
 
 This is not a shell parser. A file is left out rather than guessed: what a program writes without such words,
 names with variables or patterns, folders, and targets after the first :data:`MAX_COMMAND` characters are
-unknown.
+unknown. :mod:`historyapp.core.unnamed_changes` finds the command lines that may change such files.
 """
 
 import posixpath
@@ -15,10 +15,17 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, takewhile
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from historyapp.core.edited_lines import LineCount
 from historyapp.core.process_memory import cached_while_busy
+from historyapp.core.program_arguments import (
+    READERS,
+    Use,
+    arguments_deleted,
+    arguments_read,
+    arguments_written,
+)
 from historyapp.core.text import MAX_READ, preview
 
 MAX_FILES = 20
@@ -28,7 +35,7 @@ MAX_PARSED = 100_000
 """Characters of the command lines that are parsed of one step, or by one search. 50 of the longest lines take
 0.1 to 0.3 s."""
 _MAX_LINES = 2_000
-_WRITERS = (">", "tee", "sed", "cp ", "mv ", "--out")
+_WRITERS = (">", "tee", "sed", "cp ", "mv ", "--out", "checkout ", "restore ")
 """Most command lines contain none of these and end here."""
 _MARKS = (*_WRITERS, "cat ", "head ", "tail ", "nl ", "less ", "more ", "rm ", "unlink ")
 _HEREDOC = re.compile(r"<<-?\s{0,5}([\"']?)(\w{1,60})\1")
@@ -67,20 +74,8 @@ _PREFIX_WORDS = {
 }
 _TESTS = {"[", "[[", "test", "let", "expr"}
 """Programs whose ``>`` compares."""
-_IN_PLACE = re.compile(r"-[Ernsz]{0,5}i|--in-place")
-_READERS = {
-    "cat": frozenset[str](),
-    "less": frozenset[str](),
-    "more": frozenset[str](),
-    "head": frozenset(("-n", "-c", "--lines", "--bytes")),
-    "tail": frozenset(("-n", "-c", "--lines", "--bytes")),
-    "nl": frozenset(("-b", "-d", "-f", "-h", "-i", "-l", "-n", "-s", "-v", "-w")),
-}
-"""Programs that print files, with their options whose value is the next word."""
-_FINDERS = {*_READERS, "sed", "rm", "unlink", "mv", "fatal"}
+_FINDERS = {*READERS, "sed", "rm", "unlink", "mv", "fatal"}
 """What error lines about missing files begin with; git writes ``fatal``."""
-_SED_SCRIPT = re.compile(r"-[nErsz]{0,5}[ef]|--expression|--file")
-"""Options of ``sed`` before a script; without them the script is the first name."""
 _DIFF = "diff --git a/"
 _BLANK = 40
 """Characters in which the beginning of a diff is looked for."""
@@ -90,9 +85,6 @@ _SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """The word by which mini-swe-agent recognises the command that submits."""
 _UNKNOWN = frozenset("$`*?{}<>|&;()\n\\\"'=: ")
 """Characters that a plain name of a file does not contain."""
-
-
-Use = Literal["read", "write", "delete", "delete_if_known"]
 
 
 class FileUse(NamedTuple):
@@ -119,7 +111,7 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
     uses: dict[FileUse, None] = {}
     for words in programs[: len(programs) - has_failed]:
         for use, name in _uses(words):
-            if (file := _file(name)) and (use == "write" or not hides_errors):
+            if (file := plain_file(name)) and (use == "write" or not hides_errors):
                 used = FileUse(use, file)
                 uses.pop(used, None)
                 uses[used] = None
@@ -129,6 +121,22 @@ def files_used(command: str, *, has_failed: bool = False) -> tuple[FileUse, ...]
 def may_use_files(command: str) -> bool:
     """Whether a command line contains one of the words that use files, so that it has to be parsed."""
     return any(mark in command for mark in _MARKS)
+
+
+def program_words(command: str) -> list[list[str]]:
+    """The words of each program of a command line, from its name on, without redirections."""
+    parts = map(_without_prefixes, _parts(_without_heredocs(command)))
+    return [words for part in parts if part != _OR and (words := _without_redirections(part))]
+
+
+def _without_redirections(words: list[str]) -> list[str]:
+    kept: list[str] = []
+    for previous, word in pairwise(("", *words)):
+        if word.startswith("#"):  # a comment
+            break
+        if not _REDIRECTION.fullmatch(previous) and not _REDIRECTION.fullmatch(word):
+            kept.append(word)
+    return [word for word in kept if not word.endswith(_MARK)]
 
 
 def changes_folder(command: str) -> bool:
@@ -261,69 +269,12 @@ def _uses(words: list[str]) -> Iterator[tuple[Use, str]]:
             arguments.append(word)
     program = arguments[0].rpartition("/")[2] if arguments else ""
     if is_shown:
-        yield from (("read", name) for name in _arguments_read(program, arguments[1:]))
-    yield from (("write", name) for name in _arguments_written(program, arguments[1:]))
-    yield from _arguments_deleted(program, arguments[1:])
+        yield from (("read", name) for name in arguments_read(program, arguments[1:]))
+    yield from (("write", name) for name in arguments_written(program, arguments[1:]))
+    yield from arguments_deleted(program, arguments[1:])
 
 
-def _options_and_names(arguments: list[str]) -> tuple[list[str], list[str]]:
-    options = [word for word in arguments if word.startswith("-") and len(word) > 1]
-    return options, [word for word in arguments if word and not word.startswith("-")]
-
-
-def _arguments_read(program: str, arguments: list[str]) -> list[str]:
-    options, names = _options_and_names(arguments)
-    if program == "sed":
-        scripts = sum(bool(_SED_SCRIPT.fullmatch(option)) for option in options)
-        return [] if any(map(_IN_PLACE.match, options)) else names[max(1, scripts) :]
-    if program not in _READERS:
-        return []
-    valued = _READERS[program]
-    words = pairwise(("", *arguments))
-    return [word for option, word in words if option not in valued and not word.startswith(("-", "+"))]
-
-
-def _arguments_written(program: str, arguments: list[str]) -> list[str]:
-    options, names = _options_and_names(arguments)
-    if program == "tee":
-        return names
-    if program == "sed" and any(map(_IN_PLACE.match, options)):
-        if any(option in ("-e", "-f", "--expression", "--file") for option in options):
-            return names[-1:]
-        return names[1:]
-    if program in ("cp", "mv"):
-        return _target_of_two(options, names)
-    if program == "git" and names[:1] == ["mv"]:
-        return _target_of_two(options, names[1:])
-    outputs = [word for option, word in pairwise(arguments) if option in ("--out", "--output")]
-    outputs += [option.partition("=")[2] for option in options if option.startswith(("--out=", "--output="))]
-    return [name for name in outputs if "." in name.rpartition("/")[2].strip(".")]
-
-
-def _target_of_two(options: list[str], names: list[str]) -> list[str]:
-    """The file to which ``cp`` and ``mv`` write; none if it may be a folder."""
-    if len(names) != 2 or not all(option in ("-f", "-p", "-v") for option in options):
-        return []
-    source, target = names
-    if target.endswith("/"):
-        return [target + source.rstrip("/").rpartition("/")[2]]
-    return [target] if "." in target.rpartition("/")[2].strip(".") else []
-
-
-def _arguments_deleted(program: str, arguments: list[str]) -> Iterator[tuple[Use, str]]:
-    options, names = _options_and_names(arguments)
-    if program == "git":
-        program, names = names[0] if names else "", names[1:]
-        if program not in ("rm", "mv") or "--cached" in options:
-            return
-    if program == "mv" and _target_of_two(options, names):
-        yield "delete_if_known", names[0]  # it may be a folder
-    elif program in ("rm", "unlink"):
-        use: Use = "delete_if_known" if any(option != "-v" for option in options) else "delete"
-        yield from ((use, name.rstrip("/")) for name in names)
-
-
-def _file(name: str) -> str:
+def plain_file(name: str) -> str:
     """The name as lists show it; empty if it is not a plain name of a file."""
     name = name.removeprefix("./")
     is_number_or_folder = name.isdigit() or name.endswith("/") or not name.strip(".")

@@ -251,6 +251,10 @@ class OverviewOut(ResponseModel):
     context: ContextSizeOut
     tools: list[ToolOut] = Field(description="Those with the most tool calls first.")
     files: list[TouchedFileOut] = Field(description="Those with the most edits first.")
+    further_changes: list[int] = Field(
+        description="The first steps whose commands may change files that they do not name, for example "
+        "`git stash`."
+    )
     commands: list[CommandOut] = Field(description="Those with the most runs first.")
     missing_subagents: int = Field(
         description="Sub-agents that the run started and whose sessions Playhead does not have: no figure "

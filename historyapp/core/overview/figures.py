@@ -32,7 +32,7 @@ from historyapp.core.person_inputs import begins_turn, is_interruption
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 47
+VERSION = 48
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -133,6 +133,8 @@ class RunFigures(RunTimes):
     unnamed_edits: int = 0
     """The number of successful edits that name no file."""
     unnamed_edit_steps: list[int] = field(default_factory=list)
+    further_changes: list[int] = field(default_factory=list)
+    """The first steps whose commands may change files that they do not name, such as ``git stash``."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
     more_commands: int = 0
     running: dict[str, str] = field(default_factory=dict)
@@ -281,6 +283,8 @@ class RunFigures(RunTimes):
         """
         for used in tool_call.uses:
             self._add_use(number, tool_call, used)
+        if tool_call.changes_further_files:
+            add_step_number(self.further_changes, number)
         for patch in tool_call.patches:
             if figures := self._file(number, patch.file, "", is_change=True):
                 figures.diffs += 1

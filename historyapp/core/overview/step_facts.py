@@ -41,6 +41,7 @@ from historyapp.core.overview.running import process_of, running_as, sends_input
 from historyapp.core.recorded_diffs import recorded_diffs
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
+from historyapp.core.unnamed_changes import changes_further_files
 from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of, window_in
 
 _NO_LINES = LineCount()
@@ -125,6 +126,13 @@ class CallFacts:
         if _RELATIVE.fullmatch(self.folder):
             found = [used._replace(file=joined(self.folder, used.file)) for used in found]
         return tuple(found)
+
+    @property
+    def changes_further_files(self) -> bool:
+        """Whether its command line may change files that it does not name. Not if a person refused it."""
+        if self.status == "interrupted_by_human":
+            return False
+        return changes_further_files(self.command, has_failed=self.has_failed)
 
 
 class StepFacts(NamedTuple):

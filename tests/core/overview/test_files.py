@@ -50,3 +50,11 @@ def test_a_submission_of_swe_agent_prints_a_diff_after_a_blank_line() -> None:
 
 def test_a_search_for_a_file_does_not_read_it() -> None:
     assert not Run().call("find_file", file_name="a.py", dir="src").ok("src/a.py").figures.files
+
+
+def test_commands_that_may_change_files_without_names_are_listed() -> None:
+    run = Run().call("bash", command="git stash").ok().call("bash", command="git checkout -- a.py").ok()
+    run.call("bash", command="rm *.log").failed().call("bash", command="rm *.log").stopped()
+    figures = run.call("bash", command="ls; rm -r src").ok().figures
+    assert figures.further_changes == [1, 5]
+    assert [(path, file.commands) for path, file in figures.files.items()] == [("a.py", 1)]
