@@ -22,7 +22,7 @@ from historyapp.services.imports.files import check_imported, import_file
 from historyapp.services.imports.parsers import PARSER_POOL
 from historyapp.services.imports.reports import FileReport
 from historyapp.wire.problems import NotValid
-from historyapp.wire.transfers import FileOut, ImportedSessionOut, ImportOut, SkippedOut
+from historyapp.wire.transfers import FileOut, ImportedSessionOut, ImportOut, LinesOut, SkippedOut
 
 router = Router(tags=["transfers"])
 
@@ -125,4 +125,6 @@ def _file_out(report: FileReport) -> FileOut:
         for session in report.sessions
     ]
     skipped = [fill(SkippedOut, record) for record in report.skipped]
-    return fill(FileOut, report, sessions=sessions, skipped=skipped)
+    counts = report.lines.counts
+    lines = None if counts is None else LinesOut(**counts._asdict())
+    return fill(FileOut, report, sessions=sessions, skipped=skipped, lines=lines)

@@ -11,6 +11,7 @@ from rich.table import Table
 from historyapp.core.importers import IMPORTERS
 from historyapp.management.command_line import plural, printable
 from historyapp.running_servers import running_address
+from historyapp.services.imports.lines import LineCounts
 from historyapp.services.imports.reports import FileReport
 
 FIRST_UNREAD = 20
@@ -19,6 +20,8 @@ FIRST_SESSIONS = 3
 """The maximum number of sessions listed at the end."""
 FIRST_SKIPPED = 3
 """The maximum number of skipped records listed for a file without ``--verbose``."""
+FIRST_REASONS = 5
+"""The maximum number of reasons why records were left out listed for a file without ``--verbose``."""
 OUTCOMES = (
     *("read", "imported", "imported in part", "with nothing new", "without a session"),
     *("of an unknown format", "not read"),
@@ -52,8 +55,18 @@ def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: 
         if report.error:
             line += f"; stopped: {printable(report.error)}"
     console.print(f"{printable(report.name)}: {line}", soft_wrap=True)
+    if sessions and (line_counts := report.lines.counts):
+        console.print(f"  {_lines(line_counts)}", soft_wrap=True)
     for skipped in _skipped(report, verbose):
         console.print(f"    {skipped}", soft_wrap=True)
+
+
+def _lines(counts: LineCounts) -> str:
+    """Accounts for the lines of the file."""
+    continued = "continues an entry or describes" if counts.further == 1 else "continue an entry or describe"
+    parts = f"{counts.with_entries:,} with entries, {counts.further:,} that {continued} the session"
+    blank = f", {counts.blank:,} blank" if counts.blank else ""
+    return f"{plural(counts.total, 'line')}: {parts}, {counts.left_out:,} left out{blank}"
 
 
 def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
@@ -69,7 +82,17 @@ def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
         yield f"skipped {more:,} more that cannot be read" + ("" if verbose else " (--verbose lists them)")
     intact = report.skipped_count - report.damaged_count - (len(listed) - damaged)
     if intact and report.sessions:
-        yield f"left out {plural(intact, 'record')} that contain{'s' * (intact == 1)} no history"
+        reasons = "" if verbose else _reasons(report, intact)
+        yield f"left out {plural(intact, 'record')} that contain{'s' * (intact == 1)} no history{reasons}"
+
+
+def _reasons(report: FileReport, intact: int) -> str:
+    """The most frequent reasons for which intact records were skipped."""
+    reasons = [reason for reason in report.reasons if not reason.damaged][:FIRST_REASONS]
+    listed = [f"{reason.count:,} {printable(reason.reason)}" for reason in reasons]
+    if more := intact - sum(reason.count for reason in reasons):
+        listed.append(f"{more:,} for other reasons")
+    return f": {', '.join(listed)}" if listed else ""
 
 
 def print_totals(

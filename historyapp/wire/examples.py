@@ -184,6 +184,7 @@ IMPORTED_FILE: dict[str, Any] = {
     "skipped": [{"line": 17, "reason": "not valid JSON", "damaged": True}],
     "skipped_count": 1,
     "damaged_count": 1,
+    "lines": {"total": 571, "with_entries": 212, "further": 358, "left_out": 1, "blank": 0},
     "error": "",
 }
 ESTIMATE: dict[str, Any] = {
@@ -308,6 +309,7 @@ OVERVIEW: dict[str, Any] = {
             "edit_steps": [], "read_again": [],
         }
     ],
+    "further_changes": [14],
     "commands": [
         {
             "command": "pytest", "runs": 1, "errors": 0, "likely_failures": 0, "seconds": 1.2, "steps": [4],

@@ -28,6 +28,16 @@ class SkippedOut(ResponseModel):
     damaged: bool = Field(description="False if the record is valid but not part of a history.")
 
 
+class LinesOut(ResponseModel):
+    """How the lines of a file were used. The parts add up to `total`."""
+
+    total: int
+    with_entries: int = Field(description="Lines with which an entry begins.")
+    further: int = Field(description="Lines that continue an entry or describe the session.")
+    left_out: int = Field(description="Lines that were skipped.")
+    blank: int
+
+
 class FileOut(ResponseModel):
     name: str
     format: str
@@ -35,6 +45,7 @@ class FileOut(ResponseModel):
     skipped: list[SkippedOut] = Field(description="Records that were not used, the first 1,000.")
     skipped_count: int
     damaged_count: int
+    lines: LinesOut | None = Field(description="Null if the file was not read line by line to its end.")
     error: str = Field(description="Why reading stopped before the end of the file, or empty.")
 
 

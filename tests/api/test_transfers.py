@@ -56,6 +56,16 @@ def test_importing_again_adds_nothing(alice: Agent) -> None:
     assert len(alice.get("/sessions")["items"]) == 1
 
 
+def test_the_report_says_what_became_of_every_line(alice: Agent, run: Agent) -> None:
+    (chat,) = imported(alice, file())["files"]
+    assert chat["lines"] is None, "one JSON document"
+    run.append(ask("go"))
+    run.step("ls")
+    export = run.get("/export").body + b"\n{"
+    (report,) = imported(alice, file(export, "export.jsonl"))["files"]
+    assert report["lines"] == {"total": 6, "with_entries": 3, "further": 1, "left_out": 1, "blank": 1}
+
+
 def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
     response = imported(alice, file(name="a.json"), file("junk", "b.txt"))
     assert response.status == 201

@@ -376,3 +376,12 @@ def test_a_pipe_among_the_files_does_not_block_the_others(run: Run, transcript: 
     out = run("import", transcript.parent).out
     assert f"{pipe}: not read: it is a pipe or a device, not a file" in out
     assert "2 files: 1 imported, 1 not read." in out
+
+
+def test_the_report_says_what_became_of_every_line(run: Run, transcript: Path) -> None:
+    silent = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}
+    write(transcript, *RECORDS, silent, silent, '{"broken', "")
+    out = run("import", transcript).out
+    counts = "8 lines: 4 with entries, 0 that continue an entry or describe the session, 3 left out, 1 blank"
+    assert f"\n  {counts}\n" in out
+    assert "left out 2 records that contain no history: 2 record of type file-history-snapshot" in out

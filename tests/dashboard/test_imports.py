@@ -73,6 +73,25 @@ def test_skipped_records_are_listed_by_reason(alice: Client) -> None:
     assert re.search(r"<li>1, 2, 3, 4, 5\s+… \(7 records\): .", page)
 
 
+def test_the_report_says_what_became_of_every_line(alice: Client) -> None:
+    def record(number: int, kind: str, **message: object) -> str:
+        ids = {"uuid": str(number), "sessionId": "s"}
+        return json.dumps({"type": kind, **ids, "message": {"role": kind, **message}})
+
+    lines = [
+        record(1, "user", content="go"),
+        record(2, "assistant", id="m", content=[{"type": "text", "text": "I look."}]),
+        record(3, "assistant", id="m", content=[{"type": "tool_use", "id": "c", "name": "ls", "input": {}}]),
+        json.dumps({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}),
+        "",
+    ]
+    page = upload(alice, ("s.jsonl", "\n".join([*lines, "{"]).encode()))
+    words = " ".join(page.split())
+    assert "6 lines: 2 with entries, 1 that continues an entry or describes the session, 2 left out" in words
+    assert ", 1 blank.</p>" in words
+    assert " lines: " not in upload(alice, chat())
+
+
 def test_each_file_is_reported_separately(alice: Client) -> None:
     page = upload(alice, ("readme.txt", b"hello"), chat(), ("<b>.json", b"\xff\xfe{"))
     assert "readme.txt" in page

@@ -117,7 +117,15 @@ class Skipped:
     """False if the record is valid and contains nothing for the history."""
 
 
-Operation = SessionStart | Append | RewindTo | AddSummary | AddNote | Skipped
+@dataclass(frozen=True, slots=True)
+class LinesRead:
+    """The last operation of a file of JSON lines that was read line by line to its end."""
+
+    total: int
+    blank: int
+
+
+Operation = SessionStart | Append | RewindTo | AddSummary | AddNote | Skipped | LinesRead
 
 
 @dataclass(frozen=True, slots=True)

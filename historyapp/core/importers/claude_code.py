@@ -21,7 +21,14 @@ from historyapp.core.importers.claude_code_records import blocks_of, current_for
 from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession
 from historyapp.core.importers.exchanges import require_entries
 from historyapp.core.importers.recording import Recording
-from historyapp.core.importers.records import SourceRecord, present_fields, read_document, read_lines, records
+from historyapp.core.importers.records import (
+    LineCounter,
+    SourceRecord,
+    present_fields,
+    read_document,
+    read_lines,
+    records,
+)
 from historyapp.core.json import mapping, text
 from historyapp.core.text import preview
 from historyapp.core.windows import HOOK_CLEARED
@@ -62,6 +69,7 @@ class ClaudeCode:
 
 def _operations(source: Source) -> Iterator[Operation]:
     source.stream.seek(0)
+    counter = LineCounter()
     if _LOGLINES.search(source.stream.read(_EDGE)):
         document = mapping(read_document(source))
         if not isinstance(document.get("loglines"), list):
@@ -70,11 +78,12 @@ def _operations(source: Source) -> Iterator[Operation]:
         file = _SessionFile(source, lines)
     else:
         file = _SessionFile(source, _edges(source.stream))
-        lines = read_lines(source.stream)
+        lines = read_lines(source.stream, counter=counter)
     try:
         for line in lines:
             yield from (line,) if isinstance(line, Skipped) else file.add(line.number, line.data)
         yield from file.close()
+        yield from counter.end()
     finally:
         file.release()
 

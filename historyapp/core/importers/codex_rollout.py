@@ -7,7 +7,7 @@ from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.codex_lines import FORMAT
 from historyapp.core.importers.codex_session import CodexSession
 from historyapp.core.importers.exchanges import require_entries
-from historyapp.core.importers.records import read_lines
+from historyapp.core.importers.records import LineCounter, read_lines
 from historyapp.core.json import listing, mapping, text
 
 _WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state")
@@ -44,8 +44,8 @@ class CodexRollout:
 
 
 def _operations(source: Source) -> Iterator[Operation]:
-    session, stream = CodexSession(source.name), _ExecStream()
-    for line in read_lines(source.stream):
+    session, stream, counter = CodexSession(source.name), _ExecStream(), LineCounter()
+    for line in read_lines(source.stream, counter=counter):
         if isinstance(line, Skipped):
             yield line
             continue
@@ -53,6 +53,7 @@ def _operations(source: Source) -> Iterator[Operation]:
         for record in records:
             yield from session.add(line.number, record)
     yield from session.close()
+    yield from counter.end()
 
 
 CODEX_ROLLOUT = CodexRollout()

@@ -37,7 +37,14 @@ from historyapp.core.importers.messages import (
     usage_facts,
     with_source,
 )
-from historyapp.core.importers.records import SourceRecord, head_of, present_fields, read_lines, records
+from historyapp.core.importers.records import (
+    LineCounter,
+    SourceRecord,
+    head_of,
+    present_fields,
+    read_lines,
+    records,
+)
 from historyapp.core.json import listing, mapping, text
 from historyapp.core.recorded_diffs import RECORDED_DIFFS
 
@@ -63,8 +70,10 @@ class _GeminiCli:
         if not facts:
             facts = next((line for line in head.lines if _names_project(line)), facts)
         run = _GeminiRun(_start(facts, first_messages, source), "index" if messages else "line")
-        items = records(messages) if messages else read_lines(source.stream)
+        counter = LineCounter()
+        items = records(messages) if messages else read_lines(source.stream, counter=counter)
         yield from require_entries(run.read(items), source, self.title)
+        yield from counter.end()
 
 
 GEMINI_CLI = _GeminiCli()

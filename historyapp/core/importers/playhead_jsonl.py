@@ -24,7 +24,7 @@ from historyapp.core.importers.base import (
     Source,
 )
 from historyapp.core.importers.messages import moment
-from historyapp.core.importers.records import SourceRecord, read_lines
+from historyapp.core.importers.records import LineCounter, SourceRecord, read_lines
 from historyapp.core.json import listing, mapping, text
 
 VERSION = 1
@@ -114,7 +114,8 @@ class CopiedPositions:
 
 def _operations(source: Source) -> Iterator[Operation]:
     sessions: dict[str, CopiedPositions] = {}
-    for line in read_lines(source.stream):
+    counter = LineCounter()
+    for line in read_lines(source.stream, counter=counter):
         if isinstance(line, Skipped):
             yield line
             continue
@@ -126,6 +127,7 @@ def _operations(source: Source) -> Iterator[Operation]:
             yield Skipped(line.number, f"{text(line.data.get('kind'))} {path}: {error['msg']}")
         except ValueError as fault:
             yield Skipped(line.number, str(fault))
+    yield from counter.end()
 
 
 def _operation(line: SourceRecord, sessions: dict[str, CopiedPositions]) -> Operation:

@@ -5,11 +5,12 @@ skipped with its line number, and everything else is read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any, BinaryIO, NamedTuple
 
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import Head, Skipped, Source
+from historyapp.core.importers.base import Head, LinesRead, Skipped, Source
 from historyapp.core.json import (
     MAX_RECORD_DEPTH,
     TooDeep,
@@ -39,8 +40,25 @@ class SourceRecord(NamedTuple):
     data: dict[str, Any]
 
 
+@dataclass(slots=True)
+class LineCounter:
+    """Counts the lines of a file while they are read."""
+
+    total: int = 0
+    blank: int = 0
+
+    def end(self) -> Iterator[LinesRead]:
+        """The operation that ends the file; none if it has no lines."""
+        if self.total:
+            yield LinesRead(self.total, self.blank)
+
+
 def read_lines(
-    stream: BinaryIO, max_length: int = MAX_LINE, max_depth: int = MAX_RECORD_DEPTH
+    stream: BinaryIO,
+    max_length: int = MAX_LINE,
+    max_depth: int = MAX_RECORD_DEPTH,
+    *,
+    counter: LineCounter | None = None,
 ) -> Iterator[SourceRecord | Skipped]:
     """The file's objects from its start, in order. Blank lines have a number and are not yielded.
 
@@ -49,9 +67,10 @@ def read_lines(
     in levels of nesting.
     """
     stream.seek(0)
-    number = 0
+    number, counter = 0, counter or LineCounter()
     while raw := stream.readline(max_length + 1):
         number += 1
+        counter.total = number
         if len(raw) > max_length and not raw.endswith(b"\n"):
             while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
                 pass
@@ -62,6 +81,7 @@ def read_lines(
             yield SourceRecord(number, record)
             continue
         text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
+        counter.blank += not text
         for value in _values(text, max_depth):
             if isinstance(value, dict):
                 yield SourceRecord(number, value)

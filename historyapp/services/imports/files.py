@@ -57,7 +57,7 @@ def import_file(
     chosen, report = _importer_named(format), FileReport(source.name)
     with _reporting_errors(report):
         importer = chosen or (process.detect if process else detect_in_time)(source)
-        report.format = importer.name
+        report.format = report.lines.format = importer.name
         _import(project, importer, source, report, on_progress=on_progress, process=process)
     _suggest_format(report, source, chosen, process)
     if report.changed:
@@ -89,8 +89,9 @@ def inspect_file(
     stored_if_empty = set[str]()
     with _reporting_errors(report):
         importer = chosen or detect_in_time(source)
-        report.format = importer.name
+        report.format = report.lines.format = importer.name
         for operation in with_time_limit(importer.read(source), source):
+            report.lines.add(operation)
             match operation:
                 case Skipped():
                     report.skip(operation)
@@ -158,7 +159,7 @@ def _import(
                     f"More than {MAX_VARIANTS} imported sessions have the id of this session and begin "
                     "differently. Give the session another id."
                 ) from None
-            report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
+            report.restart()
             continue
         finally:
             report.sessions = job.sessions()

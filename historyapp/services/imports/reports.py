@@ -6,9 +6,14 @@ from uuid import UUID
 from historyapp.core.conversation import Progress
 from historyapp.core.entries import ModelOutput, ToolResults
 from historyapp.core.importers.base import Append, Operation, RewindTo, Skipped
+from historyapp.services.imports.lines import FileLines
 
 MAX_SKIPPED = 1000
 """A report lists at most this many skipped records and counts all of them."""
+MAX_REASONS = 100
+"""A report counts the records that were skipped for each of the first reasons."""
+MAX_LISTED = 5
+"""The number of lines that are listed for each reason."""
 
 
 @dataclass(slots=True)
@@ -69,6 +74,21 @@ class SessionReport:
 
 
 @dataclass(slots=True)
+class SkipReason:
+    """Why records were skipped."""
+
+    reason: str
+    damaged: bool
+    count: int = 0
+    lines: list[int] = field(default_factory=list)
+    """The first ones."""
+
+    @property
+    def listed(self) -> str:
+        return ", ".join(f"{line:,}" for line in self.lines)
+
+
+@dataclass(slots=True)
 class FileReport:
     """The sessions of a file, the skipped records, and the error."""
 
@@ -79,6 +99,8 @@ class FileReport:
     """The first :data:`MAX_SKIPPED`."""
     skipped_count: int = 0
     damaged_count: int = 0
+    lines: FileLines = field(default_factory=FileLines)
+    by_reason: dict[str, SkipReason] = field(default_factory=dict)
     error: str = ""
     """Why reading stopped before the end of the file, or did not start."""
     retryable: bool = False
@@ -90,14 +112,28 @@ class FileReport:
         self.damaged_count += skipped.damaged
         if len(self.skipped) < MAX_SKIPPED:
             self.skipped.append(skipped)
+        if (reason := self.by_reason.get(skipped.reason)) is None:
+            if len(self.by_reason) >= MAX_REASONS:
+                return
+            reason = self.by_reason[skipped.reason] = SkipReason(skipped.reason, skipped.damaged)
+        reason.count += 1
+        if len(reason.lines) < MAX_LISTED:
+            reason.lines.append(skipped.line)
+
+    def restart(self) -> None:
+        """Forgets the records of the file, which is read again."""
+        self.skipped, self.skipped_count, self.damaged_count = [], 0, 0
+        self.lines, self.by_reason = FileLines(self.format), {}
 
     @property
-    def reasons(self) -> list[tuple[str, list[Skipped]]]:
-        """The listed skipped records by reason, the most frequent reason first."""
-        by_reason: dict[str, list[Skipped]] = {}
-        for skipped in self.skipped:
-            by_reason.setdefault(skipped.reason, []).append(skipped)
-        return sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    def reasons(self) -> list[SkipReason]:
+        """The reasons of skipped records, the most frequent first."""
+        return sorted(self.by_reason.values(), key=lambda reason: -reason.count)
+
+    @property
+    def other_reasons(self) -> int:
+        """The number of records that were skipped for further reasons."""
+        return self.skipped_count - sum(reason.count for reason in self.by_reason.values())
 
     @property
     def changed(self) -> bool:

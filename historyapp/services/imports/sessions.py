@@ -74,6 +74,8 @@ class ImportJob:
         """At least the memory of the operations that wait in all writers."""
 
     def add(self, parsed: ParsedOperation) -> None:
+        session = getattr(parsed.operation, "session", "")
+        self.report.lines.add(parsed.operation, is_used=session not in self.ignored)
         match parsed.operation:
             case Append() | RewindTo() as operation:
                 if operation.session not in self.ignored:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import claude_code_index
-from historyapp.core.importers.base import Head, SessionStart, Skipped, Source
+from historyapp.core.importers.base import Head, LinesRead, SessionStart, Skipped, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
 from tests.core.importers.claude_lines import S, answer, assistant, read, record, says, tool_call, user, uuid
 from tests.core.importers.mutilation import mutilated_files, wrong_values
@@ -143,7 +143,7 @@ def test_an_unreadable_file_is_refused(text: str) -> None:
 
 def test_a_file_with_only_a_summary_has_no_session_and_is_not_a_failure() -> None:
     operations = read({"type": "summary", "summary": "A title", "leafUuid": uuid(1)})
-    assert operations == [Skipped(1, "record of type summary", damaged=False)]
+    assert operations == [Skipped(1, "record of type summary", damaged=False), LinesRead(1, 0)]
 
 
 def test_a_sub_agent_s_lines_among_the_others_are_a_session_of_their_own() -> None:
