@@ -26,7 +26,7 @@ from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.json import listing, mapping
 from historyapp.core.name_pages import Group, key_of
 
-VERSION = 3
+VERSION = 4
 """The version of the rules for names and keys. Indexes of another version are not read but rebuilt."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
@@ -50,6 +50,8 @@ _NUMBER = re.compile(r"[\d.,:+-]+")
 _HASH = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEX_DIGITS = 7
 _FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
+_NO_PROGRAM = "command not found: "
+"""What zsh writes before the name of a program that does not exist: the name is no file that was seen."""
 _LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
 _IMPORT = re.compile(
     r"\bfrom ([.\w]{1,200}) import (?:\(?([\w, ]{1,200}))?"
@@ -310,7 +312,7 @@ def _with_slashes(text: str) -> str:
 
 def _last_word(line: str) -> str:
     """The last word of a line. In a list of files it is a name, which may look like a plain word."""
-    words = line.rstrip().rstrip("/*@").rsplit(None, 1)[-1:]
+    words = [] if _NO_PROGRAM in line else line.rstrip().rstrip("/*@").rsplit(None, 1)[-1:]
     word = words[0] if words else ""
     return word if _LAST_WORD.fullmatch(word) else ""
 

@@ -128,6 +128,12 @@ def test_parts_of_a_name_count_only_if_all_are_known_and_no_spelling_is() -> Non
     assert best_lookup("src/app/parser.py", {parts.keys[0]: 2}) is None
 
 
+def test_a_program_that_a_shell_did_not_find_is_no_part_of_a_path() -> None:
+    places = "the folders /opt/homebrew/bin and /usr/local/bin\n"
+    assert match("/opt/homebrew/bin/gh", f"{places}gh") == "parts"
+    assert match("/opt/homebrew/bin/gh", f"{places}zsh:1: command not found: gh") is None
+
+
 def test_a_mention_has_its_text_and_line() -> None:
     body = ToolResults(
         results=(
