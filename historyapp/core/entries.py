@@ -66,7 +66,8 @@ class StoredModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_unknown_fields(cls, value: Any) -> Any:
-        return check_unknown_fields(cls, value)
+        few = not isinstance(value, dict) or len(value) <= MAX_UNKNOWN  # nearly always: saves a call
+        return value if few else check_unknown_fields(cls, value)
 
 
 class Thoughts(StoredModel):
@@ -128,9 +129,15 @@ class ToolCall(StoredModel):
     """An object, or the raw text if the model wrote something that is not a JSON object."""
 
 
+_OWN_FIELDS = frozenset(("id", "name", "arguments"))
+
+
 def _check_name(tool_call: Any) -> Any:
-    tool_call = call_fields(tool_call)
-    if isinstance(tool_call, dict) and tool_call.get("name") is None:
+    if not isinstance(tool_call, dict):
+        return tool_call
+    if not _OWN_FIELDS.issuperset(tool_call):
+        tool_call = call_fields(tool_call)
+    if tool_call.get("name") is None:
         raise PydanticCustomError(
             "call_without_name",
             'has no name. Name the tool: {"id": "call_1", "name": "read_file", "arguments": {}}',

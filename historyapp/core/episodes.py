@@ -39,6 +39,7 @@ class Episode:
     reviews: tuple[Review, ...] = ()
     progress: Progress = field(default_factory=Progress)
     summary: str | None = None
+    _turn: Turn | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def status(self) -> Status:
@@ -71,8 +72,12 @@ class Episode:
 
     @property
     def turn(self) -> Turn:
-        """The step as a model reads it."""
-        return turn_of(self.first_position, self.output, self.received, self.overall)
+        """The step as a model reads it. Made once, because a step of 1,000 tool calls takes 2 ms."""
+        if self._turn is None:
+            turn = turn_of(self.first_position, self.output, self.received, self.overall)
+            object.__setattr__(self, "_turn", turn)  # the instance is frozen
+            return turn
+        return self._turn
 
 
 def episode_of(number: int, entries: Sequence[Entry]) -> Episode:

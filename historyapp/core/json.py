@@ -17,6 +17,7 @@ import msgspec
 from historyapp.core.embedded_json import MAX_EMBEDDED_VALUES, holds_too_many_values
 from historyapp.core.json_counts import holds_more_containers, holds_more_values
 from historyapp.core.json_parts import COMPACT, encode, encoded_parts, without_collections
+from historyapp.core.plain_json import PLAIN, is_plain, plain_size
 from historyapp.core.standard_json import (
     STRICT,
     InvalidNumber,
@@ -45,7 +46,7 @@ DUMP_ERRORS = (TypeError, ValueError, RecursionError)
 _LONG = 1 << 18
 """Characters of JSON whose reading or writing would stop all other threads for milliseconds."""
 
-_PLAIN = {str, int, bool, type(None)}
+_NUL = b"\\u0000"
 _DEL = 0x7F
 """A number, because bytes in bytes are first tried as a number, and the exception for that is dropped."""
 
@@ -84,7 +85,7 @@ def dump_json(value: Any) -> str:
         dumped = _encode_ascii(value)
         is_long = len(dumped) > _LONG
         # msgspec leaves DEL as it is, writes exponents of floats differently, and accepts dates and bytes.
-        if dumped.isascii() and _DEL not in dumped and _is_plain(value):
+        if dumped.isascii() and _DEL not in dumped and is_plain(value):
             return dumped.decode()
     except DUMP_ERRORS:  # lone surrogates, keys of other types, deep nesting
         is_long = is_larger(value, _LONG)
@@ -105,22 +106,6 @@ def dump_plain(value: Any) -> str:
     return encode(value)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether it holds only texts, booleans, nulls, and numbers that are written without an exponent."""
-    kind = type(value)
-    if kind is dict:
-        for name, item in value.items():
-            if type(name) is not str or (type(item) not in _PLAIN and not _is_plain(item)):
-                return False
-        return True
-    if kind is list or kind is tuple:
-        for item in value:  # noqa: SIM110  a generator takes twice as long for a short list
-            if type(item) not in _PLAIN and not _is_plain(item):
-                return False
-        return True
-    return kind in _PLAIN or (kind is float and (value == 0 or 1e-4 <= abs(value) < 1e16))
-
-
 _write_compact = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=COMPACT
 ).encode
@@ -128,6 +113,9 @@ _write_compact = json.JSONEncoder(
 
 def compact_json(value: Any) -> str:
     """Compact JSON with letters of every script as they are, lone surrogates included."""
+    dumped = _encoded_alike(value)
+    if dumped is not None:
+        return dumped.decode()
     if is_larger(value, _LONG):
         return "".join(encoded_parts(value, _write_compact))
     return _write_compact(value)
@@ -135,7 +123,18 @@ def compact_json(value: Any) -> str:
 
 def json_text(value: Any) -> str:
     """Compact JSON as a model reads it: letters as they are, NUL and lone surrogates replaced."""
+    dumped = _encoded_alike(value)
+    if dumped is not None and dumped.find(_NUL) < 0:
+        return dumped.decode()
     return compact_json(clean_value(value))
+
+
+def _encoded_alike(value: Any) -> bytes | None:
+    """The JSON of :func:`compact_json` as msgspec writes it; None if it is long or could differ."""
+    try:
+        return _encode_fast(value) if plain_size(value, _LONG) <= _LONG else None
+    except DUMP_ERRORS:  # lone surrogates, deep nesting
+        return None
 
 
 def text_or_json(value: Any) -> str:
@@ -358,7 +357,7 @@ def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
             item
             for parent in level
             for item in (parent.values() if isinstance(parent, dict) else parent)
-            if type(item) not in _PLAIN and isinstance(item, (dict, list, tuple))
+            if type(item) not in PLAIN and isinstance(item, (dict, list, tuple))
         ]
         if not level:
             return False

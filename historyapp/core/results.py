@@ -67,6 +67,9 @@ def returned_text(result: ToolResult) -> str:
             returned = plain_text(result.outputs)
             if not (result.reason or result.error or result.feedback):
                 return returned if returned.strip() else NO_OUTPUT  # most results; an append waits for this
+        case "error" if result.outputs is None and not (result.error or result.feedback):
+            reason = result.reason or ""
+            return reason if reason.strip() else NO_OUTPUT
         case "error":
             error = plain_text(result.error.model_dump()) if result.error else ""
             returned = "\n\n".join(part for part in (result.reason, error) if part)
@@ -99,8 +102,18 @@ def reported_text(result: ToolResult, output: ModelOutput | None = None) -> str:
 
 
 def with_only_text(result: ToolResult, text: str) -> ToolResult:
-    """The result with this text as its only content."""
-    bare = ToolResult(tool_call_id=result.tool_call_id, tool_name=result.tool_name, status=result.status)
+    """The result with this text as its only content: itself if it has no other."""
+    if _has_only(result, text):
+        return result
+    id, name = result.tool_call_id, result.tool_name
     if result.status == "success":
-        return bare.model_copy(update={"outputs": text})
-    return bare.model_copy(update={"status": "error", "reason": text})
+        return ToolResult(tool_call_id=id, tool_name=name, status="success", outputs=text)
+    return ToolResult(tool_call_id=id, tool_name=name, status="error", reason=text)
+
+
+def _has_only(result: ToolResult, text: str) -> bool:
+    if result.error or result.feedback:
+        return False
+    if result.status == "success":
+        return result.outputs is text and not result.reason
+    return result.status == "error" and result.reason is text and result.outputs is None

@@ -69,7 +69,16 @@ def clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {clean(name): clean_value(item) for name, item in value.items()}
+        cleaned = {}
+        for (
+            name,
+            item,
+        ) in value.items():  # most texts are ASCII: for these, a call takes most of the time
+            if not name.isascii() or "\0" in name:
+                name = clean(name)
+            is_clean = type(item) is str and item.isascii() and "\0" not in item
+            cleaned[name] = item if is_clean else clean_value(item)
+        return cleaned
     return [clean_value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 

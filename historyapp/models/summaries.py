@@ -22,6 +22,7 @@ from historyapp.models.fields import JSONText, as_uuid, read_json, uuid_text
 from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
+from historyapp.models.summary_texts import SummaryTexts, growing_parts, texts_of
 
 _MAX_SPANS = 20
 _IDS_AT_ONCE = 500
@@ -113,9 +114,9 @@ def _end(row: SummaryRow) -> tuple[int, int, str]:
     return row.last_position, row.level, row.id
 
 
-def _range(row: SummaryRow) -> tuple[UUID, int, int, int]:
+def _range(row: SummaryRow) -> tuple[int, int, int, int]:
     """A newer summary with the same values replaces this one."""
-    return row.session_id, row.first_position, row.last_position, row.level
+    return row.session_id.int, row.first_position, row.last_position, row.level
 
 
 def _few_spans(lineage: Lineage, first: int, last: int) -> list[Span] | None:
@@ -216,11 +217,10 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
     def _with_texts(self, rows: Sequence[SummaryRow]) -> list[SummaryRow]:
         """The rows with their texts, in the given order."""
-        texts = dict[str, SummaryRow]()
+        texts = dict[str, SummaryTexts]()
         for start in range(0, len(rows), _IDS_AT_ONCE):
-            ids = [row.id for row in rows[start : start + _IDS_AT_ONCE]]
-            texts |= {row.id: row for row, _ in _rows(self.model.objects.filter(pk__in=ids))}
-        return [texts[row.id] for row in rows if row.id in texts]
+            texts |= texts_of([row.id for row in rows[start : start + _IDS_AT_ONCE]])
+        return [SummaryRow._make((*row[:9], *texts[row.id])) for row in rows if row.id in texts]
 
     def without_texts(self) -> Self:
         return self.defer("text", "key_points")
@@ -262,12 +262,13 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
         Leaves out summaries that newer ones of the same range and level replace.
         """
-        seen = set[tuple[UUID, int, int, int]]()
+        seen = set[tuple[int, int, int, int]]()
         for page in self._pages_newest_first(lineage, before, session):
             existing = [row for row in page if exists(row)]
             newest = {_range(row): row for row in reversed(existing) if _range(row) not in seen}
             seen |= newest.keys()
-            yield from self._with_texts(list(newest.values())[::-1])
+            for part in growing_parts(list(newest.values())[::-1]):
+                yield from self._with_texts(part)
 
     def _pages_newest_first(
         self, lineage: Lineage, before: int, session: Session | None

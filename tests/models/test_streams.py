@@ -12,7 +12,7 @@ from pytest_django import DjangoDbBlocker
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
 from historyapp.core.policies import POLICIES
-from historyapp.models import Entry, Episode, Project, Session, Summary, entries, history, sql
+from historyapp.models import Entry, Episode, Project, Session, Summary, entries, history, sql, summary_texts
 from historyapp.models.history import History
 from historyapp.models.long_rows import bytes_left
 from historyapp.models.summaries import SummaryRow
@@ -231,3 +231,21 @@ def test_a_context_is_made_from_a_limited_number_of_bytes(project: Project) -> N
     finally:
         bytes_left.reset(left)
     assert len(History(session).episodes(1, 20)) == 20
+
+
+def test_few_texts_are_read_for_a_context_that_takes_few_summaries(
+    project: Project, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    session = conversation_of(project, 40)
+    for step in range(1, 41):
+        add_summary(project, session.pk, (step, step), SummaryText(f"{step}"))
+    monkeypatch.setattr(entries, "_FIRST_PAGE", 40)
+    monkeypatch.setattr(summary_texts, "FIRST", 3)
+    listed = History(session).summaries_newest_first(session.head + 1)
+    bytes_left.set(10_000)
+    read = [next(listed).text for _ in range(3)]
+    three = 10_000 - (bytes_left.get() or 0)
+    read += [summary.text for summary in listed]
+    assert read == [str(step) for step in range(40, 0, -1)]
+    assert 10_000 - (bytes_left.get() or 0) > 10 * three > 0
+    bytes_left.set(None)

@@ -30,6 +30,8 @@ CONTINUE = "Continue."
 OVERHEAD = 4
 """Tokens around each text, tool call and tool result: 3 for a message and 1 for its role.
 Source: OpenAI Cookbook, "How to count tokens with tiktoken"."""
+SHORT = 200
+"""Characters of a text that is counted only once in a part: many parallel tool calls have equal results."""
 PRIMING = 3
 """Tokens that the provider adds before every response. Source: as for :data:`OVERHEAD`."""
 BUILT_IN_TOOL_TOKENS = 800
@@ -237,7 +239,15 @@ class Format(ABC):
 
     def leaf_tokens(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
         """Tokens of the leaves, each with its share of overhead."""
-        return sum(ceil((count(leaf.text) + OVERHEAD) * factor) + leaf.tokens for leaf in leaves)
+        total, known = 0, dict[str, int]()
+        for text, other_tokens in leaves:
+            tokens = known.get(text)
+            if tokens is None:
+                tokens = ceil((count(text) + OVERHEAD) * factor)
+                if len(text) <= SHORT:
+                    known[text] = tokens
+            total += tokens + other_tokens
+        return total
 
     def tool_tokens(self, tools: Sequence[Mapping[str, Any]], count: TokenCounter, factor: float) -> int:
         """Tokens of tools in the provider's shape."""

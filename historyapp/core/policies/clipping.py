@@ -72,7 +72,9 @@ class _Clipper:
             reported_text(result, output) if output else returned_text(result) for result in turn.results
         ]
         self.received = [*results, *turn.remarks]
-        self.sizes = [meter.text_tokens(text) for text in self.received]
+        # Many parallel tool calls often have equal results. Each text is counted and clipped once.
+        self.counted = {text: meter.text_tokens(text) for text in dict.fromkeys(self.received)}
+        self.sizes = [self.counted[text] for text in self.received]
 
     def written(self, room: int) -> tuple[Turn, Rendered]:
         clipped = self.clip(room)
@@ -83,12 +85,13 @@ class _Clipper:
         results the rest."""
         short, spent = self._clip_output(max(room // 2, room - sum(self.sizes)), shortest=room == 0)
         level = fair_share(self.sizes, max(0, room - spent))
-        texts = [
-            text
+        shown = {
+            text: text
             if size <= level
             else clip_result(text, level, self.number, self.meter, size=size, fills=self.fills)
-            for text, size in zip(self.received, self.sizes, strict=True)
-        ]
+            for text, size in self.counted.items()
+        }
+        texts = [shown[text] for text in self.received]
         results = zip(self.turn.results[: self.calls], texts[: self.calls], strict=True)
         clipped = tuple([with_only_text(result, text) for result, text in results])
         return Turn(self.turn.position, short, clipped, tuple(texts[self.calls :]))
@@ -99,7 +102,9 @@ class _Clipper:
         text = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
         share = max(0, room - meter.text_tokens(text)) // max(1, self.calls)
         shortened = [
-            tool_call.model_copy(update={"arguments": _clip_value(tool_call.arguments, share, meter)})
+            tool_call
+            if (clipped := _clip_value(tool_call.arguments, share, meter)) is tool_call.arguments
+            else tool_call.model_copy(update={"arguments": clipped})
             for tool_call in turn.output.tool_calls
         ]
         short = ModelOutput(text=text, tool_calls=tuple(shortened))
@@ -233,14 +238,19 @@ def lines_best_first(text: str, *, with_plain_lines: bool = False) -> Iterator[t
 
 
 def _clip_value(value: Any, tokens: int, meter: RequestMeter) -> Any:
-    """A JSON value of the same shape with its texts shortened and long lists cut."""
+    """A JSON value of the same shape with its texts shortened and long lists cut.
+
+    The value itself if it is an object of which nothing is shortened.
+    """
     if isinstance(value, str):
         return clip_text(value, tokens, meter)
     if isinstance(value, dict):
         items = list(value.items())[:_ITEMS]
         sizes = [meter.text_tokens(plain_text(item)) for _, item in items]
         level = fair_share(sizes, max(0, tokens - 3 * len(items)))
-        return {name: _clip_value(item, level, meter) for name, item in items}
+        clipped = {name: _clip_value(item, level, meter) for name, item in items}
+        is_whole = len(items) == len(value) and all(clipped[name] is item for name, item in items)
+        return value if is_whole else clipped
     if isinstance(value, (list, tuple)):
         return [
             _clip_value(item, tokens // max(1, min(len(value), _ITEMS)), meter) for item in value[:_ITEMS]
