@@ -8,6 +8,7 @@ size are merged, so there are few of them at any length.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -165,17 +166,24 @@ def indexed_spans(
 ) -> tuple[Spans, bool]:
     """The newest spans between two positions (both included) with the ids of their indexes, and whether
     they are all spans and completely indexed."""
-    spans: list[Span] = []
-    for span in lineage.between(first, last, newest_first=True):
-        if len(spans) == MAX_SPANS:
-            break
-        spans.append(span)
-    ids = [session_value(session) for session in {span.session for span in spans}]
+    return indexed_ranges(lineage, [(first, last)], unsaved)[0]
+
+
+def indexed_ranges(
+    lineage: Lineage, ranges: Sequence[tuple[int, int]], unsaved: Sequence[Unsaved] = ()
+) -> list[tuple[Spans, bool]]:
+    """As :func:`indexed_spans`, for several ranges of positions. One query for the indexes of all."""
+    in_ranges = [list(islice(lineage.between(*part, newest_first=True), MAX_SPANS)) for part in ranges]
+    ids = [session_value(session) for session in {span.session for spans in in_ranges for span in spans}]
     rows = fetch_all(_INDEXES.format(", ".join(["%s"] * len(ids))), [*ids, VERSION]) if ids else ()
     index_of = {uuid_text(session): _IndexedTo(*row) for session, *row in rows}
     for one in unsaved:
         index = one.name_index
         index_of[str(index.session_id)] = _IndexedTo(index.pk, index.position, index.unread)
+    return [_with_indexes(spans, index_of) for spans in in_ranges]
+
+
+def _with_indexes(spans: list[Span], index_of: dict[str, _IndexedTo]) -> tuple[Spans, bool]:
     indexed = [(index_of[span.session].index_id, span) for span in spans if span.session in index_of]
     is_complete = len(spans) < MAX_SPANS and len(indexed) == len(spans)
     for span in spans if is_complete else ():

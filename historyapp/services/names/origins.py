@@ -35,6 +35,7 @@ from historyapp.models.origins import (
     all_places,
     entry_sizes,
     first_actions,
+    indexed_ranges,
     indexed_spans,
     key_places,
     received_positions,
@@ -140,8 +141,8 @@ def origins_of(history: History, number: int) -> StepOrigins:
             limit=1 + MAX_RESULTS,
         )
     )
-    before, is_complete = indexed_spans(history.lineage, 1, row.first_position - 1)
-    after, is_indexed = indexed_spans(history.lineage, row.last_position + 1, history.lineage.last)
+    ranges = [(1, row.first_position - 1), (row.last_position + 1, history.lineage.last)]
+    (before, is_complete), (after, is_indexed) = indexed_ranges(history.lineage, ranges)
     output = entries[0].body
     assert isinstance(output, core.ModelOutput)
     tool_calls = calls_of(output)[:MAX_TOOL_CALLS]

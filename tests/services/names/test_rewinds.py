@@ -5,14 +5,18 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.entries import MemoryNotebook, ModelInput
 from historyapp.models import NameIndex, Project, Session, StepNames, sql
 from historyapp.models.entries import Entry
+from historyapp.models.history import History
 from historyapp.models.own_rows import own_rows
 from historyapp.services.append import append
 from historyapp.services.names import index as name_index
 from historyapp.services.names.index import catch_up
+from historyapp.services.names.origins import origins_of
 from historyapp.services.rewinds import Target, fork, rewind
 from tests.examples import thorough
 from tests.services.drafts import act, ask, draft, ok
@@ -75,3 +79,20 @@ def test_the_index_is_as_if_the_entries_before_each_rewind_were_read_again(
     assert together == index_all(session)
     assert any(gone for _, _, gone in together)
     assert any(unseen for _, unseen, _ in together)
+
+
+def test_the_origins_of_a_step_among_many_rewinds_take_few_queries(
+    project: Project, session: Session
+) -> None:
+    """The recorded request has a span for each step, and 20 spans were read at once. The indexes were read
+    once for the entries before the step and once for those after it."""
+    for number in range(60):
+        append(project, session.pk, [act(path=f"src/a_{number}.py"), ok(), act(path="src/b.py"), ok()])
+        rewind(project, session.pk, Target(episodes=1))
+    index_all(session)
+    history = History(Session.objects.get(pk=session.pk))
+    with CaptureQueriesContext(connection) as queries:
+        assert origins_of(history, 55).names
+    statements = [query["sql"] for query in queries]
+    assert sum("CASE WHEN kind IN" in each for each in statements) == 1
+    assert sum("FROM historyapp_nameindex" in each for each in statements) == 1
