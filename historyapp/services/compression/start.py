@@ -36,7 +36,6 @@ from historyapp.services.compression.request import (
 )
 from historyapp.services.disk_space import check_disk_space
 from historyapp.services.prices import price_list
-from historyapp.services.recorded.windows import newest_window
 from historyapp.services.spending import OPERATOR, Spender, check_model
 from historyapp.services.totals import count_ended_run
 from historyapp.services.transactions import writing
@@ -237,20 +236,17 @@ def set_thresholds(session: Session) -> None:
     if not settings.compress_automatically:
         return
     session.compress_at = session.compressed_to + settings.detailed_steps + settings.compression_batch_size
-    share = _token_share(settings, session)
+    share = _token_share(settings, session.model)
     if share is not None:
         session.compress_at_tokens = _tokens_to(session, session.compressed_to) + share
 
 
-def _token_share(settings: SessionSettings, session: Session) -> int | None:
+def _token_share(settings: SessionSettings, model: str) -> int | None:
     """A run is due when the steps before the newest have this many tokens; None if only steps count."""
-    if settings.compression_share is None:
+    budget = settings.budget(model)
+    if settings.compression_share is None or budget is None:
         return None
-    recorded, model = 0, session.model
-    if settings.max_tokens == "window" and model and session.steps:
-        recorded = newest_window(session.lineage(), model, model)
-    budget = settings.budget(model, recorded)
-    return None if budget is None else max(1, round(settings.compression_share * budget))
+    return max(1, round(settings.compression_share * budget))
 
 
 def _tokens_to(session: Session, step: int) -> int:
@@ -385,7 +381,7 @@ def _automatic_range(session: Session, settings: SessionSettings) -> tuple[int, 
         strategy = STRATEGIES.get(settings.compression_strategy)
         takes_batches = strategy is not None and strategy.covers == "batch"
         return first, last - count % batch_size if takes_batches else last
-    share = _token_share(settings, session)
+    share = _token_share(settings, session.model)
     if count <= 0 or share is None:
         return 1, 0
     missing = share - (_tokens_to(session, last) - _tokens_to(session, first - 1))
