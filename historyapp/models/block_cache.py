@@ -89,8 +89,9 @@ class BlockCache:
         self.end = 0
         """The last position in a block. 0 before the first read, or if there are no blocks."""
         self._near = _BlockRange([], 1, 0)
-        self.texts = dict[int, StoredText]()
-        """By first position, those near a position from which a list is searched in both directions."""
+        self.texts = dict[tuple[str, int], StoredText]()
+        """By session and first position, those near a position from which a list is searched in both
+        directions."""
 
     def read_signatures(self, position: int, *, earlier: int, later: int) -> None:
         """Reads this many signatures on both sides of a position, in one query."""
@@ -116,7 +117,7 @@ class BlockCache:
             starts.update([block.first for block in near if block.first <= position][-limit:])
         size = 0
         for row in _stored_texts([(self.session, start) for start in sorted(starts)], newest_first=False):
-            self.texts[row[0]] = row
+            self.texts[self.session, row[0]] = row
             size += len(row[2])
             if size >= AT_ONCE:
                 break
@@ -156,7 +157,7 @@ def read_texts(
     blocks: Iterator[tuple[str, int]],
     needle: str,
     limit: int,
-    known: Mapping[int, StoredText],
+    known: Mapping[tuple[str, int], StoredText],
     *,
     newest_first: bool = False,
 ) -> Iterator[ReadPassages]:
@@ -166,15 +167,15 @@ def read_texts(
         blocks: their sessions and first positions, which must be different in each.
         needle: in lower case.
         limit: the maximum number of blocks to read.
-        known: texts that have been read, by first position.
+        known: texts that have been read, by session and first position.
     """
     blocks = islice(blocks, limit)
     for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
         batch = list(islice(blocks, size))
         if not batch:
             return
-        cached = [known[start] for _, start in batch if start in known]
-        missing = [(session, start) for session, start in batch if start not in known]
+        cached = [known[block] for block in batch if block in known]
+        missing = [block for block in batch if block not in known]
         stored = _stored_texts(missing, newest_first=newest_first)
         for first, last, packed in merge(cached, stored, key=itemgetter(0), reverse=newest_first):
             text = unpack_text(packed)

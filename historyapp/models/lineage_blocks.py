@@ -47,7 +47,10 @@ class Covered(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Consecutive entries that are all in blocks, or in no block."""
+    """Consecutive entries that are all in blocks, or in no block.
+
+    Only its last block may also have later entries, which are of another session or after the search.
+    """
 
     spans: list[Span]
     """In the order of the search. In blocks: by the session that has the block."""
@@ -99,8 +102,8 @@ def divided(
     """
     pieces, top = list[Piece](), parts[0].last if parts else 0
 
-    def add(session: str, first: int, last: int, *, in_blocks: bool) -> None:
-        if not pieces or pieces[-1].in_blocks != in_blocks:
+    def add(session: str, first: int, last: int, *, in_blocks: bool, is_end: bool = False) -> None:
+        if not pieces or pieces[-1].in_blocks != in_blocks or is_end:
             pieces.append(Piece([], in_blocks))
         pieces[-1].spans.append(Span(session, first, last))
 
@@ -114,7 +117,7 @@ def divided(
             continue
         if end < last:
             add(session, max(first, end + 1), last, in_blocks=False)
-        add(session, own.first, end, in_blocks=True)
+        add(session, own.first, end, in_blocks=True, is_end=end > own.end)
         top = own.first - 1
     return [_reversed(piece) for piece in reversed(pieces)]
 
@@ -152,12 +155,6 @@ class LineageBlocks:
         few = self._few
         return divided(self.parts, covered(self.parts) if few is None else _covered_by(few, self.parts))
 
-    @cached_property
-    def _few_used(self) -> list[PlacedSignature]:
-        """The signatures of :attr:`_few` without those of blocks that newer ones replace."""
-        ends = {span.session: span.last for piece in self._pieces if piece.in_blocks for span in piece.spans}
-        return [block for block in self._few or () if block.first <= ends.get(block.session, 0)]
-
     def read_around(self, position: int, searches: Iterable[set[int]]) -> None:
         """Reads the signatures and texts near a position, see :meth:`BlockCache.read_around`."""
         if len(self.parts) == 1:
@@ -190,7 +187,7 @@ class LineageBlocks:
     ) -> Iterator[ReadPassages]:
         """The passages of the blocks of a piece that contain the text, see :func:`read_texts`."""
         blocks = self._candidates(piece, trigrams, newest_first=newest_first)
-        known = {start: text for cache in self._caches.values() for start, text in cache.texts.items()}
+        known = {place: text for cache in self._caches.values() for place, text in cache.texts.items()}
         return read_texts(blocks, needle, limit, known, newest_first=newest_first)
 
     def _candidates(
@@ -198,9 +195,11 @@ class LineageBlocks:
     ) -> Iterator[tuple[str, int]]:
         """The sessions and first positions of blocks that may contain all the trigrams, in order."""
         if self._few is not None:
-            first, last, blocks = piece.first, piece.last, self._few_used
-            for block in reversed(blocks) if newest_first else blocks:
-                if block.last >= first and block.first <= last and may_contain(block.bits, trigrams):
+            spans = {span.session: span for span in piece.spans}
+            for block in reversed(self._few) if newest_first else self._few:
+                span = spans.get(block.session)
+                is_used = span is not None and block.first <= span.last and block.last >= span.first
+                if is_used and may_contain(block.bits, trigrams):
                     yield block.session, block.first
             return
         for span in piece.spans:

@@ -8,6 +8,7 @@ from historyapp.core.lineage import Span
 from historyapp.models import Project, Session, TextBlock, block_cache, lineage_blocks, text_blocks
 from historyapp.models.history import History
 from historyapp.models.lineage_blocks import OwnPart, covered, divided, own_parts
+from historyapp.models.step_texts import read_around
 from historyapp.models.text_search import Hit, TextSearch
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
@@ -30,9 +31,9 @@ def project() -> Project:
 
 
 def record(session: Session, count: int) -> None:
-    """Steps whose results name their positions; every third has the word ``third``."""
+    """Steps whose results name their positions and session; every third has the word ``third``."""
     for number in range(session.head + 2, session.head + 2 + 2 * count, 2):
-        text = f"name_{number}_x" + (" third" if number % 3 == 0 else "")
+        text = f"name_{number}_x{' third' * (number % 3 == 0)} of {session.pk}"
         append(session.project, session.pk, [act(), ok(outputs=text)])
     session.refresh_from_db()
 
@@ -94,7 +95,12 @@ def test_blocks_of_any_sessions_change_no_hit(
         assert all_hits(newest) == expected
 
 
-def test_blocks_of_earlier_versions_begin_with_the_first_own_entry(project: Project) -> None:
+@pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
+def test_blocks_of_earlier_versions_begin_with_the_first_own_entry(
+    project: Project, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not together:
+        monkeypatch.setattr(lineage_blocks, "MAX_ENTRIES_TOGETHER", 0)
     sessions = chain(project, [6, 9])
     newest = sessions[-1]
     expected = all_hits(newest)
@@ -106,6 +112,11 @@ def test_blocks_of_earlier_versions_begin_with_the_first_own_entry(project: Proj
     index_text(newest.pk)
     assert TextBlock.objects.filter(session=newest).first() == block
     assert all_hits(newest) == expected
+    names = hits(newest, "name")
+    index_text(sessions[0].pk)  # its second block also has entries after the fork
+    assert TextSearch(History(newest), "name").find(50).hits == names
+    assert hits(newest, "name") == names
+    assert hits(newest, "name", newest_first=True) == names[::-1]
 
 
 def test_short_forks_have_as_many_blocks_as_one_session(project: Project) -> None:
@@ -152,3 +163,19 @@ def test_a_newer_block_replaces_older_ones() -> None:
     ]
     assert covered([]) == {}
     assert divided([], {}) == []
+
+
+def test_a_fork_reads_its_own_block_where_one_of_its_parent_begins_too(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lineage_blocks, "MAX_ENTRIES_TOGETHER", 0)
+    parent, newest = chain(project, [6, 9])
+    for session in (parent, newest):
+        index_text(session.pk)
+    starts = TextBlock.objects.filter(first_position=9).values_list("session", flat=True)
+    assert {*starts} == {parent.pk, newest.pk}, "each has a block from here on"
+    history = History(newest)
+    read_around(history, 2, ["name"])
+    found = TextSearch(history, "name").find(50).hits
+    assert found == hits(newest, "name")
+    assert sum(str(newest.pk) in hit.match.after for hit in found) == 9
