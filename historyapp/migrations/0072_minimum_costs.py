@@ -1,6 +1,6 @@
 """Lists store whether a cost is known only in part, so that groups can say so.
 
-Workers compute it for sessions with a cost, see ``historyapp.services.list_columns``.
+Workers compute it for sessions with a cost, see the next migration.
 """
 
 from django.db import migrations, models
@@ -11,8 +11,4 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField("session", "cost_is_minimum", models.BooleanField(null=True)),
-        migrations.RunSQL(
-            "UPDATE historyapp_session SET is_listed = false WHERE is_listed AND money > 0",
-            migrations.RunSQL.noop,
-        ),
     ]
