@@ -22,7 +22,7 @@ def is_plain(value: Any) -> bool:
 
 
 def plain_size(value: Any, limit: int) -> int:
-    """The characters of the value's texts and names, and one for each other value.
+    """The characters of the value's texts and names, and one for each value in it.
 
     More than ``limit`` if there are more, or if the value is not plain. Takes time in proportion to the
     limit.
@@ -41,7 +41,7 @@ def plain_size(value: Any, limit: int) -> int:
     for item in items:
         kind = type(item)
         if kind is str:
-            size += len(item)
+            size += 1 + len(item)
         elif kind in PLAIN:
             size += 1
         elif kind is dict or kind is list or kind is tuple:

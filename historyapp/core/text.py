@@ -70,10 +70,8 @@ def clean_value(value: Any) -> Any:
         return clean(value)
     if isinstance(value, dict):
         cleaned = {}
-        for (
-            name,
-            item,
-        ) in value.items():  # most texts are ASCII: for these, a call takes most of the time
+        for name, item in value.items():
+            # Most texts are ASCII: for these, a call takes most of the time.
             if not name.isascii() or "\0" in name:
                 name = clean(name)
             is_clean = type(item) is str and item.isascii() and "\0" not in item

@@ -43,7 +43,14 @@ def test_a_short_plain_value_is_neither_measured_nor_cleaned_item_by_item(
 
 @pytest.mark.parametrize(
     ("value", "size"),
-    [("four", 4), (7, 1), ({"ab": "c", "d": [1, {}]}, 7), ([[]] * 50, 21), (dict.fromkeys("abc" * 9, 1), 6)],
+    [
+        ("four", 5),
+        (7, 1),
+        ({"ab": "c", "d": [1, {}]}, 8),
+        ([[]] * 50, 21),
+        ([""] * 50, 21),
+        (dict.fromkeys("abc" * 9, 1), 6),
+    ],
 )
 def test_the_size_of_a_plain_value_is_known_up_to_a_limit(value: Any, size: int) -> None:
     assert min(plain_size(value, 20), 21) == size
