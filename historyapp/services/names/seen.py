@@ -34,6 +34,7 @@ class SeenEntries:
         self._removed: RemovedEntries | None = None
         self._standing: dict[str, tuple[int, set[int]]] = {}
         """The position and the keys of the newest instruction and notebook; position 0 if there is none."""
+        self._all_standing: set[int] | None = None
         self._position = position
         self._added = 0
         """The bytes of the entries that were added since the others were read."""
@@ -47,18 +48,22 @@ class SeenEntries:
         return self._removed
 
     def standing_names(self) -> set[int]:
-        """The keys in the newest instruction and notebook."""
-        for kind in _STANDING:
-            if kind not in self._standing:
-                entry = newest_or_oldest(self.lineage, kind, self._session, newest=True)
-                keys = {mention.key for mention in mentions_of(entry.body).mentions} if entry else set()
-                self._standing[kind] = entry.position if entry else 0, keys
-        return set[int]().union(*(keys for _, keys in self._standing.values()))
+        """The keys in the newest instruction and notebook. Each action asks for them, and there may be
+        thousands."""
+        if self._all_standing is None:
+            for kind in _STANDING:
+                if kind not in self._standing:
+                    entry = newest_or_oldest(self.lineage, kind, self._session, newest=True)
+                    keys = {mention.key for mention in mentions_of(entry.body).mentions} if entry else set()
+                    self._standing[kind] = entry.position if entry else 0, keys
+            self._all_standing = set[int]().union(*(keys for _, keys in self._standing.values()))
+        return self._all_standing
 
     def add(self, row: OwnRow, entry: Entry, keys: Collection[int]) -> None:
         """The next entry, with the keys in it. Not for a rewind, which ends a chunk."""
         if row.kind in _STANDING:
             self._standing[row.kind] = row.position, set(keys)
+            self._all_standing = None
             return
         body = row.body if row.kind in (*INPUT_KINDS, "debug_log") else {}
         self._added += row.size
@@ -87,5 +92,6 @@ class SeenEntries:
             # A rewind into a take may also restore an older instruction.
             if not is_cut or position > end:
                 del self._standing[kind]
+                self._all_standing = None
         if self._removed is not None and not (is_cut and self._removed.cut(end)):
             self._removed, self._rows_to_read = None, 2 * KEPT_ROWS

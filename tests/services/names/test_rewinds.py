@@ -17,6 +17,7 @@ from historyapp.services.append import append
 from historyapp.services.names import index as name_index
 from historyapp.services.names.index import catch_up
 from historyapp.services.names.origins import origins_of
+from historyapp.services.names.seen import SeenEntries
 from historyapp.services.rewinds import Target, fork, rewind
 from tests.examples import thorough
 from tests.services.drafts import act, ask, draft, ok
@@ -46,6 +47,14 @@ def test_the_entries_before_a_rewind_are_read_once(
     index_all(session)
     assert read.call_count <= 2 * 90
     assert own.call_count == 1
+
+
+def test_the_names_of_the_newest_instruction_are_joined_once(project: Project, session: Session) -> None:
+    """Each action asks for them."""
+    append(project, session.pk, [draft(MemoryNotebook(content="Keep src/a.py in mind.")), act(), ok()])
+    seen = SeenEntries(Session.objects.get(pk=session.pk), 3, 1_000)
+    assert len(seen.standing_names()) >= 1
+    assert seen.standing_names() is seen.standing_names()
 
 
 def record_at_random(project: Project, session: Session, random: Random) -> None:
