@@ -17,7 +17,8 @@ def figures(request: PersonRequest) -> HttpResponse:
     """The page; for htmx, everything except the tables."""
     own_projects = projects(request)
     project = current_project(request, own_projects)
-    recorded = recorded_days(project.pk, read_name(request.GET, "agent"))
+    with limit_statements(LIST_SECONDS, TOO_SLOW):
+        recorded = recorded_days(project.pk, read_name(request.GET, "agent"))
     span = read_span(request.GET, recorded.first)
     context = {
         "project": project,

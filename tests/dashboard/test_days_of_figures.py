@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.test import Client
@@ -12,7 +13,9 @@ from django.utils import timezone
 from dashboard.figures.project import FiguresPage, read_span
 from historyapp.core.dates import UNDATED
 from historyapp.models import Project, ProjectDay, Session
+from historyapp.models.search_limits import SearchLimit
 from historyapp.services.figures.feed import follow_changes
+from historyapp.services.figures.project_figures import NO_RECORDS, RecordedDays
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
 
@@ -59,6 +62,20 @@ def test_undated_runs_are_counted_with_a_link_to_them(alice: Client, counted: Se
     assert address.replace("&", "&amp;") in html(alice.get("/figures?agent=other"))
     assert "2 sessions" in text(alice.get(address))
     assert "not in the charts" not in text(alice.get("/figures?model=gpt-5"))
+
+
+def test_the_runs_without_times_are_counted_within_the_time_limit(
+    alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = list[SearchLimit]()
+
+    def record(*arguments: object) -> RecordedDays:
+        limits.extend(each for each in connection.execute_wrappers if isinstance(each, SearchLimit))
+        return NO_RECORDS
+
+    monkeypatch.setattr("dashboard.views.figures.recorded_days", record)
+    assert alice.get("/figures").status_code == 200
+    assert len(limits) == 1
 
 
 def test_a_long_table_of_days_says_how_many_it_leaves_out(
