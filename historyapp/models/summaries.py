@@ -220,7 +220,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         texts = dict[str, SummaryTexts]()
         for start in range(0, len(rows), _IDS_AT_ONCE):
             texts |= texts_of([row.id for row in rows[start : start + _IDS_AT_ONCE]])
-        return [SummaryRow._make((*row[:9], *texts[row.id])) for row in rows if row.id in texts]
+        return [row._replace(**texts[row.id]._asdict()) for row in rows if row.id in texts]
 
     def without_texts(self) -> Self:
         return self.defer("text", "key_points")

@@ -10,11 +10,10 @@ from uuid import UUID
 from historyapp.models.fields import on_sqlite, read_json, uuid_text
 from historyapp.models.long_rows import long_rows
 
-FIRST = 16
+FIRST_PART = 16
 """Summaries of the first query for the texts of a page. Each further query reads twice as many."""
 
-
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class SummaryTexts(NamedTuple):
@@ -37,9 +36,9 @@ def _texts(row: tuple[Any, str, str]) -> tuple[Any, SummaryTexts]:
     return row[0], SummaryTexts(read_json(row[1]), read_json(row[2]))
 
 
-def growing_parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+def growing_parts(rows: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """The rows in parts that grow: a context may have no room for most summaries of a page."""
-    start, size = 0, FIRST
+    start, size = 0, FIRST_PART
     while start < len(rows):
         yield rows[start : start + size]
         start, size = start + size, 2 * size

@@ -240,7 +240,7 @@ def test_few_texts_are_read_for_a_context_that_takes_few_summaries(
     for step in range(1, 41):
         add_summary(project, session.pk, (step, step), SummaryText(f"{step}"))
     monkeypatch.setattr(entries, "_FIRST_PAGE", 40)
-    monkeypatch.setattr(summary_texts, "FIRST", 3)
+    monkeypatch.setattr(summary_texts, "FIRST_PART", 3)
     listed = History(session).summaries_newest_first(session.head + 1)
     bytes_left.set(10_000)
     read = [next(listed).text for _ in range(3)]
