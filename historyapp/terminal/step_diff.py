@@ -1,6 +1,5 @@
 """The line diffs of two steps that ``playhead compare`` prints: as on the page that compares two runs."""
 
-import json
 from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 from historyapp.terminal.output import Output
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import JsonObject, Server, api_path
+from historyapp.terminal.value_text import value_text
 
 MAX_LINES = 20
 """Lines shown of the diff of one text."""
@@ -107,11 +107,4 @@ def _input_text(newest: list[JsonObject]) -> str:
 
 
 def _text_of(value: Any) -> str:
-    """A value as text: a string unchanged, the texts of message parts, or JSON for other values."""
-    if value is None:
-        return ""
-    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-        texts = [part["text"] for part in value if isinstance(part.get("text"), str)]
-        if texts:
-            return "\n".join(texts)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return value_text(value, "\n", 2)

@@ -1,6 +1,5 @@
 """``playhead tail``: the newest entries of a session, and new entries as they are recorded."""
 
-import json
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from historyapp.terminal.output import STYLES, Output, time_text
 from historyapp.terminal.safe_text import safe_line
 from historyapp.terminal.server import MAX_ITEMS, JsonObject, Server, api_path
 from historyapp.terminal.sessions import find_session
+from historyapp.terminal.value_text import value_text
 
 EVENT_STREAM = "text/event-stream"
 LINES = 10
@@ -200,10 +200,10 @@ def entry_parts(entry: JsonObject) -> Iterator[Part]:
     kind = entry["kind"]
     if kind == "model_output":
         tool_calls = entry.get("tool_calls") or ([entry["use_tool"]] if entry.get("use_tool") else [])
-        if thoughts := _text_of(entry.get("thoughts")):
+        if thoughts := value_text(entry.get("thoughts")):
             yield Part("thought", thoughts, "dim")
         if entry.get("text") or not tool_calls:
-            yield Part("text" if tool_calls else "answer", _text_of(entry.get("text")))
+            yield Part("text" if tool_calls else "answer", value_text(entry.get("text")))
         for tool_call in tool_calls:
             yield Part("call", f"{tool_call['name']} {_arguments_of(tool_call.get('arguments'))}", "cyan")
     elif kind == "tool_results":
@@ -211,10 +211,10 @@ def entry_parts(entry: JsonObject) -> Iterator[Part]:
             yield Part(result["status"], _result_text(result), STYLES.get(result["status"], ""))
     elif kind == "review":
         facts = ((name, entry.get(name)) for name in ("passed", "score", "analysis", "supervision"))
-        yield Part(kind, "  ".join(f"{name}: {_text_of(fact)}" for name, fact in facts if fact is not None))
+        yield Part(kind, "  ".join(f"{name}: {value_text(fact)}" for name, fact in facts if fact is not None))
     else:
         texts = (entry.get(name) for name in ("text", "content", "message", "reason"))
-        yield Part(_TITLES.get(kind, str(kind)), _text_of(next((text for text in texts if text), "")))
+        yield Part(_TITLES.get(kind, str(kind)), value_text(next((text for text in texts if text), "")))
 
 
 def _result_text(result: JsonObject) -> str:
@@ -222,24 +222,13 @@ def _result_text(result: JsonObject) -> str:
     text = next((text for text in texts if text not in (None, "")), "")
     if error := result.get("error"):
         text = f"{error['exception_type']}: {error['message']}"
-    return f"{result.get('tool_name') or ''} {_text_of(text)}".strip()
+    return f"{result.get('tool_name') or ''} {value_text(text)}".strip()
 
 
 def _arguments_of(arguments: Any) -> str:
     if not isinstance(arguments, dict):
-        return _text_of(arguments)
-    return ", ".join(f"{name}={_text_of(value)}" for name, value in arguments.items())
-
-
-def _text_of(value: Any) -> str:
-    """A value as text: a string unchanged, the texts of message parts, or JSON for other values."""
-    if value is None:
-        return ""
-    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-        texts = [part["text"] for part in value if isinstance(part.get("text"), str)]
-        if texts:
-            return " ".join(texts)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return value_text(arguments)
+    return ", ".join(f"{name}={value_text(value)}" for name, value in arguments.items())
 
 
 @contextmanager
