@@ -1,7 +1,7 @@
 """The line diffs of two steps that ``playhead compare`` prints: as on the page that compares two runs."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice
 from typing import Any, NamedTuple
 
 from historyapp.terminal.output import Output
@@ -75,8 +75,7 @@ def _texts_of(entries: list[JsonObject]) -> Iterator[tuple[str, str]]:
     results = [result for entry in entries if entry["kind"] == "tool_results" for result in entry["results"]]
     for entry in outputs:
         calls = entry.get("tool_calls") or ([entry["use_tool"]] if entry.get("use_tool") else [])
-        paired = zip_longest(calls[:MAX_CALLS], results[:MAX_CALLS])
-        for number, (tool_call, result) in enumerate(paired, 1):
+        for number, (tool_call, result) in enumerate(islice(_paired(calls, results), MAX_CALLS), 1):
             prefix = f"call {number}: " if number > 1 else ""
             if tool_call:
                 yield f"{prefix}tool", tool_call["name"]
@@ -87,6 +86,24 @@ def _texts_of(entries: list[JsonObject]) -> Iterator[tuple[str, str]]:
             if result:
                 yield f"{prefix}result", _result_text(result)
         yield "answer", _text_of(entry.get("text"))
+
+
+def _paired(
+    calls: list[JsonObject], results: list[JsonObject]
+) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
+    """Each tool call with its result: the first with its id, or else the next one without a known id."""
+    ids = {tool_call["id"] for tool_call in calls if tool_call.get("id")}
+    by_id, others = dict[Any, JsonObject](), list[JsonObject]()
+    for result in results:
+        id = result.get("tool_call_id")
+        if id in ids and id not in by_id:
+            by_id[id] = result
+        else:
+            others.append(result)
+    left = iter(others)
+    for tool_call in calls:
+        yield tool_call, by_id.get(tool_call.get("id")) or next(left, None)
+    yield from ((None, result) for result in left)
 
 
 def _result_text(result: JsonObject) -> str:

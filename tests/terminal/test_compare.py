@@ -152,6 +152,17 @@ def test_inputs_and_parallel_calls_have_diffs_up_to_a_limit(
     assert playhead("compare", a, b).out.endswith("These differ too: result, call 2: result.\n")
 
 
+def test_results_in_another_order_are_compared_with_those_of_the_same_calls(
+    playhead: Playhead, project: Project
+) -> None:
+    a, b = (
+        run_of(project, tool_calls("x", "y"), *(ok(id, f"{id} {word}" if id == "y" else id) for id in order))
+        for order, word in (("xy", "old"), ("yx", "new"))
+    )
+    diff = playhead("compare", a, b).out.partition("\nDifferences of ")[2].splitlines()
+    assert diff[1:] == ["call 2: result", "  -y old", "  +y new"]
+
+
 def test_the_step_at_which_runs_diverge_has_a_diff_too(
     playhead: Playhead, project: Project, session_id: UUID
 ) -> None:
