@@ -107,6 +107,11 @@ class SearchResults:
         return sessions_address(self.query)
 
     @property
+    def offered_address(self) -> str:
+        """The search for sessions in which different steps match the sentence."""
+        return _address(self.matches.offered)
+
+    @property
     def query(self) -> str:
         """The query that matched."""
         return self.matches.wider or self.text

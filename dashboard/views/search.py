@@ -41,7 +41,7 @@ def search_sessions(request: PersonRequest) -> HttpResponse:
     if text:
         try:
             before = read_cursor(text, cursor)
-            results = search(project.pk, text, timezone.now(), PAGE, before, widen=True)
+            results = search(project.pk, text, timezone.now(), PAGE, before)
             context["results"] = SearchResults(results, text)
             if not results.is_up_to_date:
                 request_search_index(project.pk)

@@ -18,6 +18,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import MAX_CHARACTERS
 from historyapp.core.search_snippets import Snippet
+from historyapp.core.search_widening import widen_query
 from historyapp.enqueue import request_search_index
 from historyapp.models.search import SearchHit
 from historyapp.services.search.results import search
@@ -45,21 +46,27 @@ class StepSearchParameters(BaseModel):
 def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> HttpResponse:
     """The steps of the project that match, the most recently recorded first. Steps in takes and in archived
     sessions are left out; `takes:all` finds takes too, and `session:ID` an archived session's steps.
+
+    If no step matches everything, `wider` is the query that was used instead.
     """
-    project, before = request.auth.project_id, None
-    query_hash = crc32(filter.q.strip().encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
+    project, query, before = request.auth.project_id, filter.q, None
     if filter.cursor is not None:
         before, cursor_hash = decode_cursor(_LIST, filter.cursor, int, int)
-        if query_hash != cursor_hash:
+        if cursor_hash != _hash(query):
+            query = widen_query(query)  # the page before this one used it instead
+        if cursor_hash != _hash(query):
             raise NotValid("This cursor belongs to another query. Send the same `q` with each page.")
-    results = search(project, filter.q, timezone.now(), filter.limit, before)
+    results = search(project, query, timezone.now(), filter.limit, before)
     if not results.is_up_to_date:
         request_search_index(project)
-    page = results.page
+    page, hints = results.page, hints_of(filter.q)
+    wider = results.wider or (query if query != filter.q else "")
+    if results.offered:
+        hints.append(f"Different steps of one session can match too. Search for: {results.offered}")
     return json_response(
         {
             "items": [_search_item(hit, snippet, results.query.parts) for hit, snippet in results.hits],
-            "next": None if page.next is None else encode_cursor(_LIST, page.next, query_hash),
+            "next": None if page.next is None else encode_cursor(_LIST, page.next, _hash(wider or query)),
             "facets": {
                 name: [{"value": value, "count": count} for value, count in counts.most_common(_MAX_VALUES)]
                 for name, counts in page.facets.items()
@@ -67,7 +74,8 @@ def search_steps(request: ApiRequest, filter: Query[StepSearchParameters]) -> Ht
             "counted": page.counted,
             "counted_all": page.is_counted_to_end,
             "up_to_date": results.is_up_to_date,
-            "hints": hints_of(filter.q),
+            "hints": hints,
+            "wider": wider,
         }
     )
 
@@ -84,6 +92,10 @@ def suggest_searches(request: ApiRequest, filter: Query[SuggestionParameters]) -
     start, texts = suggestions(request.auth.project_id, filter.q)
     items = [fill(SuggestionOut, suggestion) for suggestion in texts]
     return json_response(SuggestionsOut(start=start, items=items))
+
+
+def _hash(query: str) -> int:
+    return crc32(query.strip().encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
 
 
 def _search_item(hit: SearchHit, snippet: Snippet | None, parts: Sequence[str]) -> dict[str, Any]:

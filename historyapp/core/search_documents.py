@@ -261,8 +261,9 @@ def _call_facets(name: str, subject: CallSubject, files: Iterable[str]) -> Itera
     yield from facet_tokens("tool", name[:_MAX_NAME])
     yield GAP
     for file in files:
-        yield from facet_tokens("file", file[:_MAX_NAME])
-        yield GAP
+        for text in dict.fromkeys((file[:_MAX_NAME], file[:_MAX_NAME].lower())):  # found in any case
+            yield from facet_tokens("file", text)
+            yield GAP
     if subject.kind == "shell":
         yield from facet_tokens("command", subject.target)
         yield GAP

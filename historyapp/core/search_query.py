@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
-from historyapp.core.search_documents import LIKELY_FAILED, MARKS
+from historyapp.core.search_documents import GAP, LIKELY_FAILED, MARKS
 from historyapp.core.search_tokens import is_unspaced, tokens_of
 
 MAX_CHARACTERS = 500
@@ -37,6 +37,10 @@ HAS = (
 _COMPARISON = re.compile(rf"({'|'.join(NUMBERS)})([<>]=?)(-?[0-9.,_]{{1,20}})(k|m)?(?!\S)", re.IGNORECASE)
 _FILTER = re.compile(rf"(?<!\S)-?(?:(?:{'|'.join(FACETS)}):|(?:{'|'.join(NUMBERS)})[<>])", re.IGNORECASE)
 _NO_COMPARISON = re.compile(rf"({'|'.join(NUMBERS)})([<>]=?)\S*", re.IGNORECASE)
+FILE_NAME = re.compile(r"[\w./-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,5}")
+"""A word that looks like the name of a file. Its ending is the part after the last dot."""
+_INNER_ENDINGS = {"d", "min", "spec", "stories", "test"}
+"""Endings that usually stand before another one, as in ``index.d.ts``."""
 _SPAN = re.compile(r"([0-9]{1,3})(h|d|w|m|y)")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
 _SCALES = {"k": 1_000, "m": 1_000_000}
@@ -51,11 +55,30 @@ class Term(NamedTuple):
     is_prefix: bool = False
     """Whether the last token is only a prefix."""
     is_excluded: bool = False
+    lower: tuple[str, ...] = ()
+    """The tokens of a file's name in lower case, which also match; empty for other texts."""
+    is_end: bool = False
+    """Whether the tokens must be the last ones of a path."""
 
-    def marked(self) -> tuple[str, ...]:
-        """The tokens as stored in documents."""
+    def phrases(self) -> list[tuple[str, ...]]:
+        """The alternatives of tokens that must follow each other, as stored in documents."""
         mark = MARKS[self.facet] if self.facet else ""
-        return tuple([mark + token for token in self.tokens])
+        end = (GAP,) if self.is_end else ()
+        phrases = [(*_marked(mark, self.tokens), *end)]
+        if self.lower:
+            phrases.append((*_marked(mark, self.lower), *end))
+            if not self.facet:  # only the paths of calls have their tokens in lower case too
+                phrases.append(_marked(MARKS["file"], self.lower))
+        return list(dict.fromkeys(phrases))
+
+    @property
+    def has_order(self) -> bool:
+        """Whether tokens must follow each other."""
+        return any(len(phrase) > 1 for phrase in self.phrases())
+
+
+def _marked(mark: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([mark + token for token in tokens])
 
 
 class SessionCondition(NamedTuple):
@@ -233,7 +256,14 @@ def _terms(word: QueryWord) -> Iterator[Term]:
         raise Invalid(
             f"{word.text} matches too many words. Write at least {MIN_PREFIX} letters before the *."
         )
-    yield Term(word.facet, tokens, is_prefix, word.is_excluded)
+    term = Term(word.facet, tokens, is_prefix, word.is_excluded)
+    is_file_name = not is_prefix and FILE_NAME.fullmatch(word.text) is not None
+    if word.facet == "file" or (is_file_name and not word.facet and not word.is_quoted):
+        term = term._replace(lower=tuple(tokens_of(word.text.rstrip("*").lower())))
+    if word.facet == "file":
+        is_end = is_file_name and word.text.rpartition(".")[2].lower() not in _INNER_ENDINGS
+        term = term._replace(is_end=is_end)
+    yield term
 
 
 def _named(word: QueryWord) -> Term:

@@ -71,9 +71,11 @@ def _word_start(text: str, at: int) -> int:
 
 
 def _places(text: str, term: Term, start: int, end: int) -> Iterator[range]:
-    return phrase_places(
-        token_pieces(text, start, min(end, len(text))), term.tokens, is_prefix=term.is_prefix
-    )
+    end = min(end, len(text))
+    yield from phrase_places(token_pieces(text, start, end), term.tokens, is_prefix=term.is_prefix)
+    if term.lower:
+        pieces = token_pieces(lowered(text), start, end)
+        yield from phrase_places(pieces, term.lower, is_prefix=term.is_prefix)
 
 
 def _cut(passage: Passage, text: str, at: int, terms: Iterable[Term]) -> Snippet:

@@ -242,7 +242,7 @@ class ProjectSearch:
     ) -> list[MatchingRow]:
         """As :meth:`candidates`, window by window: PostgreSQL reads the rows of all matches before it sorts
         them."""
-        texts, text_values = text_conditions([term for term in self.query.terms if len(term.tokens) > 1])
+        texts, text_values = text_conditions([term for term in self.query.terms if term.has_order])
         statement = _INDEXED_ROWS.format(conditions=conditions[0], texts=texts)
         found = list[Any]()
         for rows, end in windows:

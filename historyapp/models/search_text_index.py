@@ -92,7 +92,8 @@ def match_value(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
 
 
 def _phrase(term: Term) -> str:
-    return f'"{" ".join(term.marked())}"' + "*" * term.is_prefix
+    phrases = [f'"{" ".join(tokens)}"' + "*" * term.is_prefix for tokens in term.phrases()]
+    return f"({' OR '.join(phrases)})" if len(phrases) > 1 else phrases[0]
 
 
 def match_without_order(terms: Sequence[Term], *alternatives: Sequence[str]) -> str:
@@ -101,12 +102,18 @@ def match_without_order(terms: Sequence[Term], *alternatives: Sequence[str]) -> 
     """
     queries = [" | ".join([f"'{token}'" for token in tokens]) for tokens in alternatives if tokens]
     for term in terms:
-        *others, last = [f"'{token}'" for token in term.marked()]
+        phrases = term.phrases()
         if not term.is_excluded:
-            queries += [*others, last + ":*" * term.is_prefix]
-        elif not others:
-            queries.append(f"!{last}{':*' * term.is_prefix}")
+            queries.append(" | ".join([_all_tokens(tokens, is_prefix=term.is_prefix) for tokens in phrases]))
+        else:
+            single = [tokens for tokens in phrases if len(tokens) == 1]
+            queries += ["!" + _all_tokens(tokens, is_prefix=term.is_prefix) for tokens in single]
     return " & ".join([f"({query})" for query in queries])
+
+
+def _all_tokens(tokens: Sequence[str], *, is_prefix: bool) -> str:
+    *others, last = [f"'{token}'" for token in tokens if token != GAP]  # the index has no gaps
+    return " & ".join([*others, last + ":*" * is_prefix])
 
 
 def text_conditions(terms: Iterable[Term]) -> tuple[str, list[str]]:
@@ -116,9 +123,11 @@ def text_conditions(terms: Iterable[Term]) -> tuple[str, list[str]]:
     """
     conditions, values = "", []
     for term in terms:
+        phrases = term.phrases()
+        found = " OR ".join(["strpos(' ' || words || ' ', %s) > 0"] * len(phrases))
         # IS TRUE hides a condition from the planner, which has no estimate for it.
-        conditions += f" AND (strpos(' ' || words || ' ', %s) {'=' if term.is_excluded else '>'} 0) IS TRUE"
-        values.append(f" {' '.join(term.marked())}{' ' * (not term.is_prefix)}")
+        conditions += f" AND ({f'NOT ({found})' if term.is_excluded else found}) IS TRUE"
+        values += [f" {' '.join(tokens)}{' ' * (not term.is_prefix)}" for tokens in phrases]
     return conditions, values
 
 

@@ -18,6 +18,8 @@ def search(server: Server, output: Output, options: Namespace) -> None:
         output.json(page)
         return
     hits = page["items"]
+    if wider := page.get("wider"):  # servers before this field send none
+        note(f"No single step matches. In these sessions, different steps match: {safe_line(wider)}")
     ids = short_ids([hit["session"] for hit in hits])
     for id, hit in zip(ids, hits, strict=True):
         _print_hit(output, id, hit)

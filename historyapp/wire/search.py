@@ -64,6 +64,7 @@ class SearchPageOut(Page[SearchItem]):
             "counted_all": True,
             "up_to_date": True,
             "hints": [],
+            "wider": "",
         }
     )
 
@@ -79,7 +80,12 @@ class SearchPageOut(Page[SearchItem]):
     )
     hints: list[Text] = Field(
         description="A sentence for each part of `q` that looks like a filter or an operator, but is "
-        "searched as words; at most three."
+        "searched as words, at most three. If single steps have all words of a sentence, one more "
+        "sentence names the query that different steps may match."
+    )
+    wider: Text = Field(
+        description="The query that was used instead of `q`, because no single step matches `q`: different "
+        "steps of one session may match the parts that its `AND` joins. Otherwise empty."
     )
 
 

@@ -236,11 +236,15 @@ def test_operators_of_other_query_languages_are_words(alice: Agent, recorded: st
     queries = [
         "' OR 1=1 --",
         "NEAR(EnsureSetup fail)",
-        "EnsureSetup OR fail",
         "EnsureSetup NOT fail",
         "a:b:c",
     ]
     assert_found(alice, recorded, [(q, []) for q in queries])
+    page = alice.get("/search?q=EnsureSetup+OR+fail")  # no single step has all three words
+    assert page["wider"] == "EnsureSetup AND has:failure"
+    assert page["hints"] == [
+        "OR is searched as a word, and all words must match. Search for each alternative separately."
+    ]
 
 
 def test_a_query_of_punctuation_finds_every_step(alice: Agent, recorded: str) -> None:

@@ -18,6 +18,8 @@ from historyapp.core.search_widening import widen_query
             "has:edit file:a_test.go AND has:failure test*",
         ),
         ("which sessions changed src/a.py, then failed?", "has:edit file:src/a.py AND has:failure"),
+        ("edited NavUser.tsx and then failed its tests", "has:edit file:NavUser.tsx AND has:failure test*"),
+        ("after that, NavUser.tsx failed tests", "NavUser.tsx AND has:failure test*"),
         ("parser", ""),
         ("the parser", ""),
         ("parser AND zebra", ""),
@@ -27,3 +29,11 @@ from historyapp.core.search_widening import widen_query
 )
 def test_parts_that_different_steps_can_match_are_joined_by_and(text: str, wider: str) -> None:
     assert widen_query(text) == wider
+
+
+@pytest.mark.parametrize(
+    ("text", "wider"),
+    [("parser zebra", ""), ("a.py failed tests", "a.py AND has:failure test*"), ("a.py has:edit zebra", "")],
+)
+def test_only_words_that_are_read_as_filters_make_a_sentence(text: str, wider: str) -> None:
+    assert widen_query(text, only_sentences=True) == wider

@@ -237,3 +237,13 @@ def test_examples_of_the_help_are_links_to_their_results(alice: Client, searched
         results = alice.get(address.replace("&amp;", "&"))
         assert results.status_code == 200
         assert f'value="{query}"' in results.content.decode()
+
+
+def test_a_sentence_of_which_a_step_has_all_words_leads_to_several_steps(
+    alice: Client, project: Project, searched_session: Session
+) -> None:
+    append(project, searched_session.pk, [act("look"), ok(outputs="zebra failed")])
+    page = html(alice.get("/search?q=zebra+failed"))
+    assert len(addresses(page)) == 1
+    assert 'href="/search?q=zebra+AND+has%3Afailure"><code>zebra AND has:failure</code>' in page
+    assert "Different steps of one session" not in html(alice.get("/search?q=zebra+look"))

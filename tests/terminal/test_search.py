@@ -63,10 +63,24 @@ def test_the_conditions_that_a_step_matches_are_printed(
     assert "    for " not in playhead("search", "EnsureSetup").out
 
 
+def test_a_query_that_only_several_steps_match_is_printed_with_them(
+    playhead: Playhead, project: Project, indexed: UUID
+) -> None:
+    append(project, indexed, [act("open"), ok(outputs="zebra")])
+    catch_up(project.pk, lambda: False)
+    printed = playhead("search", "EnsureSetup", "zebra")
+    assert "In these sessions, different steps match: EnsureSetup AND zebra" in printed.err
+    assert len([line for line in printed.out.splitlines() if line.startswith("    for ")]) == 2
+    assert playhead("search", "--json", "EnsureSetup", "zebra").answer["wider"] == "EnsureSetup AND zebra"
+
+
 def test_words_are_one_query_with_filters(playhead: Playhead, indexed: UUID) -> None:
     hits = playhead("search", "--json", "hooks_test.go", "tool:grep").answer["items"]
     assert [hit["episode"] for hit in hits] == [4]
-    assert playhead("search", "--json", "hooks_test.go", "tool:ls").answer["items"] == []
+    assert playhead("search", "--json", "--", "hooks_test.go", "-tool:grep").answer["items"] == []
+    answer = playhead("search", "--json", "hooks_test.go", "tool:ls").answer
+    assert answer["wider"] == "hooks_test.go AND tool:ls"
+    assert all(len(hit["conditions"]) == 1 for hit in answer["items"])
 
 
 def test_a_search_without_matches_says_so(playhead: Playhead, indexed: UUID) -> None:

@@ -33,6 +33,9 @@ class Results:
     wider: str = ""
     """The query that was used instead, because no single step matched; otherwise empty. Several steps of a
     session match it together."""
+    offered: str = ""
+    """Another way to read a sentence of which single steps have all words: the query that several steps of a
+    session may match together. Otherwise empty."""
 
 
 class MatchingSessions(NamedTuple):
@@ -45,14 +48,12 @@ class MatchingSessions(NamedTuple):
     """False if further sessions may match: only the newest matching steps are read."""
 
 
-def search(
-    project: UUID, text: str, now: datetime, limit: int, before: int | None = None, *, widen: bool = False
-) -> Results:
-    """Finds steps of the project that match a query, the most recently recorded first.
+def search(project: UUID, text: str, now: datetime, limit: int, before: int | None = None) -> Results:
+    """Finds steps of the project that match a query, the most recently recorded first. If no step matches,
+    finds sessions in which several steps match together.
 
     Args:
         before: ``page.next`` of the previous page.
-        widen: whether to find sessions in which several steps match together, if no step matches.
 
     Raises:
         Invalid: when the query cannot be read.
@@ -60,13 +61,14 @@ def search(
     """
     query = parse_query(text, now)
     is_up_to_date = catch_up_for_search(project)
-    page, wider = _search_page(project, query, limit, before), ""
-    if widen and before is None:
+    page, wider, offered = _search_page(project, query, limit, before), "", ""
+    if before is None:
         page, wider = _widened(project, text, now, page, limit)
         query = parse_query(wider, now) if wider else query
+        offered = widen_query(text, only_sentences=True) if page.hits and not wider else ""
     texts = passages_of(page.hits)
     hits = [(hit, snippet_of(texts[hit.row.id], query.texts)) for hit in page.hits]
-    return Results(query, page, hits, is_up_to_date, wider)
+    return Results(query, page, hits, is_up_to_date, wider, offered)
 
 
 def sessions_with_steps(project: UUID, text: str, now: datetime) -> MatchingSessions:
