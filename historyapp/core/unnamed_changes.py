@@ -6,10 +6,12 @@ such as formatters, is unknown and not looked for. :mod:`historyapp.core.command
 other commands.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from historyapp.core.command_files import plain_file, program_words
 from historyapp.core.program_arguments import (
+    arguments_written,
     changes_in_place,
     has_ending,
     names_git_restores,
@@ -30,6 +32,10 @@ _GIT_VALUES = {"-C", "-c", "--git-dir", "--work-tree", "--namespace"}
 """Options of git whose value is the next word."""
 _NESTED = {"rm", "mv", "cp", "sed", "perl", "truncate", "unlink"}
 """Programs that ``find`` and ``xargs`` run for files that they list."""
+_XARGS_VALUES = {"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"}
+"""Options of ``xargs`` whose value is the next word."""
+_PERL_IN_PLACE = re.compile(r"-[0-9aclnpsSTtUuWwX]{0,10}i")
+"""Other letters, such as the ``I`` in ``-Ilib``, take the rest of the word as their value."""
 
 
 def changes_further_files(command: str, *, has_failed: bool = False) -> bool:
@@ -102,7 +108,7 @@ def _git(arguments: Sequence[str]) -> bool:
         case "apply":
             return options.isdisjoint(_APPLY_READS)
         case "checkout" | "switch" | "restore":
-            if not options.isdisjoint(_NEW_BRANCHES):
+            if not words or not options.isdisjoint(_NEW_BRANCHES):
                 return False
             named = names_git_restores([command, *words])
             return named is None or is_elsewhere or _has_unnamed(named)
@@ -137,11 +143,11 @@ def _cp(arguments: Sequence[str]) -> bool:
 
 
 def _sed(arguments: Sequence[str]) -> bool:
-    return changes_in_place(arguments) and _has_unknown(_names(arguments)[1:])
+    return changes_in_place(arguments) and _has_unknown(arguments_written("sed", [*arguments]))
 
 
 def _perl(arguments: Sequence[str]) -> bool:
-    return any(option[1:].isalnum() and "i" in option for option in _options(arguments))
+    return any(map(_PERL_IN_PLACE.match, arguments))
 
 
 def _patch(arguments: Sequence[str]) -> bool:
@@ -150,21 +156,26 @@ def _patch(arguments: Sequence[str]) -> bool:
 
 def _find(arguments: Sequence[str]) -> bool:
     is_run = any(
-        option in ("-exec", "-execdir", "-ok") and _runs_changes(arguments[number + 1 :])
+        option in ("-exec", "-execdir", "-ok") and _is_change(arguments[number + 1 :])
         for number, option in enumerate(arguments)
     )
     return "-delete" in arguments or is_run
 
 
-def _runs_changes(arguments: Sequence[str]) -> bool:
-    """Whether the first program among these words changes the files that follow it."""
-    at = next((at for at, word in enumerate(arguments) if word.rpartition("/")[2] in _NESTED), None)
-    if at is None:
-        return False
-    program, words = arguments[at].rpartition("/")[2], arguments[at + 1 :]
+def _xargs(arguments: Sequence[str]) -> bool:
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 2 if arguments[at] in _XARGS_VALUES else 1
+    return _is_change(arguments[at:])
+
+
+def _is_change(words: Sequence[str]) -> bool:
+    """Whether these words run a program that changes the files that follow it."""
+    at = 1 if words[:1] == ["sudo"] else 0
+    program, arguments = "".join(words[at : at + 1]).rpartition("/")[2], words[at + 1 :]
     if program == "sed":
-        return changes_in_place(words)
-    return _perl(words) if program == "perl" else True
+        return changes_in_place(arguments)
+    return _perl(arguments) if program == "perl" else program in _NESTED
 
 
 _PROGRAMS: Mapping[str, Callable[[Sequence[str]], bool]] = {
@@ -176,5 +187,5 @@ _PROGRAMS: Mapping[str, Callable[[Sequence[str]], bool]] = {
     "perl": _perl,
     "patch": _patch,
     "find": _find,
-    "xargs": _runs_changes,
+    "xargs": _xargs,
 }
