@@ -74,7 +74,8 @@ def read_span(query: QueryDict, recorded_since: date | None = None) -> FiguresQu
     if days == ALL and recorded_since:
         default = _first_of_all(recorded_since, last)
     else:
-        default = date.fromordinal(max(1, last.toordinal() - int(days.strip(ALL) or 30) + 1))
+        count = 30 if days in ("", ALL) else int(days)
+        default = date.fromordinal(max(1, last.toordinal() - count + 1))
     first = _day(query.get("from", ""), default)
     agent, model, tool = (read_name(query, name) for name in _NAMES)
     return FiguresQuery(first, last, agent, model, tool)

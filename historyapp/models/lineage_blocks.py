@@ -144,7 +144,7 @@ class LineageBlocks:
         return next(part.session for part in self.parts if part.first <= position)
 
     @cached_property
-    def _few(self) -> list[PlacedSignature] | None:
+    def _all_signatures(self) -> list[PlacedSignature] | None:
         """All signatures, oldest first. None if they are many, or if there is only one session."""
         if len(self.parts) < 2 or self.last > MAX_ENTRIES_TOGETHER:
             return None
@@ -152,15 +152,15 @@ class LineageBlocks:
 
     @cached_property
     def _pieces(self) -> list[Piece]:
-        few = self._few
-        return divided(self.parts, covered(self.parts) if few is None else _covered_by(few, self.parts))
+        blocks = self._all_signatures
+        return divided(self.parts, covered(self.parts) if blocks is None else _covered_by(blocks, self.parts))
 
     def read_around(self, position: int, searches: Iterable[set[int]]) -> None:
         """Reads the signatures and texts near a position, see :meth:`BlockCache.read_around`."""
         if len(self.parts) == 1:
             self._cache(self.parts[0].session).read_around(position, searches)
             return
-        if self._few is None:
+        if self._all_signatures is None:
             for piece in self._pieces:
                 for span in piece.spans if piece.in_blocks else ():
                     if span.first <= position <= span.last:
@@ -194,9 +194,9 @@ class LineageBlocks:
         self, piece: Piece, trigrams: set[int], *, newest_first: bool
     ) -> Iterator[tuple[str, int]]:
         """The sessions and first positions of blocks that may contain all the trigrams, in order."""
-        if self._few is not None:
+        if self._all_signatures is not None:
             spans = {span.session: span for span in piece.spans}
-            for block in reversed(self._few) if newest_first else self._few:
+            for block in reversed(self._all_signatures) if newest_first else self._all_signatures:
                 span = spans.get(block.session)
                 is_used = span is not None and block.first <= span.last and block.last >= span.first
                 if is_used and may_contain(block.bits, trigrams):
