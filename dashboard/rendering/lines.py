@@ -38,7 +38,7 @@ class _DiffLine(NamedTuple):
     @property
     def is_remark(self) -> bool:
         """Whether it says something about the line before it, such as ``\\ No newline at end of file``."""
-        return self.html.startswith("\\")
+        return self.mark == "@" and self.html.startswith("\\")
 
 
 def _parts(text: str) -> list[str]:

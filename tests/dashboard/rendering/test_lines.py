@@ -73,6 +73,14 @@ def test_changed_lines_are_side_by_side() -> None:
     ]
 
 
+def test_an_unchanged_line_with_a_backslash_after_a_change_is_on_both_sides() -> None:
+    """Only lines such as ``\\ No newline at end of file`` belong to one side."""
+    diff = "@@ -1,2 +1,2 @@\n-a\n+b\n \\section"
+    rows = side_by_side(diff, whole(diff), "text").split("<tr>")[1:]
+    assert len(rows) == 3
+    assert rows[2].count("\\section") == 2
+
+
 @given(anything)
 def test_lines_change_no_character_of_any_text(text: str) -> None:
     html = numbered_lines(text, whole(text), 1, "python")
