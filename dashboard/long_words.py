@@ -18,8 +18,9 @@ class LongWords(MiddlewareMixin):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         is_html = response.get("Content-Type", "").startswith("text/html")
-        if is_html and isinstance(response, HttpResponse) and not response.content.isascii():
-            response.content = _divided(response.content.decode(response.charset)).encode(response.charset)
+        if is_html and isinstance(response, HttpResponse):
+            html = response.content.decode(response.charset)
+            response.content = _divided(html).encode(response.charset)
         return response
 
 

@@ -4,8 +4,9 @@
 - Characters that are joined to the one before them as marks are, for one picture: skin tones of emoji, and
   symbols with zero-width joiners. 4,000 of them took 8 s.
 - Thai, Lao, Khmer and Burmese without spaces, in which it looks up the words: 60,000 characters took 4 s.
-- Words of unusual characters where a line has room for few of them, as in a narrow cell of a table or in
-  nested quotes on a phone: it shapes the rest of the word again for each line. 55,000 brackets took 18 s.
+- Words of more lines in which each character depends on the next, because the font has a space of its own
+  for the pair or no such character: it shapes the rest of the word again for each line. "AVAV..." of 54,000
+  letters took 132 s in nested quotes on a phone, and 55,000 brackets 18 s.
 - A paragraph that often changes its direction: 60,000 characters took 3 s.
 
 The first four are words, which :func:`with_breaks` divides. The fifth is any text for which :func:`turns`
@@ -19,8 +20,8 @@ from unicodedata import category
 
 from django.utils.safestring import SafeString, mark_safe
 
-MAX_WORD = 250
-"""Characters without a space that a browser shapes, and divides into words, at once."""
+MAX_WORD = 100
+"""Characters without a space that a browser shapes, and divides into words, at once. Few words are longer."""
 MAX_TURNING = 10_000
 """Characters of a text with characters from right to left that a browser puts in order at once."""
 MAX_LINES = 2_000
@@ -34,22 +35,18 @@ SHAPED = re.compile(
     "\U000101fd-\U00011fff\U00016000-\U0001bfff\U0001cf00-\U0001d244\U0001da00-\U0001efff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\U000e0100-\U000e01ef]"
 )
 """Characters that are joined, and the scripts whose words a browser looks up; others of their blocks too."""
-_UNBROKEN = 100
-"""Characters without a space after which a line can end, in texts with many such characters in a row."""
-_USUAL = "\0-\u052f\u1e00-\u1fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-"""Latin, Greek and Cyrillic letters, in which long words take linear time, and scripts in which a line may
-end anywhere. Of the others, some take quadratic time, such as wide brackets and mathematical letters."""
-_DENSE = re.compile(f"(?:[^{_USUAL}](?:(?![ \\t\\n<>])[{_USUAL}]){{0,3}}){{25}}")
-_TAG_OR_WORD = re.compile(r"<[^<>]*+>|(?:&[#\w]{1,8};|[^ \t\n<>&])++")
-_PART = re.compile(rf"(?:&[#\w]{{1,8}};|[^&]){{{_UNBROKEN}}}(?!$)")
 _JOINED = re.compile("[\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _MAX_PICTURES = 1_000
 """Joined characters of pictures in a text of which more than :data:`MAX_TURNING` characters are shown."""
 _TURNED = re.compile(
     "[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
-_WORD = re.compile(r"<wbr>|(?:[^ \t\n<]++|<(?!wbr>)[^<>]*+>)++")
-_UNIT = re.compile(r"<[^<>]*+>|&[#\w]{1,8};|[^<]")
+_TAG, _CHARACTER = "<[^<>]*+>", r"(?>&[#\w]{1,8};|[^<])"
+_TAGS = re.compile(_TAG)
+_LONG_WORD = re.compile(rf"(?<![^ \t\n])[^ \t\n]{{{MAX_WORD + 1}}}")
+_WORD = re.compile(rf"<wbr>|(?:[^ \t\n<]++|(?!<wbr>){_TAG})++")
+_PART = re.compile(rf"(?:(?:{_TAG})*+{_CHARACTER}){{1,{MAX_WORD}}}(?:(?:{_TAG})++\Z)?|(?:{_TAG})++")
+_UNIT = re.compile(rf"{_TAG}|{_CHARACTER}")
 
 
 def turns(text: str) -> bool:
@@ -86,22 +83,15 @@ def page_characters(text: str) -> int:
 
 
 def with_breaks(html: SafeString) -> SafeString:
-    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters that need shaping, after
-    :data:`MAX_JOINED` characters that are joined, and in long words of texts with many unusual characters.
+    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters, and after :data:`MAX_JOINED`
+    characters that are joined.
 
     The text, and so what readers copy and find, stays the same.
     """
-    if html.isascii():
+    is_shaped = not html.isascii() and SHAPED.search(html)
+    if not is_shaped and not _LONG_WORD.search(_TAGS.sub("", html)):
         return html
-    divided = _WORD.sub(_divided, html) if SHAPED.search(html) else html
-    divided = _TAG_OR_WORD.sub(_in_parts, divided) if _DENSE.search(html) else divided
-    return mark_safe(divided)  # noqa: S308 only <wbr> is added, outside of tags
-
-
-def _in_parts(word: re.Match[str]) -> str:
-    if word[0][0] == "<" or len(word[0]) <= _UNBROKEN or SHAPED.search(word[0]):
-        return word[0]
-    return _PART.sub(r"\g<0><wbr>", word[0])
+    return mark_safe(_WORD.sub(_divided, html))  # noqa: S308 only <wbr> is added, outside of tags
 
 
 def with_few_joined(html: str) -> str:
@@ -113,17 +103,21 @@ def with_few_joined(html: str) -> str:
 
 
 def _divided(word: re.Match[str]) -> str:
-    if len(word[0]) <= MAX_JOINED or not SHAPED.search(word[0]):
+    is_shaped = SHAPED.search(word[0])
+    if len(word[0]) <= (MAX_JOINED if is_shaped else MAX_WORD):
         return word[0]
-    pieces, piece, length = list[str](), list[str](), 0
+    if not is_shaped:
+        return "<wbr>".join(_PART.findall(word[0]))
+    pieces, length = list[str](), 0
     for unit, joined in _counted(word[0]):
-        if (joined > MAX_JOINED and joined % MAX_JOINED == 1) or (length >= MAX_WORD and not joined):
-            text = "".join(piece)
-            pieces.append(f"{text}<wbr>" if SHAPED.search(text) else text)
-            piece, length = [], 0
-        piece.append(unit)
-        length += unit[0] != "<"
-    return "".join([*pieces, *piece])
+        is_character = unit[0] != "<"
+        can_end = length >= MAX_WORD if not joined else joined > MAX_JOINED and joined % MAX_JOINED == 1
+        if is_character and can_end:
+            pieces.append("<wbr>")
+            length = 0
+        pieces.append(unit)
+        length += is_character
+    return "".join(pieces)
 
 
 def _counted(html: str) -> Iterator[tuple[str, int]]:

@@ -1,15 +1,11 @@
 // Divides texts that browsers would lay out in quadratic time. As dashboard/rendering/line_breaks.py, which gives the reasons.
 "use strict";
 
-const [MAX_WORD, MAX_JOINED, MAX_TURNING] = [250, 16, 10_000]; // characters
+const [MAX_WORD, MAX_JOINED, MAX_TURNING] = [100, 16, 10_000]; // characters
 const JOINS = "\\p{M}\\p{Emoji_Modifier}\\u200d\\u{e0020}-\\u{e007f}";
 const JOINED = `(?:\\u200d[^ \\t\\n${JOINS}]?|[${JOINS}])`; // an emoji after a zero-width joiner, too
 const LONG_CLUSTER = new RegExp(`${JOINED}{${MAX_JOINED}}`, "gu");
-const LONG_WORD = new RegExp(`[^ \\t\\n]{${MAX_WORD}}${JOINED}{0,${MAX_JOINED}}`, "gu");
-const SHAPED = /[\p{M}\p{Emoji_Modifier}\u200d\u{e0020}-\u{e007f}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
-const USUAL = "\\u0000-\\u052f\\u1e00-\\u1fff\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
-const DENSE = new RegExp(`(?:[^${USUAL}](?:(?![ \\t\\n])[${USUAL}]){0,3}){25}`, "u");
-const UNBROKEN = /[^ \t\n]{100}/gu;
+const LONG_WORD = new RegExp(`[^ \\t\\n]{${MAX_WORD}}(?:(?<=\\u200d)[^ \\t\\n])?${JOINED}{0,${MAX_JOINED}}(?=[^ \\t\\n])`, "gu");
 const TURNED = /[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /** A text as nodes that browsers lay out in linear time. */
@@ -30,22 +26,18 @@ function laidOut(text) {
   return parts;
 }
 
-/** The text with <wbr> in long words that need shaping or are among many unusual characters, and after many
- * characters that are joined. */
+/** The text with <wbr> in long words and after many characters that are joined. */
 function withBreaks(text) {
   if (text.length <= MAX_JOINED) return [text];
-  let parts = [text];
-  if (SHAPED.test(text)) parts = divided(text, LONG_CLUSTER).flatMap((part) => divided(part, LONG_WORD));
-  if (DENSE.test(text)) parts = parts.flatMap((part) => divided(part, UNBROKEN, (word) => !SHAPED.test(word)));
+  const parts = divided(text, LONG_CLUSTER).flatMap((part) => divided(part, LONG_WORD));
   return parts.flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part]));
 }
 
-/** The parts of a text that end after matches, by default those that need shaping. */
-function divided(text, pattern, isLong = (word) => SHAPED.test(word)) {
+/** The parts of a text that end after matches. */
+function divided(text, pattern) {
   const parts = [];
   let end = 0;
   for (const { 0: word, index } of text.matchAll(pattern)) {
-    if (!isLong(word)) continue;
     parts.push(text.slice(end, index + word.length));
     end = index + word.length;
   }

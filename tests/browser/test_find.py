@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from historyapp.core.entries import ModelInput
+from historyapp.core.entries import ModelInput, ModelOutput
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
@@ -149,6 +149,21 @@ def test_a_match_in_a_folded_input_is_opened_and_changes_of_the_page_need_not_up
     assert page.evaluate("[...CSS.highlights.get('find')].map((each) => each.constructor.name)") == [
         "StaticRange"
     ]
+
+
+def test_a_long_word_is_found_and_selected_as_if_it_was_not_divided(page: Page, server: str) -> None:
+    project = sign_in(page.context, server)
+    session = create_session(project)
+    word = "AV" * 47 + "needlethread" + "AV" * 90
+    append(project, session.pk, [draft(ModelInput(content="Read this.")), draft(ModelOutput(text=word))])
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(page_of(session, "?step=1"))
+    answer = page.locator("#step .part-answer .prose")
+    expect(answer.locator("wbr")).to_have_count(2)
+    find(page, "needlethread")
+    wait_for_marks(page, 1)
+    answer.evaluate("(answer) => getSelection().selectAllChildren(answer)")
+    assert page.evaluate("getSelection().toString().trim()") == word
 
 
 def test_a_match_and_a_failure_are_scrolled_into_view(page: Page, project: Project) -> None:
