@@ -35,6 +35,7 @@ if (panel) {
   let moving = null;
   let requested = null; // the step that the reader requested and that is not in view yet
   let asked = 0; // grows with each move that the reader asks for; one that is ready after a later one is dropped
+  let missed = null; // the value of asked when the newest step could not be loaded; it is followed after an outage
 
   /** The step from which the reader moves: each of several quick keys counts. */
   const wanted = () => requested ?? number("at");
@@ -248,7 +249,7 @@ if (panel) {
     ask: (detail) => (detail.done = asked += 1),
     asked: (detail) => (detail.done = asked),
     arrive: (detail) => (detail.done = requested && moving),
-    show: (detail) => (detail.done = go(detail.step, { remember: false })), // as a part of a replay
+    show: (detail) => ((missed = null), (detail.done = go(detail.step, { remember: false }))), // as a part of a replay
     settle: () => updateTabs(number("at")),
     wanted: (detail) => (detail.done = wanted()),
   };
@@ -258,7 +259,7 @@ if (panel) {
   async function grow({ before, now, rows }) {
     const since = asked;
     const wasRewound = before.cut !== now.cut;
-    const wasNewest = wanted() >= Number(before.steps);
+    const wasNewest = wanted() >= Number(before.steps) || missed === asked;
     root.dataset.revision = now.revision;
     Object.assign(view().dataset, { steps: now.steps, laterFailure: now.laterFailure });
     part("total").textContent = Number(now.steps).toLocaleString("en");
@@ -270,9 +271,15 @@ if (panel) {
     else extend(Number(before.steps), rows);
     markOnly(number("at"));
     const isFollowing = wasNewest && since === asked && !isPlaying() && !isReading();
-    if (isFollowing) await go(number("steps"), { remember: false });
+    if (isFollowing) await follow();
     else if (wasRewound) await go(wanted(), { remember: false });
     await updateTabs(number("at"), { reload: true });
+  }
+
+  async function follow() {
+    const since = asked;
+    await go(number("steps"), { remember: false });
+    missed = since === asked && number("at") < number("steps") ? asked : null;
   }
 
   /** Puts rows into the list from the newest step known so far, which may have changed. */
@@ -289,6 +296,9 @@ if (panel) {
   const isReading = () => Boolean(document.querySelector("dialog[open]")) || !getSelection().isCollapsed;
 
   root.addEventListener("playhead:news", (event) => (event.detail.done = grow(event.detail)));
+  document.addEventListener("playhead:change", () => {
+    if (missed === asked && !moving && !isPlaying() && !isReading()) follow();
+  });
   root.addEventListener("htmx:configRequest", (event) => {
     if (event.target.matches(".tab")) event.detail.path = tabUrl(event.target, number("at"));
   });

@@ -39,6 +39,8 @@ def expect_steps(page: Page, number: int) -> None:
     expect(page.locator("#rows [data-step]")).to_have_count(number)
 
 
+CHANGE = """document.dispatchEvent(new CustomEvent("playhead:change", { detail: { kind: "opened" } }))"""
+"""As after a new connection."""
 HOLD_POLLS = """
     const { EventSource, setInterval } = window, { now } = Date, polls = [];
     let later = 0;
@@ -258,6 +260,31 @@ def test_a_hidden_page_does_not_poll_and_changes_of_an_outage_are_loaded_after_i
     expect_step(page, 8)
     expect(page.get_by_text(unreachable)).to_be_hidden()
     expect(page.locator("body[data-unreachable]")).to_have_count(0)
+
+
+def test_a_newest_step_that_could_not_be_loaded_is_followed_after_the_outage(
+    page: Page, project: Project, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=6"))
+    for number, is_rescued_by_the_next_step in ((7, True), (9, False)):
+        page.route("**/steps/*", lambda route: route.abort())
+        with page.expect_event("requestfailed"):
+            append(project, session.pk, [act("look"), ok()])
+        expect(page.get_by_text("1 new step.")).to_be_visible()
+        expect(page.locator("#step h2").first).to_have_text(f"Step {number - 1}")
+        page.unroute("**/steps/*")
+        if is_rescued_by_the_next_step:
+            append(project, session.pk, [act("look"), ok()])
+            expect_step(page, number + 1)
+        else:
+            page.evaluate(CHANGE)
+            expect_step(page, number)
+    page.keyboard.press("ArrowLeft")
+    expect_step(page, 8)
+    page.evaluate(CHANGE)
+    append(project, session.pk, [act("look"), ok()])
+    expect(page.get_by_text("new step")).to_be_visible()
+    expect_step(page, 8)
 
 
 def test_a_page_without_a_stream_polls_every_three_seconds_until_the_session_is_finished(
