@@ -58,6 +58,13 @@ _TASK_CHANGED = re.compile(r"Updated task #\d{1,9} ([a-zA-Z, ]{1,100})(?:\n|$)")
 _PROCESS_DONE = "///PROCESS-DONE:"
 _OF_HARNESS = ("Shell cwd was reset to ", "<system-reminder>", "</system-reminder>")
 
+_TEST_COUNTS = re.compile(r"(?:Tests:? {1,20})?\d{1,7} (?:passed|failed|skipped)\b")
+"""The line of a test runner with the number of tests that passed and failed."""
+_AFTER_TEST_COUNTS = (
+    "Start at ", "Duration ", "Type Errors ", "Snapshots: ", "Time: ", "Ran all test suites",
+)  # fmt: skip
+"""The beginnings of the lines that vitest and jest print after it."""
+
 
 def call_figures(kind: Kind, arguments: Any, work: WorkLeft | None = None) -> tuple[int, ...]:
     """Facts about the result that follow from the arguments.
@@ -245,14 +252,21 @@ def _printed(check: Check, text: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    """The last line that a program printed with a letter or a digit in it."""
+    """The last line that a program printed with a letter or a digit in it. Of a test run the line that counts
+    its tests, even if lines such as its duration follow."""
     if text.startswith(_STRUCTURED):
         return ""
+    last = ""
     for line in reversed(without_colours(text[-_TAIL:]).splitlines()):
         words = line.partition(_PROCESS_DONE)[0].strip()
         if words.startswith("</"):
-            return ""
+            return last
         says_nothing = words.startswith(_OF_HARNESS) or is_runner_notice(words)
-        if not says_nothing and any(map(str.isalnum, words[:_MAX_LINE])):
+        if says_nothing or not any(map(str.isalnum, words[:_MAX_LINE])):
+            continue
+        if _TEST_COUNTS.match(words):
             return words
-    return ""
+        if not words.startswith(_AFTER_TEST_COUNTS):
+            return last or words
+        last = last or words
+    return last

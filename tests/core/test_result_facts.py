@@ -17,6 +17,20 @@ ADDED = "*** Begin Patch\n*** Add File: a.py\n+one\n+two\n*** End Patch"
 CHANGED = "*** Begin Patch\n*** Update File: a.py\n@@\n-one\n+two\n*** End Patch"
 TODOS = [{"content": "a", "status": "pending"}, {"content": "b", "status": "pending"}]
 
+VITEST = """
+ Test Files  1 passed (1)
+      Tests  \x1b[31m1 failed\x1b[39m | \x1b[32m3 passed\x1b[39m (4)
+   Start at  12:00:01
+   Duration  205ms (transform 20ms, setup 0ms)
+
+"""
+JEST = """Test Suites: 1 passed, 1 total
+Tests:       3 passed, 3 total
+Snapshots:   0 total
+Time:        0.51 s
+Ran all test suites.
+"""
+
 
 def fact(name: str, arguments: Any, text: str) -> str:
     check = check_of(name, arguments)
@@ -96,6 +110,12 @@ def test_a_search_shows_the_number_of_matches(text: str, shown: str) -> None:
         ("make", "\x1b[32mbuilt\x1b[0m\nShell cwd was reset to /a", "built"),
         ("make", "built\n(Open file: n/a)\n(Current directory: /a)\nbash-$", "built"),
         ("make", '{"a": 1}', ""),
+        ("pnpm test", VITEST, "Tests  1 failed | 3 passed (4)"),
+        ("npm test", JEST, "Tests:       3 passed, 3 total"),
+        ("pytest", "a.py ...\n=== 3 passed in 0.1s ===", "=== 3 passed in 0.1s ==="),
+        ("pytest -q; date", "3 passed in 0.1s\nMonday", "Monday"),
+        ("time make", "built\nTime: 3 s", "Time: 3 s"),
+        ("time", "Time: 3 s", "Time: 3 s"),
         ("cat a.txt", "first\nlast", ""),
         ("rm a", "Your command ran successfully and did not produce any output.", "(no output)"),
         ("open a.py", "[File: a.py (9 lines total)]\n4:x\n5:y\n(4 more lines below)", "lines 4–5"),

@@ -157,7 +157,7 @@ def _texts(session: ExportSession) -> Iterator[str]:
     last_fact = NOT_SHOWN if session.hides_inputs else ", ".join(session.tags)
     facts = [_inline(fact) for fact in (session.agent, session.model, last_fact) if fact.strip()]
     if started := known_time(session.created_at):
-        facts.append(f"added {started:%Y-%m-%d %H:%M} UTC")
+        facts.append(f"started {started:%Y-%m-%d %H:%M} UTC")
     lines = "".join(f"<span><bdi>{fact}</bdi></span>" for fact in facts)
     yield _asset("export/replay.html").format(title=title, facts=lines)
     yield from _steps(session.entries, hides_inputs=session.hides_inputs)
@@ -248,7 +248,7 @@ def _step(pending: _PendingStep, next_at: datetime | None, after: list[Any] | No
         calls = [ToolCall(id="", name=action.name, arguments=action.arguments)]
     subjects = [call_subject(tool_call.name, tool_call.arguments) for tool_call in calls]
     likely = _likely_failure(episode, calls, subjects)
-    outcome = _outcome(episode, calls, subjects, likely)
+    outcome = without_colours(_outcome(episode, calls, subjects, likely))
     kind, title = _title(episode, calls, subjects, outcome)
     row = [
         kind,
@@ -314,7 +314,7 @@ def _outcome(episode: Episode, calls: list[ToolCall], subjects: list[CallSubject
         return likely
     if result.status == "error":
         failed = next((failed for failed in episode.results if failed.status == "error"), result)
-        return preview(error_line(failed)) or result_preview(failed)
+        return preview(without_colours(error_line(failed))) or result_preview(failed)
     if len(episode.results) != 1 or len(calls) != 1:
         return result_preview(episode.results[0] if len(episode.results) == 1 else result)
     return result_preview(episode.results[0], check_with_figures(calls[0], subjects[0].kind, WorkLeft()))

@@ -336,6 +336,12 @@ def test_a_step_begins_a_turn_also_if_the_input_is_left_out(monkeypatch: pytest.
     assert row[5] is True
 
 
+def test_rows_have_no_colours_of_terminals() -> None:
+    reason = "\x1b[31mfailed\x1b[39m: \x1b[1mno such file\x1b[22m"
+    ((row, _),) = steps_of(shell("x"), result("a", None, status="error", reason=reason))
+    assert row[2] == "failed: no such file"
+
+
 def test_a_command_that_the_model_answers_begins_a_turn() -> None:
     command = ModelInput(channel="command", content="<command-message>review</command-message>")
     (_, (row, _)) = steps_of(ModelInput(content="hi"), shell("x"), command, shell("y"))
@@ -343,7 +349,7 @@ def test_a_command_that_the_model_answers_begins_a_turn() -> None:
 
 
 def test_unknown_times_are_left_out() -> None:
-    assert "added 2026-01-01" in written([], created_at=START)
+    assert "started 2026-01-01" in written([], created_at=START)
     ((row, step),) = steps_of(ModelOutput(text="x"))
     assert row[4] is None
     assert step["time"] == round(START.timestamp() * 1000)
