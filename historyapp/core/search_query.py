@@ -34,6 +34,8 @@ HAS = (
     "error", "failure", "answer", "thought", "input", "review", "shell", "read", "edit", "search", "web",
     "plan", "agent",
 )  # fmt: skip
+NOTE = "note"
+"""``has:note`` is a condition on sessions: notes are not in the log."""
 _COMPARISON = re.compile(rf"({'|'.join(NUMBERS)})([<>]=?)(-?[0-9.,_]{{1,20}})(k|m)?(?!\S)", re.IGNORECASE)
 _FILTER = re.compile(rf"(?<!\S)-?(?:(?:{'|'.join(FACETS)}):|(?:{'|'.join(NUMBERS)})[<>])", re.IGNORECASE)
 _NO_COMPARISON = re.compile(rf"({'|'.join(NUMBERS)})([<>]=?)\S*", re.IGNORECASE)
@@ -228,6 +230,8 @@ def _add(query: SearchQuery, word: QueryWord, now: datetime) -> None:
         if word.text not in ("all", "live"):
             raise Invalid(f"takes:{word.text} is unknown. Use takes:all or takes:live.")
         query.with_takes = word.text == "all"
+    elif word.facet == "has" and word.text.lower() == NOTE:
+        query.conditions.append(SessionCondition(NOTE, "", is_excluded=word.is_excluded))
     elif word.facet in SESSION_FACETS:
         value = word.text.strip("*")
         query.conditions.append(SessionCondition(word.facet, value, is_excluded=word.is_excluded))
@@ -270,7 +274,7 @@ def _named(word: QueryWord) -> Term:
     """A facet with a fixed list of values."""
     value = word.text.lower()
     value = {"failed": LIKELY_FAILED, "interrupted": "interrupted_by_human"}.get(value, value)
-    values = (*STATUSES, LIKELY_FAILED) if word.facet == "status" else HAS
+    values = (*STATUSES, LIKELY_FAILED) if word.facet == "status" else (*HAS, NOTE)
     if value not in values:
         raise Invalid(f"{word.facet}:{word.text} is unknown. Use one of {', '.join(values)}.")
     return Term("has" if word.facet == "kind" else word.facet, (value,), is_excluded=word.is_excluded)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from historyapp.core.episodes import STATUSES
 from historyapp.core.search_documents import LIKELY_FAILED
-from historyapp.core.search_query import FACETS, HAS
+from historyapp.core.search_query import FACETS, HAS, NOTE
 
 MAX_SUGGESTIONS = 10
 MAX_VALUE = 200
@@ -22,12 +22,12 @@ _MEANINGS = {
 _HAS_MEANINGS = {
     "error": "a reported error", "failure": "an error, or a result that looks like one",
     "answer": "an answer of the agent", "thought": "a thought", "input": "an input before it",
-    "review": "a review",
+    "review": "a review", NOTE: "a note on the session or one of its steps",
 }  # fmt: skip
 _COMPARED = ("cost", "tokens", "steps", "errors", "score")
 _VALUES = {
     "status": (*STATUSES, LIKELY_FAILED),
-    "has": HAS,
+    "has": (*HAS[:6], NOTE, *HAS[6:]),
     "kind": HAS[-7:],
     "since": ("today", "1d", "7d", "30d", "1y"),
     "until": ("today", "1d", "7d", "30d"),

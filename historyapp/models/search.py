@@ -5,7 +5,6 @@ session or, if a rewind cut it off there, in a fork. A page reads a bounded numb
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +14,13 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from historyapp.core.errors import Invalid
 from historyapp.core.lineage import Lineage
 from historyapp.core.search_documents import day_tokens, project_token, session_token
-from historyapp.core.search_query import SearchQuery, SessionCondition, Term
-from historyapp.core.usage import MICRO
+from historyapp.core.search_query import SearchQuery, Term
 from historyapp.models.fields import as_uuid, on_sqlite
+from historyapp.models.search_conditions import session_condition
 from historyapp.models.search_limits import limit_statements
 from historyapp.models.search_text_index import (
     ROWS_BITS,
@@ -83,11 +81,6 @@ _ESTIMATE = (
 _WINDOWS = (1, 4)
 """On PostgreSQL, matches are looked for in so many of the newest groups of 16,384 rows, then in all rows."""
 LAST = 2**62
-_LOOKUPS = {"model": "model__icontains", "agent": "agent__icontains", "title": "title__icontains"}
-_SHOWN = {"cost": "money", "tokens": "shown_tokens", "score": "annotation__score"}
-"""The columns of figures, where they have another name: the figures that lists show."""
-_ID_DIGITS = re.compile(r"[0-9a-f]{4,32}")
-_OPERATORS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
 
 class MatchingRow(NamedTuple):
@@ -201,7 +194,7 @@ class ProjectSearch:
         if not self.query.conditions:
             return None
         for condition in self.query.conditions:
-            matching = _condition(condition)
+            matching = session_condition(condition)
             sessions = sessions.exclude(matching) if condition.is_excluded else sessions.filter(matching)
         ids = list(sessions.values_list("pk", flat=True)[: MAX_NAMED + 1])
         return ids if len(ids) <= MAX_NAMED else sessions.values("pk")
@@ -363,21 +356,6 @@ def _windows(newest: int | None, before: int) -> Iterator[tuple[list[str], int]]
             return
         before, last = first << ROWS_BITS, first - 1
     yield [], before
-
-
-def _condition(condition: SessionCondition) -> Q:
-    name, value = condition.name, condition.value
-    if name == "session":
-        digits = value.lower().replace("-", "")
-        if not _ID_DIGITS.fullmatch(digits):
-            raise Invalid(f"session:{value} is not the id of a session, or at least its first four digits.")
-        return Q(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
-    if name == "tag":
-        return Q(tags_text__contains=f"\n{value}\n")
-    if name in _LOOKUPS:
-        return Q(**{_LOOKUPS[name]: value})
-    number = float(value) * (MICRO if name == "cost" else 1)
-    return Q(**{f"{_SHOWN.get(name, name)}__{_OPERATORS[condition.operator]}": min(number, 2.0**62)})
 
 
 def _matching_row(row: Sequence[Any]) -> MatchingRow:

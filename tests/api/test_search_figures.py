@@ -31,3 +31,24 @@ def test_a_score_is_compared_and_sessions_without_one_match_nothing(
         assert search_hits(charlie, q) == [], q
     for q in ("score>-0.5", "score<-1"):
         assert search_hits(alice, q) == [], q
+
+
+def test_notes_on_a_session_or_a_step_are_found_by_session(
+    alice: Agent, charlie: Agent, run: Agent, session_id: str
+) -> None:
+    run.act("ls")
+    assert search_hits(alice, "has:note") == []
+    assert search_hits(alice, "-has:note tool:ls") == [(session_id, 1)]
+    bookmark = alice.put(f"/sessions/{session_id}/episodes/1/note", {"text": ""})
+    assert bookmark.status in (200, 201), bookmark.body
+    assert search_hits(alice, "has:note") == []
+    for place, text in ((f"/sessions/{session_id}/episodes/1/note", "look"), (None, "kept")):
+        if place:
+            alice.put(place, {"text": text})
+        else:
+            alice.delete(f"/sessions/{session_id}/episodes/1/note")
+            assert search_hits(alice, "has:note") == []
+            alice.patch(f"/sessions/{session_id}", {"note": text})
+        assert search_hits(alice, "has:note") == [(session_id, 1)]
+        assert search_hits(alice, "HAS:note tool:ls") == [(session_id, 1)]
+        assert search_hits(alice, "-has:note") == search_hits(charlie, "has:note") == []

@@ -20,6 +20,7 @@ from historyapp.core.search_widening import widen_query
         ("which sessions changed src/a.py, then failed?", "has:edit file:src/a.py AND has:failure"),
         ("edited NavUser.tsx and then failed its tests", "has:edit file:NavUser.tsx AND has:failure test*"),
         ("after that, NavUser.tsx failed tests", "NavUser.tsx AND has:failure test*"),
+        ("parser zebra has:note", "parser AND zebra has:note"),
         ("parser", ""),
         ("the parser", ""),
         ("parser AND zebra", ""),

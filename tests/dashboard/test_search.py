@@ -8,6 +8,7 @@ from django.test import Client
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
+from historyapp.services.notes import put_note
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import html, text
@@ -237,6 +238,16 @@ def test_examples_of_the_help_are_links_to_their_results(alice: Client, searched
         results = alice.get(address.replace("&amp;", "&"))
         assert results.status_code == 200
         assert f'value="{query}"' in results.content.decode()
+
+
+def test_sessions_with_a_note_are_found_in_the_list(
+    alice: Client, project: Project, searched_session: Session
+) -> None:
+    assert "No sessions found" in text(alice.get("/?q=has:note"))
+    put_note(project, searched_session.pk, 1, "look here")
+    assert f'name="session" value="{searched_session.pk}"' in html(alice.get("/?q=has:note"))
+    suggested = text(alice.get("/search/suggestions?q=has:"))
+    assert "has:note a note on the session or one of its steps" in suggested
 
 
 def test_a_sentence_of_which_a_step_has_all_words_leads_to_several_steps(
