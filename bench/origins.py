@@ -81,8 +81,8 @@ def measure(length: int) -> None:
 
 def _bytes(tables: tuple[str, ...]) -> int:
     """The bytes of tables and their indexes on disk. ``tables``: the beginnings of their names."""
-    from historyapp.models.fields import on_sqlite
     from historyapp.models.sql import fetch_all
+    from historyapp.models.vendor import on_sqlite
 
     if on_sqlite():
         rows = fetch_all("SELECT name, pgsize FROM dbstat", [])

@@ -37,9 +37,10 @@ from historyapp.core.searchable import passages
 from historyapp.models import Project, SearchProgress, SearchStep, Session
 from historyapp.models.changes import newest_cursor
 from historyapp.models.entries import Entry
-from historyapp.models.fields import on_sqlite, pack, unpack, uuid_value
+from historyapp.models.fields import pack, unpack, uuid_value
 from historyapp.models.search_steps import logged_entries
 from historyapp.models.sql import fetch_all
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.search.index import MAX_STEPS, insert_rows
 from historyapp.services.transactions import writing
 

@@ -117,8 +117,8 @@ def _settle() -> None:
 def _sizes() -> list[tuple[str, str, str]]:
     from bench.searched_steps import text_bytes
     from historyapp.models import Project, SearchStep, Session
-    from historyapp.models.fields import on_sqlite
     from historyapp.models.sql import fetch_all
+    from historyapp.models.vendor import on_sqlite
 
     project = Project.objects.get(name="searched")
     steps = SearchStep.objects.filter(project=project).count()

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 
 
 def watched_folder() -> Path:

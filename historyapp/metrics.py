@@ -29,7 +29,7 @@ from historyapp.lag import (
     waiting_messages,
 )
 from historyapp.models import CompressionRun, Session, Total, Worker
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 
 
 def without_limits(issued: Sequence[str]) -> list[str]:

@@ -29,8 +29,8 @@ import pygments
 from django.db import connections
 
 import historyapp
-from historyapp.models.fields import on_sqlite
 from historyapp.models.large_reads import LargeRead, RequestRead
+from historyapp.models.vendor import on_sqlite
 
 SECONDS = 2.0
 """The processor time of a read in a thread of the web process."""

@@ -17,8 +17,8 @@ from historyapp.disk import watched_folder
 from historyapp.full_disk import full_disk
 from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
-from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
+from historyapp.models.vendor import on_sqlite
 from historyapp.running_servers import running_address
 from historyapp.services.bootstrap import default_project
 from historyapp.services.faults import fault_of

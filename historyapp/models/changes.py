@@ -20,13 +20,13 @@ from historyapp.models.fields import (
     CompactTime,
     CompactUUID,
     compact_uuid,
-    on_sqlite,
     read_compact_time,
     read_compact_uuid,
     uuid_value,
 )
 from historyapp.models.projects import Project
 from historyapp.models.sql import fetch_all
+from historyapp.models.vendor import on_sqlite
 from historyapp.wire.problems import CursorExpired
 
 MAX_CHANGES = 1000

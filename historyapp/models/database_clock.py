@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DAYS = 10_000

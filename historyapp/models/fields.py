@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import models
 from zstandard import (
     DICT_TYPE_FULLDICT,
     ZstdCompressionDict,
@@ -23,6 +23,7 @@ from historyapp.core.json_memory import memory_of
 from historyapp.core.text import fold
 from historyapp.models.large_reads import move_for_slow_json
 from historyapp.models.long_rows import count_read, limited_read
+from historyapp.models.vendor import on_sqlite
 
 if TYPE_CHECKING:
 
@@ -112,12 +113,6 @@ def _compressor() -> ZstdCompressor:
 @cache
 def _dictionary() -> ZstdCompressionDict:
     return ZstdCompressionDict(_DICTIONARY.read_bytes(), dict_type=DICT_TYPE_FULLDICT)
-
-
-@cache
-def on_sqlite() -> bool:
-    """Whether the database is SQLite. Cached: checking it takes longer than compressing a short text."""
-    return connection.vendor == "sqlite"
 
 
 def uuid_value(value: UUID) -> Any:

@@ -11,6 +11,8 @@ from django.db.models import Model, QuerySet
 from historyapp.core.errors import Invalid
 from historyapp.models.large_reads import RequestRead, request_read
 from historyapp.models.open_queries import count_for_queries, kept_open
+from historyapp.models.run_sql import transaction_database
+from historyapp.models.transaction_limits import check_time
 
 MAX_READ = 1 << 27
 """The maximum number of bytes of entries and summaries for one response. They take about four times as much
@@ -32,7 +34,11 @@ def count_read(size: int, large: int | None = None) -> None:
         Invalid: if the request has read more than the limit.
         ServerUnavailable: if it has read many bytes while others do too; see
             :mod:`historyapp.models.large_reads`.
+        TransactionTooLong: if this transaction has reached its limit: parsing rows takes longer than the
+            statement that reads them, and nothing else ends it.
     """
+    if transaction_database.get() is not None:
+        check_time()
     count_for_queries(size)
     left = bytes_left.get()
     if left is None:

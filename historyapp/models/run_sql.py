@@ -14,8 +14,8 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from historyapp.models.fields import on_sqlite
 from historyapp.models.transaction_limits import TransactionLimit
+from historyapp.models.vendor import on_sqlite
 
 # The driver looks for an adapter of each value that is not a text, a number or a bytearray. Without one it
 # raises an exception and drops it, which takes longer than inserting a short value.

@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from historyapp.core.lineage import Lineage
 from historyapp.core.search_documents import day_tokens, project_token, session_token
 from historyapp.core.search_query import SearchQuery, Term
-from historyapp.models.fields import as_uuid, on_sqlite
+from historyapp.models.fields import as_uuid
 from historyapp.models.search_conditions import session_condition
 from historyapp.models.search_limits import limit_statements
 from historyapp.models.search_text_index import (
@@ -32,6 +32,7 @@ from historyapp.models.search_text_index import (
 )
 from historyapp.models.sessions import Session
 from historyapp.models.sql import as_aware, fetch_all
+from historyapp.models.vendor import on_sqlite
 
 CANDIDATES = 200
 """Rows of one batch. Facets are counted over the hits of the first batch."""

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 from historyapp.models.wal_size import excessive_wal
 from historyapp.wire.problems import SearchTooSlow
 

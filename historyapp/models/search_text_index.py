@@ -7,7 +7,7 @@ from django.db import connection
 
 from historyapp.core.search_documents import GAP, MARKS, session_token
 from historyapp.core.search_query import Term
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 
 _ADD = "INSERT INTO historyapp_searchwords (rowid, tokens) VALUES (%s, %s)"
 _REMOVE = (

@@ -9,10 +9,11 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.usage import MICRO, dollar_text
 from historyapp.models.database_clock import CLOCK, claim_now
-from historyapp.models.fields import JSONText, as_uuid, on_sqlite
+from historyapp.models.fields import JSONText, as_uuid
 from historyapp.models.keys import ApiKey
 from historyapp.models.projects import Project
 from historyapp.models.sessions import Session
+from historyapp.models.vendor import on_sqlite
 
 Subject = Literal["project", "session", "key"]
 _ANCESTORS = """

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from historyapp.models.fields import on_sqlite, read_json, uuid_text
+from historyapp.models.fields import read_json, uuid_text
 from historyapp.models.long_rows import long_rows
+from historyapp.models.vendor import on_sqlite
 
 FIRST_PART = 16
 """Summaries of the first query for the texts of a page. Each further query reads twice as many."""

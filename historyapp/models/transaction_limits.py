@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from django.db import OperationalError, connection
 
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 from historyapp.wire.problems import TransactionTooLong
 
 RETRY_AFTER = 10

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from historyapp.models import Membership, Project
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.keys import bootstrap_key, create_sign_in_link
 from historyapp.services.statement_limits import wait_without_limits
 from historyapp.services.transactions import writing

@@ -11,7 +11,7 @@ from django.db.models import Max
 from historyapp.models import Change, FiguresProgress, Session, SpendingCounter, Webhook
 from historyapp.models.changes import ChangeKind, next_transaction
 from historyapp.models.database_clock import database_now
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.short_transactions import short_transaction
 from historyapp.services.statements import NewChange, insert_change
 from historyapp.services.transactions import writing

@@ -42,11 +42,11 @@ from historyapp.models import (
 from historyapp.models.audit import DELETION
 from historyapp.models.changes import ChangeKind
 from historyapp.models.database_clock import database_now
-from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.models.search_steps import ReadingStopped, documents
 from historyapp.models.search_text_index import remove_words, stored_tokens, words_of_session
 from historyapp.models.sessions import empty_tail
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_change
 from historyapp.services.faults import concerns_data

@@ -13,9 +13,9 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project, Session
 from historyapp.models.database_clock import CLOCK, claim_now, database_now
-from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.models.run_sql import run_sql
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.transactions import held_values, writing, writing_together
 
 KEPT_FOR = timedelta(days=7)

@@ -18,8 +18,8 @@ from django.http import HttpRequest
 
 from historyapp.log import request_id
 from historyapp.meters import count_write, known_method, route_of
-from historyapp.models.fields import on_sqlite
 from historyapp.models.transaction_limits import TransactionLimit
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.statement_limits import limit_idle_time
 
 log = logging.getLogger(__name__)

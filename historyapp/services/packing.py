@@ -6,7 +6,8 @@ zstd releases Python's lock, so a second core compresses while the first one com
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from historyapp.models.fields import on_sqlite, pack_all
+from historyapp.models.fields import pack_all
+from historyapp.models.vendor import on_sqlite
 
 _MIN_TEXTS = 20
 """Shorter appends do not use the other thread."""

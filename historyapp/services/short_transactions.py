@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import connection, transaction
 from django.db.models import BigIntegerField, Func, Model, QuerySet, Value
 
-from historyapp.models.fields import on_sqlite
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.transactions import pause_after, writing
 from historyapp.wire.problems import TransactionTooLong
 

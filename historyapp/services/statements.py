@@ -18,17 +18,11 @@ from historyapp.core.projection import Step, Totals
 from historyapp.meters import count_entries
 from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
-from historyapp.models.fields import (
-    as_uuid,
-    compact_time,
-    compact_uuid,
-    on_sqlite,
-    pack_all,
-    uuid_value,
-)
+from historyapp.models.fields import as_uuid, compact_time, compact_uuid, pack_all, uuid_value
 from historyapp.models.run_sql import run_sql, run_sql_for_each
 from historyapp.models.sessions import SORTED_COLUMNS
 from historyapp.models.sql import as_aware, loaded
+from historyapp.models.vendor import on_sqlite
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",

@@ -19,9 +19,9 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from historyapp.models.fields import on_sqlite
 from historyapp.models.large_reads import stay_in_process
 from historyapp.models.run_sql import transaction_database
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.faults import clear_fault, fault_of, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
 from historyapp.services.sqlite_lock import begin_wait, cause_of_wait, end_wait, fail_wait

@@ -25,8 +25,8 @@ from historyapp.front.outbox import Outbox
 from historyapp.front.pool_names import LARGE_REQUESTS
 from historyapp.front.process_messages import Message, max_processor_seconds
 from historyapp.models import sql
-from historyapp.models.fields import on_sqlite
 from historyapp.models.large_reads import read_for
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.keys import notify_of_credential
 from historyapp.services.transactions import writing
 from tests.front.limits import small_limits

@@ -9,12 +9,12 @@ from django.db import OperationalError, connection
 
 from dashboard import run_comparison
 from historyapp.models import Project, Session, search_limits
-from historyapp.models.fields import on_sqlite
 from historyapp.models.recent import active_sessions
 from historyapp.models.search_limits import limit_statements
 from historyapp.models.session_filters import SessionCriteria, facet_counts
 from historyapp.models.session_groups import session_groups
 from historyapp.models.session_lists import Order, page_of
+from historyapp.models.vendor import on_sqlite
 from historyapp.wire.problems import SearchTooSlow
 
 pytestmark = pytest.mark.django_db

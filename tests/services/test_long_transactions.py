@@ -13,7 +13,8 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from historyapp import meters, worker, wsgi
-from historyapp.core.entries import EntryDraft, ModelInput
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
+from historyapp.core.lineage import Span
 from historyapp.core.projection import advance
 from historyapp.duties import Duties
 from historyapp.log import JsonLine
@@ -29,6 +30,7 @@ from historyapp.models import (
 )
 from historyapp.models.database_clock import claim_now
 from historyapp.models.run_sql import run_sql, run_sql_for_each
+from historyapp.models.sql import outputs_between
 from historyapp.services import append as appending
 from historyapp.services import long_transactions
 from historyapp.services.bulk import work
@@ -354,6 +356,22 @@ def test_a_webhook_over_the_limit_waits_until_its_claim_expires(
     later = claim_now() + timedelta(seconds=31)
     monkeypatch.setattr("historyapp.models.webhooks.claim_now", lambda: later)
     assert webhook.pk in Webhook.objects.due(timezone.now())
+
+
+def test_a_transaction_ends_while_it_parses_the_rows_of_one_statement(project: Project) -> None:
+    session = create_session(project)
+    appending.append(project, session.pk, [EntryDraft(ModelOutput(text="done"))] * 9)
+    read = list[int]()
+
+    @writing()
+    def parse() -> None:
+        for position, _ in outputs_between(Span(str(session.pk), 1, 9), 9, newest=True):
+            read.append(position)
+            time.sleep(SECONDS / 3)
+
+    with pytest.raises(TransactionTooLong):
+        parse()
+    assert 2 <= len(read) < 6
 
 
 def test_an_append_ends_within_a_loop_without_statements(

@@ -15,8 +15,8 @@ from django.utils import timezone
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.database_clock import claim_end, claim_now
 from historyapp.models.families import SharedEntries
-from historyapp.models.fields import on_sqlite
 from historyapp.models.run_sql import run_sql
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.items import reset_failed, waits_for_reset
 from historyapp.services.compression.request import ChosenModel

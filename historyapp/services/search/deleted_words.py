@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 
 from historyapp.models import SearchProgress
 from historyapp.models.database_clock import database_now
-from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.models.search_text_index import merge_words
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.short_transactions import short_transaction
 from historyapp.services.wal import empty_wal
 

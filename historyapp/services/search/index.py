@@ -14,10 +14,10 @@ from django.db import DatabaseError, IntegrityError
 from historyapp.core.search_documents import SearchDocument
 from historyapp.models import Entry, Project, SearchProgress, SearchStep, Session
 from historyapp.models.changes import Cursor, changes_since, newest_cursor
-from historyapp.models.fields import on_sqlite
 from historyapp.models.projects import PURGED
 from historyapp.models.search_steps import ReadCount, ReadingStopped, documents
 from historyapp.models.search_text_index import add_words, clear_words, remove_words, words_of_session
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.faults import concerns_data
 from historyapp.services.search.deleted_words import must_remove_words
 from historyapp.services.transactions import waiting_briefly, writing

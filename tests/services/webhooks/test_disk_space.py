@@ -9,8 +9,8 @@ from django.apps import apps
 from django.db import connection
 
 from historyapp.models import Project, WebhookDelivery
-from historyapp.models.fields import on_sqlite
 from historyapp.models.sql import fetch_all
+from historyapp.models.vendor import on_sqlite
 from historyapp.services.sessions import create_session
 from tests.services.webhooks.conftest import Work
 from tests.services.webhooks.receiver import Receiver, Reply
