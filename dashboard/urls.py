@@ -44,6 +44,7 @@ DELIVERY = "webhooks/<uuid:webhook_id>/deliveries/<slug:message>"
 urlpatterns = [
     path("", sessions.sessions, name="sessions"),
     path(f"{SESSION}/folded", sessions.folded_sessions, name="folded-sessions"),
+    path("listed-sessions", sessions.listed_sessions, name="listed-sessions"),
     path("list-columns", sessions.keep_columns, name="list-columns"),
     path("sign-in", sign_in.sign_in, name="sign-in"),
     path("sign-in/<str:token>", sign_in.sign_in_by_link, name="sign-in-by-link"),

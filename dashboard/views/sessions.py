@@ -21,6 +21,7 @@ from historyapp.core.search_hints import hints_of
 from historyapp.core.search_query import has_filters
 from historyapp.core.titles import distinct_parts
 from historyapp.models import BulkAction, SavedSearch, Session
+from historyapp.models.bulk_actions import MAX_SESSIONS
 from historyapp.models.changes import newest_cursor
 from historyapp.models.recent import active_sessions, recording_forks
 from historyapp.models.session_filters import FacetCounts, facet_counts
@@ -60,6 +61,17 @@ class FoldedRows(NamedTuple):
     """Not empty if there are more."""
 
 
+class ListSelection(NamedTuple):
+    """The sessions that the address of a list selects."""
+
+    filters: SessionFilters
+    found: FoundSessions | None
+    """What a search of steps found; null if the address has none."""
+    has_row: Q | None
+    """Whether a session has a row of its own; null: each has."""
+    listed: SessionQuerySet
+
+
 @dataclass
 class ListedSession:
     """A row of the list."""
@@ -78,15 +90,9 @@ def sessions(request: PersonRequest) -> HttpResponse:
     own_projects = projects(request)
     project = current_project(request, own_projects)
     after = newest_cursor(project.pk)  # read before the list, so that the page reloads any later change
-    filters, choice = SessionFilters.read(request.GET), choice_of(request.user)
+    filters, found, has_row, listed = _selection(request.GET, project.pk)
+    choice = choice_of(request.user)
     order = filters.order or choice.order
-    if found := search_steps(project.pk, filters.q) if has_filters(filters.q) else None:
-        filters = filters.but(found=found.sessions)
-    listed = _listed(filters, project.pk)
-    has_row = None
-    if not filters.has_filters:
-        has_row = is_top_level(Session.objects.filter(project=project))
-        listed = listed.filter(has_row)
     groups = grouped(listed, filters, order) if filters.group else None
     if groups is not None:
         listed = groups.sessions
@@ -128,11 +134,36 @@ def sessions(request: PersonRequest) -> HttpResponse:
         "unfiltered_url": list_url(filters.removed()),
         "total": counts.listed,
         "folded_total": counts.total - counts.listed,
+        "can_select_all": bool(page.cursor) and not groups and counts.listed <= MAX_SESSIONS,
         "at_work": at_work if "cursor" not in request.GET else [],
     }
     if not is_fragment:
         context |= _above_list(project.pk)
     return render(request, "session_list/_results.html" if is_fragment else "session_list/page.html", context)
+
+
+@signed_in
+@require_safe
+def listed_sessions(request: PersonRequest) -> HttpResponse:
+    """The IDs of the sessions on all pages of a list, as hidden fields of the form of bulk actions.
+
+    At most as many as one action takes.
+    """
+    project = current_project(request, projects(request))
+    listed = _selection(request.GET, project.pk).listed.order_by("-pk")
+    ids = listed.values_list("pk", flat=True)[:MAX_SESSIONS]
+    return render(request, "bulk/_sessions.html", {"sessions": ids})
+
+
+def _selection(query: QueryDict, project: UUID) -> ListSelection:
+    filters, has_row = SessionFilters.read(query), None
+    if found := search_steps(project, filters.q) if has_filters(filters.q) else None:
+        filters = filters.but(found=found.sessions)
+    listed = _listed(filters, project)
+    if not filters.has_filters:
+        has_row = is_top_level(Session.objects.filter(project=project))
+        listed = listed.filter(has_row)
+    return ListSelection(filters, found, has_row, listed)
 
 
 def _above_list(project: UUID) -> dict[str, object]:

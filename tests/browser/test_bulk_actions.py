@@ -71,6 +71,36 @@ def test_sessions_are_chosen_by_range_compared_and_exported_as_one_file(page: Pa
     assert [one["title"] for one in index["files"]] == ["run 3", "run 0"]
 
 
+def test_the_sessions_of_later_pages_are_selected_too(
+    page: Page, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.views.sessions.PAGE", 2)
+    for number in range(5):
+        create_session(project, names={"title": f"run {number}", "agent": "a" if number else "b"})
+    page.set_viewport_size({"width": 1280, "height": 300})
+    page.route("**/?*cursor=*", lambda route: route.abort())  # the further pages are not loaded
+    page.goto("/?agent=a")
+    bar = page.get_by_role("form", name="Selected sessions")
+    everything = bar.get_by_role("button", name="Select all 4")
+    page.locator("#results input[name=session]").first.check()
+    expect(everything).to_be_hidden()
+    page.get_by_label("Select all sessions on this page").check()
+    everything.click()
+    expect(bar).to_contain_text("4 selected")
+    expect(everything).to_be_hidden()
+    page.locator("#results input[name=session]").first.uncheck()
+    expect(bar).to_contain_text("3 selected")
+    page.get_by_placeholder("Tag", exact=True).fill("chosen")
+    page.get_by_role("button", name="Add tag").click()
+    expect(page.locator("#bulk-result")).to_contain_text("3 of 3 sessions tagged.")
+    tagged = Session.objects.filter(tags_text__contains="chosen")
+    assert {session.title for session in tagged} == {"run 1", "run 2", "run 3"}
+    page.get_by_role("button", name="Clear selection").click()
+    expect(bar).to_be_hidden()
+    page.get_by_label("Select all sessions on this page").check()
+    expect(bar).to_contain_text("2 selected")
+
+
 def test_the_choice_stays_while_the_list_grows_and_the_progress_is_shown(
     page: Page, project: Project
 ) -> None:

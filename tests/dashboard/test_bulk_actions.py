@@ -224,3 +224,24 @@ def test_titles_and_tags_are_escaped(alice: Client, project: Project) -> None:
     ):
         assert "<script>alert" not in shown
         assert "<u>x" not in shown
+
+
+def test_all_listed_sessions_are_offered_up_to_the_limit_of_an_action(
+    alice: Client, charlie: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.views.sessions.PAGE", 2)
+    ids = {str(create_session(project, names={"agent": "a"}).pk) for _ in range(3)}
+    create_session(project, names={"agent": "b"})
+
+    def listed(client: Client, query: str = "?agent=a") -> set[str]:
+        page = client.get(f"/listed-sessions{query}", follow=True).content.decode()
+        return set(re.findall(r'name="session" value="([^"]+)" form="bulk"', page))
+
+    assert listed(alice) == ids
+    assert len(listed(alice, "")) == 4
+    assert listed(charlie) == set()
+    assert 'data-listed="3"' in alice.get("/?agent=a").content.decode()
+    assert "data-listed" not in alice.get("/?agent=b").content.decode()
+    monkeypatch.setattr("dashboard.views.sessions.MAX_SESSIONS", 2)
+    assert "data-listed" not in alice.get("/?agent=a").content.decode()
+    assert len(listed(alice)) == 2
