@@ -2,6 +2,7 @@
 
 from playwright.sync_api import Page, Route, expect
 
+from historyapp.core.entries import ModelInput, ModelOutput
 from historyapp.models import Project
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
@@ -72,3 +73,19 @@ def test_the_time_of_the_run_is_loaded_without_moving_what_is_below(page: Page, 
     held.pop().continue_()
     expect(page.locator("#run-ending")).to_have_text("ended with an error")
     assert page.locator("#timeline").bounding_box() == before
+
+
+def test_nested_quotes_and_columns_of_tables_have_room_for_words(page: Page, project: Project) -> None:
+    """A browser takes long to lay out lines of one letter."""
+    session = create_session(project)
+    table = "|a" * 24 + "|\n" + "|-" * 24 + "|\n" + "|a" * 23 + "|" + "AV" * 99 + "|\n"
+    text = f"{'> ' * 19}quoted\n\n{'- ' * 9}listed\n\n{table}"
+    append(project, session.pk, [draft(ModelInput(content="x")), draft(ModelOutput(text=text))])
+    page.set_viewport_size({"width": 390, "height": 740})
+    page.goto(page_of(session, "?step=1"))
+    answer = page.locator("#step .part-answer .prose")
+    for element in (answer.get_by_text("quoted"), answer.get_by_text("listed"), answer.locator("td").last):
+        box = element.bounding_box()
+        assert box
+        assert box["width"] > 50
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import pytest
 
-from historyapp.core.image_sizes import NO_IMAGE, Size, image_size, why_not_shown
+from historyapp.core.image_sizes import MAX_SCANS, NO_IMAGE, Size, image_size, why_not_shown
 
 SIDES = (23_000, 300)
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", *SIDES)
@@ -66,3 +66,15 @@ def test_an_image_of_very_many_pixels_is_not_shown() -> None:
         "This image has 8,001 × 10 pixels. Images with a side of more than 8,000 are not shown."
     )
     assert why_not_shown(text(PNG[:16] + struct.pack(">II", 10, 64_000))) is not None
+
+
+@pytest.mark.parametrize("length", range(299_970, 299_976))
+def test_a_jpeg_image_of_many_scans_is_not_shown(length: int) -> None:
+    """One of 8,000 x 8,000 pixels with 3,000 empty scans, 547 KB, stopped a browser for 45 seconds."""
+    head = b"\xff\xd8\xff\xc2\0\x11\x08" + struct.pack(">HH", 800, 800) + bytes(length)
+    scan = b"\xff\xda\0\x08\1\1\0\1\x3f\0\x78"
+    assert why_not_shown(text(head + scan * MAX_SCANS)) is None
+    assert why_not_shown(text(head + scan * (MAX_SCANS + 1)).rstrip("=")) == (
+        "This image has 21 scans. JPEG images with more than 20 are not shown."
+    )
+    assert why_not_shown(text(PNG[:16] + struct.pack(">II", 80, 80) + scan * 99)) is None
