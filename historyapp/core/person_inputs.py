@@ -27,7 +27,8 @@ _DELEGATION = re.compile(
     r"<codex_delegation>\s{0,99}(?:<source_thread_id>([^<]{0,200})</source_thread_id>\s{0,99})?<input>"
 )
 """Before a task that a person gave in one thread of Codex, which passed it on to this one."""
-_END_OF_DELEGATION = "</input>"
+_END_OF_DELEGATION, _MAX_END = "</input>", 200
+"""What follows the task, and the maximum number of characters from there to the end of the text."""
 
 
 def begins_turn(channel: str, content: Any) -> bool:
@@ -65,7 +66,8 @@ def delegation_in(text: str) -> Delegation | None:
     if (match := _DELEGATION.match(text)) is None:
         return None
     end = text.rfind(_END_OF_DELEGATION, match.end())
-    is_end = end >= 0 and text[end:].split() == [_END_OF_DELEGATION, "</codex_delegation>"]
+    closing = text[end:].split() if end >= 0 and len(text) <= end + _MAX_END else []
+    is_end = closing == [_END_OF_DELEGATION, "</codex_delegation>"]
     return Delegation(match[1] or "", text[match.end() : end if is_end else len(text)])
 
 

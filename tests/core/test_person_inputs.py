@@ -1,5 +1,6 @@
 """Which inputs begin turns, in each place that decides it."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -87,3 +88,14 @@ def test_a_cut_off_or_continued_delegation_loses_no_word() -> None:
     assert typed_text("user", DELEGATION + " And b.html.").endswith("And b.html.")
     other = "<codex_delegation> in a sentence"
     assert (typed_text("user", other), delegation_in(other)) == (other, None)
+
+
+def test_words_after_a_delegation_are_not_divided() -> None:
+    """An append looks for its end while the session is locked. A list of the words has 50 MB."""
+    text = "<codex_delegation><input>Fix it.</input>" + "ab " * 1_000_000
+    tracemalloc.start()
+    try:
+        assert delegation_in(text) == ("", text.partition("<input>")[2])
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
