@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from uuid import UUID
 
 from django.conf import settings
@@ -22,7 +22,7 @@ from historyapp.services.figures.feed import cpu_time_limit, follow_changes
 from historyapp.services.figures.run_figures import sessions_to_count
 from historyapp.services.outcomes import has_stale_sessions
 from historyapp.services.search.index import projects_to_index
-from historyapp.services.transactions import giving_way, waiting_briefly
+from historyapp.services.transactions import waiting_briefly
 from historyapp.services.workers import record_worker, remove_worker
 from historyapp.wire.problems import ServerUnavailable
 
@@ -40,7 +40,6 @@ REQUEST_SECONDS = 300.0
 """Seconds between two requests of a worker for the same session, because one that fails stays uncounted."""
 
 
-@giving_way()
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
     """Calls ``look`` every second until ``stopping`` is set. Logs errors, but a repeated error only once."""
     next_beat = 0.0
@@ -53,8 +52,7 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
             next_beat = time.monotonic() + BEAT_SECONDS
 
     while not stopping.is_set():
-        # On PostgreSQL a lock concerns a few rows, for which the other work must not wait.
-        with waiting_briefly(ROW_LOCK_SECONDS) if connection.vendor == "postgresql" else nullcontext():
+        with short_row_locks():
             duties.attempt("register the worker", beat)
             duties.attempt("look for work", look)
         stopping.wait(LOOK_SECONDS)
@@ -62,6 +60,11 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
     with suppress(DatabaseError, InterfaceError, ServerUnavailable):
         remove_worker(worker_id)
     connection.close()
+
+
+def short_row_locks() -> AbstractContextManager[None]:
+    """On PostgreSQL a lock concerns a few rows, for which the other work must not wait."""
+    return waiting_briefly(ROW_LOCK_SECONDS) if connection.vendor == "postgresql" else nullcontext()
 
 
 class IdleMemory:

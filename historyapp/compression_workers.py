@@ -84,7 +84,7 @@ class RunLane:
         self.scheduler = RunScheduler(calls_model=calls_model)
         self.waiting = threading.Event()
         """Set while an active run of this lane has no worker."""
-        self.threads = WorkThreads(name, max_threads, self.work)
+        self.threads = WorkThreads(name, max_threads, self.work, "runs")
 
     @property
     def is_busy(self) -> bool:

@@ -18,6 +18,7 @@ from django.db import DatabaseError
 from historyapp.bulk_workers import SCHEDULER as BULK_SCHEDULER
 from historyapp.bulk_workers import start_bulk_worker
 from historyapp.celery import app
+from historyapp.clock import short_row_locks
 from historyapp.compression_workers import LANES, LOCAL_RUNS, start_compression_worker
 from historyapp.duties import Duties
 from historyapp.enqueue import not_requested, wake
@@ -53,7 +54,7 @@ PROJECT_SENDERS = 4
 """The same for each project. Slow targets of one project must not delay the deliveries of others."""
 
 _chores: set[str] = set()
-"""The chores that this process is working on: outcomes, figures, deletions."""
+"""The chores that this process is working on: outcomes, figures, deletions, automatic runs."""
 _current_webhooks: dict[UUID, UUID] = {}
 """The webhooks that this process is working on, with their projects."""
 _submitted_webhooks: set[UUID] = set()
@@ -102,7 +103,6 @@ def _submit_webhooks(ids: Collection[UUID]) -> None:
             SENDERS.submit(_send_webhook, id, project)
 
 
-@giving_way()
 def _send_webhook(id: UUID, project: UUID) -> None:
     # Imported here: only workers load the HTTP client.
     from historyapp.services.webhooks.delivery import process_webhook
@@ -111,7 +111,7 @@ def _send_webhook(id: UUID, project: UUID) -> None:
         if not _reserve_sender(id, project):
             return  # if it is still due, the next check finds it again
         try:
-            with short_connection(("webhooks", project)):
+            with giving_way("webhooks", project), short_connection(("webhooks", project)):
                 process_webhook(id, stopping.is_set)
         finally:
             with _lock:
@@ -243,6 +243,7 @@ CHORES = {
     "outcomes": WorkThreads("outcomes", 1, lambda: compute_outcomes()),
     "figures": WorkThreads("figures", 1, lambda: count_figures()),
     "deletions": WorkThreads("deletions", 1, lambda: complete_deletions()),
+    "automatic runs": WorkThreads("automatic runs", 1, lambda: _start_automatic_runs()),
 }
 """The thread of each chore. Without messages, so that chores begin without Redis too."""
 
@@ -263,6 +264,22 @@ def is_busy() -> bool:
     return bool(working) or INDEX_SCHEDULER.is_busy or any(lane.is_busy for lane in LANES)
 
 
+def request_due_runs() -> None:
+    """Lets a thread start the automatic runs that are due. The clock does not wait, because the thread pauses
+    after each write."""
+    if due_sessions():
+        CHORES["automatic runs"].start()
+
+
+_automatic_duties = Duties()
+
+
+def _start_automatic_runs() -> None:
+    with _only_once("automatic runs") as is_first, short_row_locks():
+        if is_first:
+            _automatic_duties.attempt("start automatic runs", start_due_runs)
+
+
 def start_due_runs() -> None:
     """Starts the automatic runs that are due.
 
@@ -270,6 +287,8 @@ def start_due_runs() -> None:
     A session whose run cannot be started is logged. It is tried again after its next append.
     """
     for session in due_sessions():
+        if stopping.is_set():
+            return
         try:
             run = compress_if_due(session)
         except Exception as error:  # continue with the other sessions

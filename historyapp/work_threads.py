@@ -16,6 +16,7 @@ from historyapp.services.connections import ConnectionsInUse, short_connection
 from historyapp.services.fair_scheduler import FairScheduler
 from historyapp.services.faults import fault_of
 from historyapp.services.transactions import giving_way
+from historyapp.services.write_turns import WriteKind
 from historyapp.wire.problems import DatabaseReadOnly, DatabaseUnreachable, StorageFailed
 
 log = logging.getLogger(__name__)
@@ -32,12 +33,14 @@ class WorkThreads:
     Args:
         name: what they work on, in the plural.
         work: the work of a thread. It ends when nothing is left to do.
+        kind: what its writes count as when they wait for other ones.
     """
 
-    def __init__(self, name: str, size: int, work: Callable[[], object]) -> None:
+    def __init__(self, name: str, size: int, work: Callable[[], object], kind: WriteKind = "other") -> None:
         self.size = size
         self._name = name
         self._work = work
+        self._kind: WriteKind = kind
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
         self._working: set[Future[None]] = set()
         self._lock = threading.Lock()
@@ -57,11 +60,10 @@ class WorkThreads:
             threads = set(self._working)
         wait_for(threads)
 
-    @giving_way()
     @with_room_for_calls
     def _run(self) -> None:
         try:
-            with short_connection():
+            with giving_way(self._kind), short_connection():
                 self._work()
         except (DatabaseError, InterfaceError, StorageFailed, ConnectionsInUse) as error:
             log.warning("The %s wait until the database can be used: %s", self._name, str(error).strip())
@@ -81,7 +83,8 @@ def work_in_slices(scheduler: FairScheduler, work_for_one_slice: Callable[[UUID]
     while not stopping.is_set() and (id := scheduler.take()) is not None:
         wait: timedelta | None = timedelta(seconds=settings.PLAYHEAD_SWEEP_SECONDS)
         try:
-            ended = work_for_one_slice(id)
+            with giving_way(project=scheduler.projects[id]):
+                ended = work_for_one_slice(id)
             wait = ended if isinstance(ended, timedelta) else timedelta(0) if ended else None
             _broken.pop(id, None)
         except Exception as error:

@@ -31,7 +31,7 @@ from historyapp.services.long_transactions import limit_transactions
 from historyapp.services.lost_claims import end_waiting_claims
 from historyapp.services.search.index import projects_to_index
 from historyapp.services.transactions import giving_way
-from historyapp.tasks import CHORES, is_busy, send_due_webhooks, start_due_runs, sweep
+from historyapp.tasks import CHORES, is_busy, request_due_runs, send_due_webhooks, sweep
 from historyapp.work_threads import stopping
 
 log = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
             next_sweep = time.monotonic() + wait
         duties.attempt("end claims", end_waiting_claims)
         duties.attempt("send webhooks", send_due_webhooks)
-        duties.attempt("start automatic runs", start_due_runs)
+        duties.attempt("start automatic runs", request_due_runs)
         duties.attempt("find waiting runs", find_waiting_runs)
         duties.attempt("find waiting bulk actions", find_waiting_bulk_actions)
         duties.attempt("find waiting evaluations", find_waiting_evaluations)

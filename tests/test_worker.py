@@ -12,7 +12,7 @@ from django.db import OperationalError
 
 from historyapp import compression_workers, enqueue, tasks, worker
 from historyapp.duties import Duties
-from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
+from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, Session, StaleOutcomes
 from historyapp.services import outcomes
 from historyapp.services.append import append
 from historyapp.services.compression.request import RunRequest
@@ -82,7 +82,7 @@ def raise_error(error: Exception) -> Any:
     raise error
 
 
-CLOCK = ("end_waiting_claims", "send_due_webhooks", "start_due_runs", "find_waiting_runs",
+CLOCK = ("end_waiting_claims", "send_due_webhooks", "request_due_runs", "find_waiting_runs",
          "find_waiting_bulk_actions", "find_waiting_evaluations", "find_waiting_indexes",
          "projects_to_index", "follow_changes", "sweep")  # fmt: skip
 
@@ -101,6 +101,45 @@ def test_a_duty_of_the_clock_that_fails_stops_no_other(monkeypatch: pytest.Monke
     monkeypatch.setattr(worker, "stop_worker", lambda: pytest.fail("its work is not done"))
     worker._look(idle_seconds=0)()
     assert set(called) == {*CLOCK} - {broken}
+
+
+def test_the_clock_does_not_wait_for_automatic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On SQLite the thread that starts them pauses after each write, and webhooks wait for the clock."""
+    session = create_session(Project.objects.create(name="ours"))
+    type(session).objects.update(compression_due=True)
+    started, may_end = threading.Event(), threading.Event()
+
+    def start(id: UUID) -> None:
+        started.set()
+        may_end.wait(20)
+        type(session).objects.update(compression_due=False)
+
+    monkeypatch.setattr(tasks, "compress_if_due", start)
+    try:
+        tasks.request_due_runs()
+        assert started.wait(20)
+        assert due_sessions()
+        assert tasks.is_busy()
+    finally:
+        may_end.set()
+        wait_for_chores()
+    assert not due_sessions()
+
+
+def test_a_worker_that_ends_starts_no_more_automatic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    project, started, stopping = Project.objects.create(name="ours"), list[UUID](), threading.Event()
+    for _ in range(3):
+        create_session(project)
+    Session.objects.update(compression_due=True)
+
+    def start(id: UUID) -> None:
+        started.append(id)
+        stopping.set()
+
+    monkeypatch.setattr(tasks, "stopping", stopping)
+    monkeypatch.setattr(tasks, "compress_if_due", start)
+    tasks.start_due_runs()
+    assert len(started) == 1
 
 
 SWEPT = ("_start_chores", "prune_changes", "prune_deliveries",

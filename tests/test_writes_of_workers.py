@@ -1,10 +1,12 @@
-"""All writes of a worker give way to those of others, see ``gives_way``."""
+"""All writes of a worker's threads give way to those of others, see ``gives_way``."""
 
 import threading
+import time
 from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from historyapp import bulk_workers, clock, compression_workers, evaluators, indexers, tasks, worker
@@ -18,9 +20,10 @@ from historyapp.services.compression.start import start_run
 from historyapp.services.compression.summarise import Summariser
 from historyapp.services.deletions import INTERRUPTED_AFTER, hide
 from historyapp.services.evaluations.start import EvaluationRequest, start_evaluation
+from historyapp.services.figures.feed import follow_changes
 from historyapp.services.queue import put, take
 from historyapp.services.sessions import create_session
-from historyapp.services.transactions import gives_way
+from historyapp.services.transactions import gives_way, giving_way
 from historyapp.services.webhooks import delivery
 from historyapp.services.webhooks.endpoints import create_webhook
 from historyapp.services.webhooks.sending import Attempt
@@ -113,24 +116,18 @@ def _send_webhook(project: Project, writes: list[bool]) -> None:
     assert Webhook.objects.get().last_success_at
 
 
-def _look_by_the_clock(project: Project, writes: list[bool]) -> None:
-    _record(project)
-    stopping = threading.Event()
-    look = worker._look(idle_seconds=None)
-
-    def look_once() -> None:
-        look()
-        stopping.set()
-
+def _start_automatic_runs(project: Project, writes: list[bool]) -> None:
+    session = _record(project)
+    Session.objects.filter(pk=session.pk).update(compression_due=True)
     writes.clear()
-    clock.run_clock(uuid4(), look_once, stopping)
-    indexers.INDEXERS.wait()
-    assert FiguresProgress.objects.filter(project=project).exists()
+    tasks.request_due_runs()
+    wait_for_chores()
+    assert not Session.objects.get(pk=session.pk).compression_due
 
 
 @pytest.mark.parametrize(
     "work",
-    [_compress, _evaluate, _change_in_bulk, _index, _do_chores, _send_webhook, _look_by_the_clock],
+    [_compress, _evaluate, _change_in_bulk, _index, _do_chores, _send_webhook, _start_automatic_runs],
 )
 def test_every_write_of_a_worker_gives_way(
     work: Callable[[Project, list[bool]], None],
@@ -144,6 +141,63 @@ def test_every_write_of_a_worker_gives_way(
     assert writes
     assert all(writes)
     assert not gives_way.get(), "a request in this thread does not"
+
+
+@pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="only SQLite has one writer at a time")
+@pytest.mark.parametrize("work", [_compress, _send_webhook])
+def test_webhooks_and_runs_do_not_wait_while_other_work_pauses(
+    work: Callable[[Project, list[bool]], None], ours: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A webhook of another project took 26 s beside bulk actions, evaluations, indexes and automatic runs."""
+    monkeypatch.setattr(delivery, "send", lambda *arguments: Attempt(status=200, error="", milliseconds=1))
+    pauses, may_continue, done = threading.Event(), threading.Event(), threading.Event()
+    sleep = time.sleep
+
+    def write() -> None:
+        with giving_way("other", uuid4()), transactions.writing():
+            pass
+        connection.close()
+
+    def wait_in_pause(seconds: float) -> None:
+        if threading.current_thread() is other:
+            pauses.set()
+            may_continue.wait(60)
+        else:
+            sleep(seconds)
+
+    def do_work() -> None:
+        work(ours, [])
+        done.set()
+        connection.close()
+
+    monkeypatch.setattr("historyapp.services.transactions.time.sleep", wait_in_pause)
+    other, worker_thread = threading.Thread(target=write), threading.Thread(target=do_work)
+    other.start()
+    try:
+        assert pauses.wait(20)
+        worker_thread.start()
+        assert done.wait(20)
+        assert other.is_alive()
+    finally:
+        may_continue.set()
+        other.join()
+        worker_thread.join()
+
+
+def test_the_clock_waits_for_no_pause(ours: Project, writes: list[bool]) -> None:
+    """It finds due webhooks and waiting runs, so they would wait too. It counts figures for half a second."""
+    _record(ours)
+    stopping = threading.Event()
+
+    def count_figures() -> None:
+        follow_changes(lambda: False)
+        stopping.set()
+
+    writes.clear()
+    clock.run_clock(uuid4(), count_figures, stopping)
+    assert FiguresProgress.objects.filter(project=ours).exists()
+    assert writes
+    assert not any(writes)
 
 
 def test_threads_that_call_a_model_for_a_run_give_way_too(

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
+from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import EmptyResultSet
@@ -25,6 +26,7 @@ from historyapp.models.vendor import on_sqlite
 from historyapp.services.faults import clear_fault, fault_of, refuse_damaged
 from historyapp.services.long_transactions import begin_limit, end_limit, record_transaction
 from historyapp.services.sqlite_lock import begin_wait, cause_of_wait, end_wait, fail_wait
+from historyapp.services.write_turns import NO_OWNER, WriteKind, WriteOwner, WriteTurns
 from historyapp.wire.problems import TransactionTooLong
 
 if TYPE_CHECKING:
@@ -36,10 +38,13 @@ writers."""
 
 gives_way: ContextVar[bool] = ContextVar("gives_way", default=False)
 """On SQLite, whether writes give way to those of other threads and processes: in a model call, an export or
-an import, in all threads of a worker, and in a command beside a running server. The ones of a process that
-give way write one at a time, so that an append waits for at most one of them in each process. They also
-pause after each transaction: an import may have thousands, and a lock does not let the thread that waits
-longest in first. Writers of other processes only poll for it."""
+an import, in the threads of a worker that work for projects, and in a command beside a running server. The
+ones of a process that give way write one at a time, so that an append waits for at most one of them in each
+process. They also pause after each transaction: an import may have thousands, and a lock does not let the
+thread that waits longest in first. Writers of other processes only poll for it."""
+
+_write_owner: ContextVar[WriteOwner] = ContextVar("write_owner", default=NO_OWNER)
+"""For whom this thread writes. Kinds of work take turns, and so do the projects of each."""
 
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
@@ -50,17 +55,25 @@ _MAX_PAUSE = 0.5
 _T = TypeVar("_T")
 
 _sqlite_writer = threading.RLock()
-_yielding_writer = threading.RLock()
-"""Acquired before ``_sqlite_writer`` by writes that give way."""
+_turns: dict[WriteKind, WriteTurns] = {kind: WriteTurns() for kind in get_args(WriteKind)}
+"""Writes that give way take a turn before they acquire ``_sqlite_writer``, and keep it until their pause has
+ended. So a write waits for no pause of another kind."""
 
 
 @contextmanager
-def giving_way() -> Iterator[None]:
-    """Within this block, or in the function that it decorates, writes give way, see :data:`gives_way`."""
+def giving_way(kind: WriteKind | None = None, project: UUID | None = None) -> Iterator[None]:
+    """Within this block, or in the function that it decorates, writes give way, see :data:`gives_way`.
+
+    Args:
+        kind: the kind of work. Default: that of the surrounding block, or "other".
+        project: the project for which it is done.
+    """
     token = gives_way.set(True)
+    owner = _write_owner.set(WriteOwner(kind or _write_owner.get().kind, project))
     try:
         yield
     finally:
+        _write_owner.reset(owner)
         gives_way.reset(token)
 
 
@@ -203,22 +216,26 @@ def _sqlite_transaction(database: BaseDatabaseWrapper, max_wait: float | None) -
     default_timeout = float(database.settings_dict["OPTIONS"]["timeout"])
     timeout = max(default_timeout - queued_seconds.get(), 0.0) if max_wait is None else max_wait
     until = time.monotonic() + timeout
-    is_yielding, is_outermost = gives_way.get(), not database.in_atomic_block
-    if is_yielding:
-        _acquire(_yielding_writer, until)
+    is_outermost = not database.in_atomic_block
+    is_yielding = is_outermost and gives_way.get()
+    owner = _write_owner.get()
+    turns = _turns[owner.kind]
+    if is_yielding and not turns.acquire(owner.project, max(until - time.monotonic(), 0.0)):
+        raise _locked()
     try:
-        _acquire(_sqlite_writer, until)
+        if not _sqlite_writer.acquire(timeout=max(until - time.monotonic(), 0.0)):
+            raise _locked()
         try:
             with _transaction_with_timeout(until - time.monotonic(), default_timeout, is_outermost):
                 started = time.monotonic()  # after the wait for other processes
                 yield
         finally:
             _sqlite_writer.release()
-        if is_yielding and is_outermost:  # pauses for as long as it held the lock, so that others can write
+        if is_yielding:  # pauses for as long as it held the lock, so that others can write
             time.sleep(min(time.monotonic() - started, _MAX_PAUSE))
     finally:
         if is_yielding:
-            _yielding_writer.release()
+            turns.release()
 
 
 @contextmanager
@@ -228,14 +245,11 @@ def writers_waiting() -> Iterator[None]:
         yield
 
 
-def _acquire(lock: threading.RLock, until: float) -> None:
-    """Acquires the lock. ``until``: the monotonic time at which waiting for it ends.
-
-    Raises:
-        OperationalError: when the time is over.
-    """
-    if not lock.acquire(timeout=max(until - time.monotonic(), 0.0)):
-        raise OperationalError("database is locked") from cause_of_wait()
+def _locked() -> OperationalError:
+    """The error when the time of a wait for other threads is over."""
+    error = OperationalError("database is locked")
+    error.__cause__ = cause_of_wait()
+    return error
 
 
 @contextmanager

@@ -338,6 +338,16 @@ def test_the_pause_does_not_include_the_wait_for_another_process(monkeypatch: py
     assert pauses[0] < 0.2
 
 
+def test_a_pause_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = list[float]()
+    monkeypatch.setattr(transactions, "_MAX_PAUSE", 0.02)
+    with giving_way(), monkeypatch.context() as patched:
+        patched.setattr("historyapp.services.transactions.time.sleep", slept.append)
+        with writing():
+            threading.Event().wait(0.1)
+    assert slept == [0.02]
+
+
 @pytest.mark.parametrize(("gives", "pauses"), [(True, 3), (False, 2)])
 def test_parts_of_a_write_are_followed_by_one_pause_each(
     gives: bool, pauses: int, monkeypatch: pytest.MonkeyPatch

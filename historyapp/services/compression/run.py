@@ -176,7 +176,8 @@ class _RunWorker:
         while self._claimed and len(self._running) < allowed and not self._should_stop():
             jobs = [self._claimed.popleft() for _ in range(min(self._items_per_thread, len(self._claimed)))]
             threads = _threads(self._summariser.provider)
-            future = threads.submit(self._run.session.project_id, partial(self._summarise, jobs))
+            project = self._run.session.project_id
+            future = threads.submit(project, giving_way("runs", project)(partial(self._summarise, jobs)))
             self._running[future] = jobs
         self._paused = bool(self._claimed) and allowed < self._max_running
 
@@ -185,7 +186,6 @@ class _RunWorker:
             return self._max_running
         return allowed_calls(self._run.model, self._run.session.project_id, self._max_running)
 
-    @giving_way()
     def _summarise(self, jobs: Sequence[Job]) -> list[ItemResult]:
         """Makes summaries in another thread, until the run must stop or has ended, or its model pauses."""
         results = []
