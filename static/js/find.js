@@ -2,6 +2,7 @@
 // the timeline. The server finds the steps; without this file, the form and its links do the same.
 
 const MAX_MARKED = 2000; // matches that are marked in one step
+const MAX_UNFOLDED = 3; // folded texts that are loaded to reach a match
 const MAX_PARTS = 20; // requests that one search makes until a step is found
 
 const root = document.querySelector("[data-playhead]");
@@ -94,12 +95,17 @@ if (form && panel) {
     }
     const step = status() && stepFrom(from, name);
     if (!step || since !== send("asked")) return;
-    reveal = true;
+    startReveal();
     send("go", { step, since });
   }
 
   // The text of the step.
   let reveal = false; // whether the first match is to be scrolled into view
+  let unfolded = 0; // folded texts that were loaded for it
+
+  function startReveal() {
+    [reveal, unfolded] = [true, 0];
+  }
 
   function rangesIn(nodes, needle, room) {
     const text = folded(nodes.map((node) => node.data).join(""));
@@ -132,6 +138,7 @@ if (form && panel) {
       for (const nodes of textBlocks(panel)) ranges.push(...rangesIn(nodes, needle, MAX_MARKED - ranges.length));
     }
     CSS.highlights.set("find", new Highlight(...ranges));
+    if (unfoldsFor(ranges)) return;
     if (reveal && ranges.length) {
       const isShown = (range) => range.startContainer.parentElement.checkVisibility();
       const range = ranges.find(isShown) ?? ranges[0];
@@ -141,6 +148,20 @@ if (form && panel) {
       scrollTo(range);
     }
     reveal = false;
+  }
+
+  /** Loads folded text until it has a match, or says that the match is there. Returns whether a text is loading. */
+  function unfoldsFor(ranges) {
+    const link = !ranges.length && steps().includes(at()) && panel.querySelector("a.unfold");
+    const loads = link && reveal && send("wanted") === at() && ("opened" in link.dataset || unfolded < MAX_UNFOLDED);
+    const note = frame.querySelector("[data-find-folded]");
+    if (note) note.hidden = !link || loads;
+    if (loads && !("opened" in link.dataset)) {
+      link.dataset.opened = "";
+      unfolded += 1;
+      link.click(); // the text arrives as a change of the step, after which this is called again
+    }
+    return loads;
   }
 
   /** Scrolls to a match within a long text, of which only a part may be in view. The text may scroll as well. */
@@ -208,7 +229,10 @@ if (form && panel) {
     field.blur();
     if (isSearched()) return void go("next", since);
     await search();
-    if (steps().length && !steps().includes(send("wanted"))) go("next", since);
+    if (!steps().length) return;
+    if (!steps().includes(send("wanted"))) return void go("next", since);
+    startReveal();
+    show();
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") field.blur();
@@ -226,6 +250,10 @@ if (form && panel) {
     go(event.shiftKey ? "previous" : "next");
   });
   frame.addEventListener("click", (event) => {
+    if (event.target.closest("[data-find-folded]")) {
+      startReveal();
+      show();
+    }
     const target = event.target.closest("a");
     if (event.ctrlKey || event.metaKey || event.shiftKey || !target) return;
     if (target.matches("[data-find-clear]")) {
@@ -239,7 +267,7 @@ if (form && panel) {
       event.preventDefault();
       go("next");
     } else if (target.dataset.step) {
-      reveal = true; // the playhead follows the link
+      startReveal(); // the playhead follows the link
       target.closest("[data-menu]")?.removeAttribute("open");
     }
   });

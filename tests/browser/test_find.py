@@ -151,6 +151,32 @@ def test_a_match_in_a_folded_input_is_opened_and_changes_of_the_page_need_not_up
     ]
 
 
+def test_folded_text_is_unfolded_up_to_the_match_or_a_button_unfolds_more(
+    page: Page, project: Project
+) -> None:
+    session = create_session(project, names={"title": "Folded lines"})
+    lines, pages = "a line\n" * 300, f"{'word ' * 12_000}\n" * 4
+    results = [ok(outputs=text + "the needle") for text in (lines, pages)]
+    append(project, session.pk, [act(), ok(), act(), results[0], act(), results[1], act(), ok()])
+    page.goto(page_of(session, "?step=1"))
+    find(page, "the needle")
+    step_is(page, 2)
+    wait_for_marks(page, 1)
+    page.wait_for_function(f"() => {BOTTOM}([...CSS.highlights.get('find')][0]) <= innerHeight")
+    folded = page.get_by_role("button", name="Match in folded text")
+    expect(folded).to_be_hidden()
+    page.keyboard.press("n")
+    step_is(page, 3)
+    expect(folded).to_be_visible()
+    assert marked(page) == 0
+    folded.click()
+    wait_for_marks(page, 1)
+    expect(folded).to_be_hidden()
+    page.goto(page_of(session, "?step=2&find=the+needle"))
+    folded.click()
+    wait_for_marks(page, 1)
+
+
 def test_a_long_word_is_found_and_selected_as_if_it_was_not_divided(page: Page, server: str) -> None:
     project = sign_in(page.context, server)
     session = create_session(project)
