@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 from historyapp.core.entries import ModelInput
 from historyapp.models import Session
@@ -24,9 +24,19 @@ def _with_names(session: Session) -> Session:
 
 
 def test_the_overview_indexes_the_run_and_names_the_files(page: Page, session: Session) -> None:
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        complaints.extend([message.text] if message.type in ("error", "warning") else [])
+
+    page.on("console", note)
     page.goto(f"{page_of(session)}/overview")
     named = page.locator(".unseen-names [hx-get]")
     expect(named).to_contain_text("file-1.txt in step 1")
+    page.evaluate("htmx.trigger('#overview', 'reload')")
+    expect(named).to_contain_text("file-1.txt in step 1")
+    page.remove_listener("console", note)
+    assert complaints == []
     named.get_by_role("link").last.click()
     expect(page.locator("#step [data-at]").first).to_be_visible()
 
