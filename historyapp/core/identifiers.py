@@ -38,6 +38,7 @@ _SHAPE = re.compile(
 )
 _TO_END_OF_URL = re.compile(r".*[\s\"'<>()\[\]{}`|\\,]", re.DOTALL)
 _TO_END_OF_RUN = re.compile(r".*[^\w/.~@+-]", re.DOTALL)
+_DEVICE = re.compile(r"/dev/(?:null|zero|full|u?random|console|ptmx|tty\w*|std(?:in|out|err)|(?:fd|pts)/\d+)")
 _EDGES = ".-+@"
 _SEPARATING = "".join(sorted(set(string.punctuation) - set("_/.~@+-")))
 _BLANKED = bytes.maketrans(_SEPARATING.encode(), b" " * len(_SEPARATING))
@@ -55,6 +56,11 @@ def identifiers(text: str) -> list[str]:
     names = dict.fromkeys(map(name_in, dict.fromkeys(_runs(text))))
     names.pop("", None)
     return list(names)
+
+
+def is_device(name: str) -> bool:
+    """Whether a name is a device that Unix systems have, so that it needs no origin."""
+    return bool(_DEVICE.fullmatch(name))
 
 
 def piece_places(text: str) -> Iterator[tuple[int, int]]:

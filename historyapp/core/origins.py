@@ -22,11 +22,11 @@ from historyapp.core.entries import (
     UseTool,
     text_of,
 )
-from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.identifiers import identifiers, is_device, new_identifiers, texts_in
 from historyapp.core.json import listing, mapping
 from historyapp.core.name_pages import Group, key_of
 
-VERSION = 4
+VERSION = 5
 """The version of the rules for names and keys. Indexes of another version are not read but rebuilt."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
@@ -318,9 +318,9 @@ def _last_word(line: str) -> str:
 
 
 def names_in(tool_call: ToolCall | UseTool) -> list[str]:
-    """The identifiers in the arguments of a tool call, at most :data:`NAMES_OF_ACTION`, in their order."""
+    """The identifiers in the arguments of a tool call, at most :data:`NAMES_OF_ACTION`, without devices."""
     text = _with_slashes("\n".join(texts_in(tool_call.arguments))[:MAX_CHARACTERS])
-    return identifiers(text)[:NAMES_OF_ACTION]
+    return [name for name in identifiers(text) if not is_device(name)][:NAMES_OF_ACTION]
 
 
 def files_acted_on(tool_call: ToolCall | UseTool) -> list[str]:

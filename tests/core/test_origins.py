@@ -18,6 +18,7 @@ from historyapp.core.origins import (
     kind_of,
     lookups,
     mentions_of,
+    names_in,
     result_names,
 )
 from tests.shared import SHARED, needs
@@ -151,6 +152,12 @@ def test_texts_of_the_agent_and_its_actions_have_different_roles() -> None:
     roles = [(mention.key, mention.role) for mention in mentions_of(body).mentions]
     assert [role for key, role in roles if key == key_of("parse_text")] == ["thought"]
     assert [role for key, role in roles if key == key_of("app.py")] == ["text", "action"]
+
+
+def test_devices_are_no_names_of_an_action() -> None:
+    command = "make >/dev/null 2>/dev/stderr </dev/fd/3; cat /dev/urandom /dev/shm/a.py /dev/nullable"
+    call = ToolCall(id="a", name="bash", arguments={"command": command})
+    assert names_in(call) == ["/dev/shm/a.py", "/dev/nullable"]
 
 
 def test_only_the_beginning_of_a_very_long_entry_is_read() -> None:
