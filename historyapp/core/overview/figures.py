@@ -32,7 +32,7 @@ from historyapp.core.person_inputs import begins_turn, is_interruption
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 48
+VERSION = 49
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
@@ -147,8 +147,8 @@ class RunFigures(RunTimes):
     slowest: list[StepFigure] = field(default_factory=list)
     dearest: list[StepFigure] = field(default_factory=list)
     interrupted: list[int] = field(default_factory=list)
-    """The first steps in which a person refused or stopped a tool call, or before which a person interrupted
-    the model. The last one may not exist yet."""
+    """The first steps in which a person refused or stopped a tool call, or after which a person interrupted
+    the model. 0: before step 1."""
     first_failure: FailedStep | None = None
     empty_searches: list[int] = field(default_factory=list)
     """The first steps before that failure whose only reported errors are of searches that found nothing."""
@@ -214,8 +214,7 @@ class RunFigures(RunTimes):
                 self.is_new_turn, self.is_interrupted = True, False
             elif is_interruption(body):
                 self.is_interrupted = True
-                if self.last_status != "interrupted_by_human":  # else the step has been added
-                    add_step_number(self.interrupted, self.steps + 1)
+                add_step_number(self.interrupted, self.steps)
             if isinstance(body, DebugLog):
                 if marks_compaction("debug_log", body.category):
                     self._compact(is_partial=body.category.lower() == CONDENSATION)

@@ -176,9 +176,9 @@ def _findings(figures: RunFigures, ending: Ending, subagents: SubagentFailures |
         likely = ", likely" if failure.rule else ""
         text = f"First failure{likely}: {failure.tool}{_before_it(figures.empty_searches)}"
         found.append(Finding("first_failure", text, (failure.step,)))
-    interrupted = tuple(dict.fromkeys(min(step, figures.steps) for step in figures.interrupted))
+    interrupted = tuple(dict.fromkeys(max(step, 1) for step in figures.interrupted)) if figures.steps else ()
     if interrupted and (ending.kind != "interrupted" or interrupted != ending.steps):
-        where = "in or before" if figures.interrupted[-1] <= figures.steps else "in, before or after"
+        where = "in or after" if figures.interrupted[0] else "before, in or after"
         which = "this step" if len(interrupted) == 1 else "these steps"
         found.append(Finding("interrupted_steps", f"Interrupted by a person {where} {which}", interrupted))
     yield from sorted(found, key=lambda finding: finding.steps[0])

@@ -150,20 +150,24 @@ def test_an_interruption_before_the_first_failure_stands_above_it() -> None:
     run = Run().ask().answer().ask().ask(channel="interruption").ask().answer().ask().call("Read").failed()
     findings = choose_findings(run.figures, ending_of(run.figures, is_live=True))
     assert [finding.text for finding in findings] == [
-        "Interrupted by a person in or before this step",
+        "Interrupted by a person in or after this step",
         "First failure: Read",
     ]
 
 
-def test_an_interruption_of_the_model_is_a_finding_at_the_step_after_it() -> None:
+def test_an_interruption_of_the_model_is_a_finding_at_the_step_before_it() -> None:
     run = Run().ask().answer().ask().ask(channel="interruption").ask().answer()
     findings = choose_findings(run.figures, ending_of(run.figures, is_live=False))
-    assert [(finding.kind, finding.steps) for finding in findings] == [("interrupted_steps", (2,))]
+    assert [(finding.kind, finding.steps) for finding in findings] == [("interrupted_steps", (1,))]
     refused = Run().ask().call(command="rm x").stopped().ask(channel="interruption").ask().answer().figures
     assert refused.interrupted == [1], "counted once"
     newest = Run().ask().call("Read").ok().ask(channel="interruption").figures
     findings = choose_findings(newest, ending_of(newest, is_live=True))
     assert [finding.steps for finding in findings] == [(1,)], "no step follows yet"
+    early = Run().ask().ask(channel="interruption").ask().answer().figures
+    assert [
+        (finding.text, finding.steps) for finding in choose_findings(early, ending_of(early, is_live=False))
+    ] == [("Interrupted by a person before, in or after this step", (1,))]
 
 
 def test_a_run_without_trouble_has_no_finding() -> None:

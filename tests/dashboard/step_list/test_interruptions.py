@@ -117,7 +117,7 @@ def test_the_event_of_codex_counts_once(alice: Client, project: Project) -> None
     session = recorded(project, ask("go"), act(), ok(), ABORTED, ABORTED, ask("on"), act(), ok())
     assert session.live_tail.totals.interruptions == 1
     assert rows(alice, session) == ["1", "interrupted", "2"]
-    assert overview_of(History(session)).figures.interrupted == [2]
+    assert overview_of(History(session)).figures.interrupted == [1]
 
 
 def test_long_sessions_have_the_marks_too(alice: Client, project: Project) -> None:
@@ -133,6 +133,7 @@ def test_long_sessions_have_the_marks_too(alice: Client, project: Project) -> No
 def test_keys_lead_to_interrupted_steps(alice: Client, project: Project, query: str, step: int) -> None:
     session = imported(project)
     assert fragment(alice, f"/sessions/{session.pk}/jump?{query}").json()["step"] == step
+    assert step in overview_of(History(session)).figures.interrupted, "the overview links to the same step"
     nothing = fragment(alice, f"/sessions/{session.pk}/jump?step=3&to=next-interruption").json()
     assert nothing["reason"] == "There is no later interruption by the person."
     assert WORDS in text(alice.get(f"/sessions/{session.pk}?step=1"))
