@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 from historyapp.core.content import are_parts, plain_text
-from historyapp.core.entries import Body, DebugLog, ModelOutput, Review, ToolResults, text_of
+from historyapp.core.entries import Body, DebugLog, ModelOutput, Review, ToolCall, ToolResults, text_of
 from historyapp.core.json import dump_json
 from historyapp.core.text import clean
 from historyapp.core.vocabularies import EncodingName, tokenizer
@@ -62,9 +62,27 @@ def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
-    """Tokens of an entry as a model reads it; 0 for entries that never reach a model."""
-    text = entry_text(body)
+    """Tokens of an entry as a model reads or writes it; 0 for entries that never reach a model."""
+    text = entry_text(_as_written(body))
     return count(text) if text else 0
+
+
+def _as_written(body: Body) -> Body:
+    """The body without plans that Claude Code added to an output, from a file, after the model had answered."""
+    if not isinstance(body, ModelOutput) or not any(map(_has_plan_of_file, body.tool_calls)):
+        return body
+    calls = [
+        tool_call.model_copy(update={"arguments": {**tool_call.arguments, "plan": "", "planFilePath": ""}})
+        if _has_plan_of_file(tool_call)
+        else tool_call
+        for tool_call in body.tool_calls
+    ]
+    return body.model_copy(update={"tool_calls": tuple(calls)})
+
+
+def _has_plan_of_file(tool_call: ToolCall) -> bool:
+    arguments = tool_call.arguments
+    return tool_call.name == "ExitPlanMode" and isinstance(arguments, dict) and "planFilePath" in arguments
 
 
 def entry_text(body: Body) -> str:

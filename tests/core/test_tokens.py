@@ -97,6 +97,16 @@ def test_arguments_count_with_their_letters_not_with_escapes() -> None:
     assert entry_tokens(ModelOutput(tool_calls=(call,))) == count_tokens('write {"text":"日本語のテキスト"}')
 
 
+def test_a_plan_that_claude_code_read_from_a_file_is_not_counted_as_written() -> None:
+    def tokens(**arguments: str) -> int:
+        call = ToolCall(id="1", name="ExitPlanMode", arguments=arguments)
+        return entry_tokens(ModelOutput(text="Ready.", tool_calls=(call,)))
+
+    plan = "- one more step\n" * 500
+    assert tokens(plan=plan, planFilePath="/p/plan.md") < 30
+    assert tokens(plan=plan) > 1_000
+
+
 def test_a_cached_counter_counts_a_text_again_after_many_others() -> None:
     counted: list[str] = []
 
