@@ -68,7 +68,7 @@ def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
 
 
 def _as_written(body: Body) -> Body:
-    """The body without plans that Claude Code added to an output, from a file, after the model had answered."""
+    """The body without plans that Claude Code added to calls, from a file, after the model had answered."""
     if not isinstance(body, ModelOutput) or not any(map(_has_plan_of_file, body.tool_calls)):
         return body
     calls = [
