@@ -11,10 +11,15 @@ from dashboard.rendering.line_breaks import with_breaks, with_few_joined
 
 _MARK = re.compile(r"(</?(?:script|style|textarea|title)\b)")
 """The beginnings of tags of elements whose text cannot contain others."""
+MAX_FIELD_WORD = 1_000
+"""Characters without a space in a field that wraps its lines. It cannot have ``<wbr>``: 20,000 letters "AVAV"
+stopped a browser when somebody typed one more."""
+_LONG_IN_FIELD = re.compile(rf"(?<![^ \t\n])[^ \t\n]{{{MAX_FIELD_WORD + 1}}}")
 
 
 class LongWords(MiddlewareMixin):
-    """Middleware that adds ``<wbr>`` to HTML, see :func:`with_breaks`. Fields lose joined characters."""
+    """Middleware that adds ``<wbr>`` to HTML, see :func:`with_breaks`. Fields lose joined characters, and
+    do not wrap the lines of longer words."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         is_html = response.get("Content-Type", "").startswith("text/html")
@@ -32,7 +37,8 @@ def _divided(html: str) -> str:
             pieces.append(piece)
         elif element == "textarea":
             tag, end, text = piece.partition(">")  # its attributes must keep their quotes
-            pieces.append(f"{tag}{end}{with_few_joined(text)}")
+            wrap = ' wrap="off"' if _LONG_IN_FIELD.search(text) else ""
+            pieces.append(f"{wrap}{tag}{end}{with_few_joined(text)}")
         elif not element or element.startswith("/"):
             pieces.append(with_breaks(mark_safe(piece)))  # noqa: S308 a part of a page
         else:

@@ -14,6 +14,8 @@ MAX_SIDE = 8_000
 """Anthropic refuses images with a longer side, and OpenAI scales all images to far less. Source: the
 documentation of each, "Vision". Dozens of images of 64,000 × 1,000 pixels, 8 KB each, are in view at once,
 because they are shown with little height: a browser decoded them for 9 seconds."""
+MAX_PIXELS = 16_000_000
+"""Browsers decode an image in its full size. 20 GIF files of 8,000 × 8,000 pixels, 1.7 KB, took 4 s."""
 MAX_SCANS = 20
 """A JPEG image can be sent in scans of the whole picture. libjpeg writes 10, of four colours 18. Browsers
 visit all blocks for each: an image of 3,000 empty scans, 547 KB, stopped one for 45 seconds."""
@@ -40,9 +42,11 @@ def why_not_shown(data: str) -> str | None:
     if size is None:
         return "This image is not shown: its size in pixels cannot be read from its beginning."
     width, height = size
+    pixels = f"{width:,} × {height:,} pixels"
     if max(width, height) > MAX_SIDE:
-        pixels = f"{width:,} × {height:,} pixels"
         return f"This image has {pixels}. Images with a side of more than {MAX_SIDE:,} are not shown."
+    if width * height > MAX_PIXELS:
+        return f"This image has {pixels}. Images with more than {MAX_PIXELS:,} are not shown."
     scans = _scans_of_jpeg(data)
     if scans > MAX_SCANS:
         return f"This image has {scans:,} scans. JPEG images with more than {MAX_SCANS} are not shown."

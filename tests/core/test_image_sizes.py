@@ -61,7 +61,10 @@ def test_an_image_whose_size_cannot_be_read_is_not_shown(content: bytes) -> None
 
 
 def test_an_image_of_very_many_pixels_is_not_shown() -> None:
-    assert why_not_shown(text(PNG[:16] + struct.pack(">II", 8_000, 8_000))) is None
+    assert why_not_shown(text(PNG[:16] + struct.pack(">II", 8_000, 2_000))) is None
+    assert why_not_shown(text(PNG[:16] + struct.pack(">II", 4_001, 4_000))) == (
+        "This image has 4,001 × 4,000 pixels. Images with more than 16,000,000 are not shown."
+    )
     assert why_not_shown(text(PNG[:16] + struct.pack(">II", 8_001, 10))) == (
         "This image has 8,001 × 10 pixels. Images with a side of more than 8,000 are not shown."
     )

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 from django.utils.html import escape
 
-from dashboard.long_words import LongWords
+from dashboard.long_words import MAX_FIELD_WORD, LongWords
 from dashboard.rendering.line_breaks import MAX_JOINED
 from historyapp import settings
 
@@ -38,6 +38,16 @@ def test_fields_show_few_characters_that_are_joined() -> None:
     assert shown(field.format(text + TONES + text)) == field.format(
         text + "a" + "\U0001f3fb" * MAX_JOINED + text
     )
+
+
+def test_a_field_does_not_wrap_lines_of_very_long_words() -> None:
+    """A summary of 20,000 letters "AVAV..." stopped a browser when somebody typed one more."""
+    field = '<textarea name="text">{0}</textarea>{1}<textarea>{1}</textarea>'
+    ordinary = "a" * MAX_FIELD_WORD + " b "
+    shown_field = shown(field.format("AV" * MAX_FIELD_WORD, "ordinary"))
+    assert shown_field.startswith('<textarea wrap="off" name="text">AVAV')
+    assert shown_field.count("wrap") == 1
+    assert "wrap" not in shown(f"<textarea>{ordinary * 3}</textarea>")
 
 
 def test_a_tag_of_a_field_keeps_its_quotes_and_a_text_its_letters() -> None:
