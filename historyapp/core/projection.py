@@ -258,7 +258,7 @@ def advance(
     if step is not None and isinstance(entry.body, ToolResults):
         running = running_after(running, step.kind, step.target, len(step.tool_names), entry.body)
     after = advanced.tail._replace(clock=clock, is_interrupted=is_interrupted, running=running)
-    return advanced._replace(tail=after)
+    return Advance(after, advanced.changed, advanced.unpaired)
 
 
 def _advance(

@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from historyapp.models.transaction_limits import TransactionLimit
-from historyapp.models.vendor import on_sqlite
+from historyapp.models.vendor import in_debug_mode, on_sqlite
 
 # The driver looks for an adapter of each value that is not a text, a number or a bytearray. Without one it
 # raises an exception and drops it, which takes longer than inserting a short value.
@@ -75,7 +75,7 @@ def run_sql_for_each(statement: str, rows: Sequence[Sequence[Any]]) -> None:
 
 def _driver_connection(database: Any) -> Connection | None:
     """SQLite's connection. None on PostgreSQL, or if Django has to log or refuse statements."""
-    if not on_sqlite() or database.queries_logged or database.needs_rollback:
+    if not on_sqlite() or database.force_debug_cursor or in_debug_mode() or database.needs_rollback:
         return None
     if wrappers := database.execute_wrappers:
         limit = wrappers[0]
