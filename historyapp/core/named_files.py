@@ -38,6 +38,8 @@ _LINE = 2
 """What a line with the name counts towards :data:`MAX_PARSED`."""
 _DIFF_SHARE = 100
 """The characters of a diff that count as one character towards :data:`MAX_PARSED`."""
+_CALL_SHARE = 20
+"""The same for a call of which only edits are wanted."""
 _WINDOW = re.compile(r"^\[File: ([^\n]{1,1000}) \([0-9]{1,9} lines total\)\]", re.MULTILINE)
 """The line above the part of a file that SWE-agent shows after it opened, scrolled or edited the file."""
 _WINDOW_HEAD = 2_000
@@ -108,8 +110,8 @@ class NamedFile:
         self._file = lowered(file).replace("\\", "/")
         self._text = lowered(text_in_calls(file)).strip()
         self.parsed = 0
-        """Characters of the command lines that were parsed. A line of another text and a diff
-        count as :data:`_LINE` or more."""
+        """Characters of the command lines that were parsed. A line of another text, a diff, and a call of
+        which only edits are wanted count as :data:`_LINE` or more."""
         self.paths: dict[int, str] = {}
         """The path by which a step's call or result names the file, by the number of the step."""
         self.shown = set[int]()
@@ -191,8 +193,10 @@ class NamedFile:
 
     def _in_lines(self, call_text: str, folded: str, limit: int) -> Iterator[str]:
         """The paths in arguments and patches, in lines that contain the text."""
-        end = -1
-        is_read = self._edits_only and not _is_edit(call_text)
+        end, is_read = -1, False
+        if self._edits_only and self.parsed < limit:
+            self.parsed += min(len(call_text), MAX_READ) // _CALL_SHARE
+            is_read = not _is_edit(call_text)
         while (at := folded.find(self._text, end + 1)) >= 0 and self.parsed < limit:
             start, end = call_text.rfind("\n", 0, at) + 1, call_text.find("\n", at)
             end = len(call_text) if end < 0 else end

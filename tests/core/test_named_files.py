@@ -3,6 +3,7 @@
 import pytest
 
 from historyapp.core import named_files
+from historyapp.core.command_files import MAX_PARSED
 from historyapp.core.named_files import NamedFile, is_named, text_in_calls
 from historyapp.core.searchable import Passage, passages
 
@@ -189,3 +190,11 @@ def test_edits_only_leaves_out_printed_diffs_and_marks_steps_that_show_the_file(
     texts = [Passage(2, 1, "result", diff), Passage(4, 2, "result", window)]
     assert [passage.step for passage in found.first_calls(texts)] == [2]
     assert found.shown == {2}
+
+
+def test_long_calls_count_if_only_edits_are_wanted() -> None:
+    """Their lines may all look like arguments; a search ends after a limited number of them."""
+    call = Passage(1, 1, "call", "write\npath: src/app.py\n" + "a1: b\n" * 10_000)
+    found = NamedFile("src/app.py", edits_only=True)
+    assert list(found.first_calls([call])) == [call]
+    assert found.parsed > MAX_PARSED // 50
