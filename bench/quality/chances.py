@@ -1,8 +1,8 @@
 """How often the next action uses an identifier, by its age and use.
 
 Run it with a folder of transcripts: ``python -m bench.quality.chances FOLDER``. The scores of
-``historyapp/core/policies/notes.py`` follow these counts. Untouched projects are left out, and airline chats,
-whose names are like no others.
+``historyapp/core/policies/scores.py`` follow these counts. Untouched projects are left out, and airline
+chats, whose names are like no others.
 """
 
 import re

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from historyapp.core.beginnings import beginning
 from historyapp.core.conversation import Progress
 from historyapp.core.entries import Entry, ModelOutput, ToolCall, ToolResults, UseTool
-from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.identifiers import identifiers, new_identifiers, texts_in, word_places
 from historyapp.core.results import returned_text
 from historyapp.core.text import clean, whole_lines
 from historyapp.core.tokens import TokenCounter, count_tokens
@@ -33,6 +33,7 @@ MAX_TEXTS_READ = 1000
 _CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
+_NAMES_OF_FOUND = 30
 _MAX_RANKED_NAMES = 4  # further names do not raise the rank of a line
 _FAILURES = ("rror", "xception", "ailed", "FAIL", "ot found", "o such ")
 
@@ -160,8 +161,7 @@ def continue_excerpt(
     Args:
         results: the texts of the results.
     """
-    parts = (text for result in results for text in (result[:_CHARACTERS_READ], "\n"))
-    text = beginning(parts, _CHARACTERS_READ).removesuffix("\n")
+    text = read_text(*results)
     new_lines = ranked_lines(f"{text}\n{overall}" if overall else text)
     names = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
     if names:
@@ -210,6 +210,52 @@ def split_lines(text: str) -> Iterator[str]:
             yield line[start : start + end]
             start += end
         yield line[start:]
+
+
+class FoundLine(NamedTuple):
+    """A line of a text, or a part of a long one, in which a name was looked for."""
+
+    place: int
+    """The character of the text at which it begins."""
+    text: str
+    tokens: int
+    names: tuple[str, ...]
+    """Its identifiers."""
+
+
+class TextLines:
+    """The lines of a text in which names first appear. Each is computed when it is first requested."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.names = frozenset(identifiers(text))
+        self._lines: dict[str, FoundLine | None] = {}
+
+    def line_with(self, name: str) -> FoundLine | None:
+        if name not in self._lines:
+            self._lines[name] = line_with(self._text, name)
+        return self._lines[name]
+
+
+def read_text(*texts: str) -> str:
+    """The beginning of several texts that is read, each on lines of its own."""
+    parts = (part for text in texts for part in (text[:_CHARACTERS_READ], "\n"))
+    return beginning(parts, _CHARACTERS_READ).removesuffix("\n")
+
+
+def line_with(text: str, name: str, count: TokenCounter = count_tokens) -> FoundLine | None:
+    """The first line of a text that contains the name, or None."""
+    at = next(word_places(name, text), -1)
+    if at < 0:
+        return None
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    for part in split_lines(text[start : end if end >= 0 else len(text)]):
+        if at < start + len(part):
+            break
+        start += len(part)
+    line = clean(part.rstrip())
+    return FoundLine(start, line, count(line), tuple(islice(identifiers(line), _NAMES_OF_FOUND)))
 
 
 class RankedLine(NamedTuple):

@@ -17,7 +17,7 @@ from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.errors import Invalid, NotFound
-from historyapp.core.excerpts import Excerpt
+from historyapp.core.excerpts import Excerpt, FoundLine
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import Origin, StepOutline
 from historyapp.core.projection import Tail
@@ -28,15 +28,15 @@ from historyapp.models.outlines import outlined, read_excerpts
 from historyapp.models.request_origins import RequestOrigins
 from historyapp.models.samples import sample_totals
 from historyapp.models.sessions import Session
+from historyapp.models.source_lines import lines_with
 from historyapp.models.sql import OutlineRow, each_live_entry, live_entries, newest_first, newest_or_oldest
+from historyapp.models.step_groups import in_groups
 from historyapp.models.summaries import Summary, SummaryRow, existed_at, own_by_step
 from historyapp.models.tails import tail_of
 from historyapp.models.visibility import EVERYTHING, Visibility, without_hidden_previews
 
 FIRST_READ, MAX_READ = 8, 256
 """Steps of the first read, and the maximum of one read."""
-READ_TOKENS = 50_000
-"""The maximum number of tokens of steps whose bodies are read together. A single step may have more."""
 
 
 class History:
@@ -276,7 +276,7 @@ class History:
         size = FIRST_READ
         while last >= first:
             rows = self._stored_rows(max(first, last - size + 1), last)
-            for group in _groups(rows[::-1]):
+            for group in in_groups(rows[::-1]):
                 yield from (episode for _, episode in reversed(self._with_bodies(group[::-1])))
             last -= size
             size = min(size * 2, MAX_READ)
@@ -307,6 +307,10 @@ class History:
         entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=last + 1, metadata=())
         grouped = episodes_core.group_episodes(entries, steps[0].number)
         return [_as_row(episode, step) for episode, step in zip(grouped, steps, strict=False)]
+
+    def lines_with(self, names: Sequence[tuple[StepOutline, str]]) -> list[FoundLine | None]:
+        """For each step and name, the first line of the step's results with the name. One query, if any."""
+        return lines_with(self.session.pk, self.lineage, names)
 
     @property
     def first_input(self) -> InputMessage | None:
@@ -380,18 +384,6 @@ class History:
         """The current memory notebook, or None."""
         entry = newest_or_oldest(self.lineage, "memory_notebook", self.session, newest=True)
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
-
-
-def _groups(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
-    """Groups rows by :data:`READ_TOKENS`; a group has at least one step."""
-    group: list[Episode] = []
-    for row in rows:
-        if group and sum(other.tokens for other in group) + row.tokens > READ_TOKENS:
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group
 
 
 def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:

@@ -119,7 +119,15 @@ def each_live_entry(lineage: Lineage, kinds: Sequence[str], first: int, last: in
 
     One entry is in memory at a time, so a quarter of its bytes counts as read by the request.
     """
-    for batch in span_batches(spans_between(lineage, first - 1, last + 1)):
+    return each_entry_in(lineage, kinds, [(first, last)])
+
+
+def each_entry_in(
+    lineage: Lineage, kinds: Sequence[str], ranges: Iterable[tuple[int, int]]
+) -> Iterator[Entry]:
+    """The same for several ranges of positions, the oldest first. They are read together."""
+    spans = (span for first, last in ranges for span in lineage.between(first, last))
+    for batch in span_batches(spans):
         statement, values = _entries_statement(batch, kinds, "position", _WITHOUT_METADATA)
         for position, kind, created_at, packed, _, tokens in long_rows(statement, values, "position"):
             body, size = sized_body(unpack(packed))

@@ -154,9 +154,11 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
         screen_tokens=snapshot.screen_tokens,
         keeps_all_reasoning=not snapshot.prefix_sha256,
     )
-    earlier_scores = replace(spec, scores_as_earlier=True)
+    excerpts_only = replace(spec, reads_excerpts_only=True)
+    earlier_scores = replace(excerpts_only, scores_as_earlier=True)
     few_names = replace(earlier_scores, reads_few_names=True)
-    specs_by_version = (spec, earlier_scores, few_names, replace(few_names, fills_newest=False))
+    unfilled = replace(few_names, fills_newest=False)
+    specs_by_version = (spec, excerpts_only, earlier_scores, few_names, unfilled)
     requests = (build(past, spec).request for spec in specs_by_version)
     newest = next(requests)
     for request in chain([newest], requests):

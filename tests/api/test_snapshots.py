@@ -7,7 +7,7 @@ import pytest
 
 from historyapp.core.formats import FORMATS
 from historyapp.core.formats.base import EARLIER_START, START
-from historyapp.core.policies import POLICIES, notes
+from historyapp.core.policies import POLICIES, notes, scores
 from historyapp.models import outlines
 from tests.api.agent import Agent, ask, called, returned
 from tests.api.test_problems import assert_problem
@@ -208,7 +208,7 @@ def test_a_snapshot_with_the_earlier_scores_of_names_is_rebuilt(
     names = (f"{n}: value_{n} = load_{n}(config_{n}) # {7 * n}" for n in range(100, 400))
     grow(run, "call_0", outputs="\n".join(names))
     grow(run, *(f"call_{n}" for n in range(1, 30)), outputs="line\n" * 300)
-    monkeypatch.setattr(notes, "_SCORING", notes._EARLIER_SCORING)
+    monkeypatch.setattr(notes, "SCORING", scores.EARLIER_SCORING)
     earlier = run.post("/contexts", {"policy": "budgeted", "max_tokens": 2000}).body
     monkeypatch.undo()
     now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 2000}).body

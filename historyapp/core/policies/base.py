@@ -9,7 +9,7 @@ from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage, Status
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import Excerpt, ExcerptLine
+from historyapp.core.excerpts import Excerpt, ExcerptLine, FoundLine
 from historyapp.core.settings import SessionSettings
 
 
@@ -123,6 +123,10 @@ class OutlinedPast(Past, Protocol):
         """Adjacent steps with their bodies, without summaries."""
         ...
 
+    def lines_with(self, names: Sequence[tuple[StepOutline, str]]) -> list[FoundLine | None]:
+        """For each step and name, the first line of the step's results that contains the name."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RequestExtras:
@@ -143,7 +147,10 @@ class RequestExtras:
     2026-11-30 need."""
     scores_as_earlier: bool = False
     """Whether lines and names are scored as snapshots until 2026-11-30 need: see
-    :mod:`historyapp.core.policies.notes`."""
+    :mod:`historyapp.core.policies.scores`."""
+    reads_excerpts_only: bool = False
+    """Whether notes have only lines of excerpts, as snapshots until 2026-11-30 need: see
+    :mod:`historyapp.core.policies.sources`."""
 
 
 NO_EXTRAS = RequestExtras()

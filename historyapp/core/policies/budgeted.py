@@ -8,7 +8,6 @@ docs/context-quality.md has measurements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import plain_text
@@ -22,14 +21,15 @@ from historyapp.core.policies.base import (
     OutlinedPast,
     RequestExtras,
     StepOutline,
-    visible_summaries,
 )
 from historyapp.core.policies.clipping import clipped_step
 from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
+from historyapp.core.policies.digests import add_digests
 from historyapp.core.policies.inputs import TOO_MANY, clipped_input, fit_inputs
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
-from historyapp.core.policies.parts import ContextPart, summary_part
+from historyapp.core.policies.parts import ContextPart
 from historyapp.core.policies.shown import PartTexts, ShownTexts
+from historyapp.core.policies.sources import Source, find_sources
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.3
@@ -62,9 +62,6 @@ _FRESH_HEADING = "Also seen so far: "
 _LEFT_OUT = "Steps 1 to {} are left out. Each can be fetched in full by its number."
 _NOTES_HEADING_TOKENS = 24
 _AROUND = 8  # tokens around a message and before names
-DIGESTS = 0.15
-"""Share of the room for summaries of steps before the outlined ones, if there are any."""
-MAX_DIGESTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +151,16 @@ def _add_parts(assembly: Assembly, material: _Material) -> int:
         assembly.add(part)
     if not material.steps:
         return len(inputs)
-    _add_digests(assembly, material)
+    add_digests(assembly, material.steps[0], material.room)
     room = material.room - assembly.parts_tokens
     plan = plan_cuts(material.steps, max(1, room))
     assembly.cut_cost = plan.cost
     episodes = material.past.bodies(material.steps[plan.start :])
     shown = PartTexts(assembly.parts)
     # Where everything fits, there are no notes, so no text is read.
-    notes = Notes(material.steps, shown.texts().names() if plan.cuts else (), assembly.extras)
+    known = shown.texts().names() if plan.cuts else ()
+    sources = _sources(material, inputs, assembly.extras) if plan.cuts else []
+    notes = Notes(material.steps, known, assembly.extras, sources)
     # Notes are added before the messages: parts of the same position stay in the order of their addition.
     noted = _add_notes(assembly, material, plan, notes)
     for episode in episodes[:-1]:
@@ -190,11 +189,13 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     """
     if _all_fits(material, sum(assembly.part(message).segment.tokens for message in material.inputs)):
         return _add_parts(assembly, material)
-    for part in _inputs(assembly, material):
+    inputs = _inputs(assembly, material)
+    for part in inputs:
         assembly.add(part)
-    _add_digests(assembly, material)
+    add_digests(assembly, material.steps[0], material.room)
     shown = PartTexts(assembly.parts)
-    notes = Notes(material.steps, shown.texts().names(), assembly.extras)
+    sources = _sources(material, inputs, assembly.extras)
+    notes = Notes(material.steps, shown.texts().names(), assembly.extras, sources)
     newest, whole = _newest(assembly, material)
     room_left = material.room - assembly.parts_tokens
     fits = whole.segment.tokens <= room_left // 2
@@ -221,6 +222,19 @@ def _inputs(assembly: Assembly, material: _Material, room: int | None = None) ->
     return fit_inputs(assembly, material.inputs, whole, room)
 
 
+def _sources(material: _Material, inputs: Sequence[ContextPart], extras: RequestExtras) -> list[Source]:
+    """The lines in which the agent read the names that it used, also in inputs that are clipped or left out.
+
+    Args:
+        inputs: the parts of the context with inputs.
+    """
+    if extras.reads_excerpts_only:
+        return []
+    full = {part.position for part in inputs if part.segment.form == "full"}
+    hidden = [message for message in material.inputs if message.position not in full]
+    return find_sources(material.past, material.steps, hidden)
+
+
 def _all_fits(material: _Material, input_tokens: int) -> bool:
     """Whether all inputs and all steps fit in full."""
     return not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts
@@ -244,27 +258,6 @@ def _add_notes(assembly: Assembly, material: _Material, plan: CutPlan, notes: No
             names = notes.fewer(names, part.segment.tokens, cut.room)
         first = last + 1
     return noted
-
-
-def _add_digests(assembly: Assembly, material: _Material) -> None:
-    """Adds summaries of the steps before the outlined ones, the newest first, within their share of the room.
-
-    They change only when the outlined steps begin later or when new summaries are made. Steps between them
-    are listed as left out.
-    """
-    room = int(DIGESTS * max(0, material.room))
-    first, end = material.steps[0].number, material.steps[0].first_position
-    reason = f"older than step {first}, the first step that was considered"
-    for summary in islice(visible_summaries(material.past.summaries_newest_first, end), MAX_DIGESTS):
-        if summary.text.strip():
-            part = summary_part(summary, assembly.meter)
-            if part.segment.tokens > room:
-                break
-            room -= part.segment.tokens
-            assembly.add(part)
-            assembly.leave_out(summary.last_step + 1, first - 1, reason)
-            first = summary.first_step
-    assembly.leave_out(1, first - 1, reason)
 
 
 def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> ContextPart:

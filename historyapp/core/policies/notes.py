@@ -2,42 +2,30 @@
 
 A line's score is the score of its identifiers, per token. An identifier scores higher if the agent wrote
 it into arguments more often or more recently. An identifier that was only read scores higher if it was
-read with fewer others. A score is roughly the chance, in per cent, that the next action uses the
-identifier. The chances were counted in recorded sessions (``bench/quality/chances.py``;
-docs/context-quality.md has the counts).
+read with fewer others. The module ``scores`` has the scores, and ``sources`` finds further lines.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Container, Iterable, Sequence
 from heapq import heapify, heappop, heappush, nlargest
-from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
 from historyapp.core.policies.base import NO_EXTRAS, RequestExtras, StepOutline
+from historyapp.core.policies.scores import (
+    AGE,
+    EARLIER_SCORING,
+    NUMBER_CHARACTERS,
+    REPEATED,
+    SCORING,
+    USED,
+    age_factors,
+)
 from historyapp.core.policies.shown import ShownTexts
+from historyapp.core.policies.sources import Source
 
 NAMES = 0.4
 """Share of a note's room for bare names, which follow the lines."""
-FRESH_LINES = 0.5
-"""Share for lines of the room for lines and names that appear nowhere else."""
-EXCESS = 1.1
-"""A note may exceed its room by this factor. Names of random letters take more tokens than expected."""
-USED = 1.6
-"""The score of an identifier that the newest step wrote into its arguments, for the first time."""
-REPEATED = 0.9
-"""The score grows with the number of steps that wrote the identifier, to the power of this exponent."""
-READ = 2.0
-"""The score of an identifier that the newest step only read, multiplied by the root of the number of
-identifiers read with it."""
-NUMBER = 0.6
-"""Factor for numbers and hashes that were only read. Most are sizes, dates and line numbers."""
-AGE = 0.85
-"""Exponent by which scores fall with the steps since an identifier was last written, or else last read."""
-SOURCE = 0.3
-"""Share of an identifier's score that the line where it first appeared keeps when the context has the bare
-identifier elsewhere."""
 DIGEST = 0.8
 """The score of a summary for each of its steps, in addition to its identifiers."""
 UNRESOLVED = 2.0
@@ -47,40 +35,12 @@ MISFITS = 40
 _HEADING = 12  # tokens, at most: "step 41 read_file: src/pars…" and a line break
 _CALL_HEADING = 6
 _LINE_FRAMING = 3
-_DIGEST = -2
+_INPUT_HEADING = 3
+_DIGEST = -2  # lines of inputs have lower numbers
 _CALL = -1
+_MAX_EXCERPT = 999
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
-_NUMBER_CHARACTERS = "0123456789abcdef.:_-"
-"""A name with only these characters counts as a number or hash. So do a few words, such as ``add``."""
-
-
-def _name_tokens(names: Iterable[str]) -> dict[str, int]:
-    """About how many tokens each name takes, with a blank. Names that begin with a digit take more."""
-    return {name: len(name) // 2 + 1 if "0" <= name < ":" else len(name) // 4 + 1 for name in names}
-
-
-def _earlier_name_tokens(names: Iterable[str]) -> dict[str, int]:
-    """As until 2026-11-30: up to twice as many."""
-    return {name: len(name) // 3 + 2 for name in names}
-
-
-class _Scoring(NamedTuple):
-    """What differs between versions."""
-
-    read: float
-    number: float
-    source: float
-    fresh_lines: float
-    name_tokens: Callable[[Iterable[str]], dict[str, int]]
-    short_name: int
-    """Few names take fewer tokens than this."""
-    excess: float
-    """A note has fewer names if it takes more than its room times this factor."""
-
-
-_SCORING = _Scoring(READ, NUMBER, SOURCE, FRESH_LINES, _name_tokens, 3, EXCESS)
-_EARLIER_SCORING = _Scoring(1.0, 1.0, 0.5, 0.4, _earlier_name_tokens, 4, inf)  # until 2026-11-30
 
 
 class Note(NamedTuple):
@@ -111,11 +71,19 @@ class Notes:
     """Chooses lines for all cuts of one context. Each line and each name is chosen only once."""
 
     def __init__(
-        self, steps: Sequence[StepOutline], known: Iterable[str], extras: RequestExtras = NO_EXTRAS
+        self,
+        steps: Sequence[StepOutline],
+        known: Iterable[str],
+        extras: RequestExtras = NO_EXTRAS,
+        sources: Iterable[Source] = (),
     ) -> None:
-        """``known``: identifiers that are in the context already."""
+        """
+        Args:
+            known: identifiers that are in the context already.
+            sources: further lines, in the order of the steps that first used their names.
+        """
         self._steps = steps
-        self._scoring = _EARLIER_SCORING if extras.scores_as_earlier else _SCORING
+        self._scoring = EARLIER_SCORING if extras.scores_as_earlier else SCORING
         self._known = set(known)
         self._bare_names: set[str] = set()
         """Names that a note has without a line."""
@@ -137,6 +105,9 @@ class Notes:
         self._new_names: list[list[tuple[ExcerptLine, int, list[str]]]] = []
         """For each step that was read, its lines with names that first appeared there, and their indexes."""
         self._heap: list[_Entry] = []
+        self._sources = list(sources)
+        """Those that are no candidates yet."""
+        self._chosen_sources: set[tuple[int, int]] = set()
         self._unresolved = _unresolved(steps)
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
@@ -157,7 +128,7 @@ class Notes:
         """The first names of a note that takes ``tokens``, which are more than its room."""
         half, quarters = len(names) // 2, len(names) * 3 // 4
         fitting = len(names) * (3 * room - 2 * tokens) // max(1, room)  # about half of a note are names
-        kept = quarters if self._scoring is _EARLIER_SCORING else max(half, fitting)
+        kept = quarters if self._scoring is EARLIER_SCORING else max(half, fitting)
         self._bare_names.difference_update(names[kept:])
         return names[:kept]
 
@@ -188,7 +159,7 @@ class Notes:
         if at + 1 != len(self._ages):
             self._read_names(at + 1)
             self._costs |= self._scoring.name_tokens(self._base_scores.keys() - self._costs.keys())
-            self._ages = _ages(at + 1)
+            self._ages = age_factors(at + 1)
 
     def _read_names(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
@@ -211,7 +182,7 @@ class Notes:
                 for name in names:
                     if name not in uses:
                         earlier = base_scores.get(name, 0.0)
-                        own = score if name.strip(_NUMBER_CHARACTERS) else number_score
+                        own = score if name.strip(NUMBER_CHARACTERS) else number_score
                         base_scores[name] = own if own > earlier else earlier
                         newest[name] = index
 
@@ -220,6 +191,23 @@ class Notes:
         for index in range(self._steps_offered, start):
             self._add_candidate(index)
         self._steps_offered = max(self._steps_offered, start)
+        if self._sources:
+            self._offer_sources()
+
+    def _offer_sources(self) -> None:
+        """Makes lines of the offered steps candidates whose names have been used. They count for all names
+        that have been used.
+        """
+        waiting: list[Source] = []
+        used_before, steps_offered = len(self._new_names), self._steps_offered
+        for source in self._sources:
+            if source.used_at >= used_before or source.at >= steps_offered:
+                waiting.append(source)
+            elif source.name not in self._known:
+                names = tuple([name for name in source.names if name in self._uses or name == source.name])
+                tokens = source.tokens + (_INPUT_HEADING if source.place < _DIGEST else 0)
+                self._push(_Candidate(source.at, source.place, source.text, tokens, names))
+        self._sources = waiting
 
     def _add_candidate(self, index: int) -> None:
         """Makes the lines of a step candidates. A line is a candidate for the names that first appear in
@@ -264,7 +252,7 @@ class Notes:
             if name in base_scores:
                 own = base_scores[name] * ages[-1 - newest[name]]
                 score += own * self._scoring.source if name in named or name in repeated else own
-        if candidate.at in self._unresolved:
+        if candidate.at in self._unresolved and candidate.line >= _DIGEST:
             score *= UNRESOLVED
         return score / (candidate.tokens + _LINE_FRAMING)
 
@@ -296,6 +284,9 @@ class Notes:
                     break
                 continue
             names = tuple([name for name in candidate.names if name not in self._known])
+            if (at, line) in self._chosen_sources:
+                self._known.update(names)
+                continue  # it was a candidate for another name, too
             if line == _CALL and named.issuperset(names):
                 waiting.append(entry)
                 continue
@@ -310,7 +301,10 @@ class Notes:
                 continue
             room -= cost
             misfits = 0
-            opened.add(at)
+            if line > _MAX_EXCERPT or line < _DIGEST:
+                self._chosen_sources.add((at, line))
+            if line >= _DIGEST:
+                opened.add(at)
             self._known.update(names)
             self._shown.add(candidate.text)
             chosen.append(Note(at, line, candidate.text, cost))
@@ -345,12 +339,6 @@ class Notes:
         return fitting
 
 
-@lru_cache(8)
-def _ages(count: int) -> list[float]:
-    """The factor of each age up to ``count`` steps."""
-    return [(1 + age) ** -AGE for age in range(count)]
-
-
 def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
     """Indexes of failed steps whose tool has not succeeded with the same names since."""
     unresolved: set[int] = set()
@@ -369,7 +357,8 @@ def covered_steps(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[in
     """Indexes of the steps that the notes cover. A digest covers several steps."""
     covered: set[int] = set()
     lowest = len(steps)
-    for note in sorted(notes, key=attrgetter("at"), reverse=True):
+    of_steps = [note for note in notes if note.line >= _DIGEST]
+    for note in sorted(of_steps, key=attrgetter("at"), reverse=True):
         digest = steps[note.at].digest if note.line == _DIGEST else None
         before = steps[note.at].number - digest.first_step if digest else 0
         first = max(0, note.at - before)
@@ -385,6 +374,9 @@ def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Seque
     current = -1
     for note in notes:
         step = steps[note.at]
+        if note.line < _DIGEST:
+            lines.append(f"input: {note.text}")
+            continue
         if note.line == _DIGEST and step.digest:
             lines.append(f"steps {step.digest.first_step} to {step.number}: {note.text}")
             continue

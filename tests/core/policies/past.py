@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.excerpts import ExcerptLine, begin_excerpt, continue_excerpt
+from historyapp.core.excerpts import (
+    ExcerptLine,
+    FoundLine,
+    begin_excerpt,
+    continue_excerpt,
+    line_with,
+    read_text,
+)
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import Origin, RangeSummary, StepOutline
 from historyapp.core.results import returned_text
@@ -68,6 +75,13 @@ class MemoryPast:
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[Episode]:
         return self.episodes(steps[0].number, steps[-1].number) if steps else []
+
+    def lines_with(self, names: Sequence[tuple[StepOutline, str]]) -> list[FoundLine | None]:
+        texts = {
+            step.number: read_text(*map(returned_text, self._episodes[step.number - 1].results))
+            for step, _ in names
+        }
+        return [line_with(texts[step.number], name) for step, name in names]
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         ranges = {s.last_step: s for s in self._summaries if s.first_step < s.last_step}
