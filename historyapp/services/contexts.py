@@ -63,7 +63,7 @@ class ContextSpec:
     """True for snapshots from before 2026-11-30, which read at most 200 further names of each step."""
     scores_as_earlier: bool = False
     """True for snapshots until 2026-11-30, whose lines and names had other scores."""
-    reads_excerpts_only: bool = False
+    notes_as_earlier: bool = False
     """True for snapshots until 2026-11-30, whose notes had only lines of excerpts."""
 
     @property
@@ -191,7 +191,7 @@ def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
         fills_newest=spec.fills_newest,
         reads_few_names=spec.reads_few_names,
         scores_as_earlier=spec.scores_as_earlier,
-        reads_excerpts_only=spec.reads_excerpts_only,
+        notes_as_earlier=spec.notes_as_earlier,
     )
     try:
         return policy_named(spec.policy).choose(past, settings, spec.meter, extras)

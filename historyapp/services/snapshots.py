@@ -154,7 +154,7 @@ def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
         screen_tokens=snapshot.screen_tokens,
         keeps_all_reasoning=not snapshot.prefix_sha256,
     )
-    excerpts_only = replace(spec, reads_excerpts_only=True)
+    excerpts_only = replace(spec, notes_as_earlier=True)
     earlier_scores = replace(excerpts_only, scores_as_earlier=True)
     few_names = replace(earlier_scores, reads_few_names=True)
     unfilled = replace(few_names, fills_newest=False)

@@ -148,7 +148,7 @@ class RequestExtras:
     scores_as_earlier: bool = False
     """Whether lines and names are scored as snapshots until 2026-11-30 need: see
     :mod:`historyapp.core.policies.scores`."""
-    reads_excerpts_only: bool = False
+    notes_as_earlier: bool = False
     """Whether notes have only lines of excerpts, as snapshots until 2026-11-30 need: see
     :mod:`historyapp.core.policies.sources`."""
 

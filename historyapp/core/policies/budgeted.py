@@ -228,7 +228,7 @@ def _sources(material: _Material, inputs: Sequence[ContextPart], extras: Request
     Args:
         inputs: the parts of the context with inputs.
     """
-    if extras.reads_excerpts_only:
+    if extras.notes_as_earlier:
         return []
     full = {part.position for part in inputs if part.segment.form == "full"}
     hidden = [message for message in material.inputs if message.position not in full]

@@ -85,6 +85,9 @@ class Notes:
         self._steps = steps
         self._scoring = EARLIER_SCORING if extras.scores_as_earlier else SCORING
         self._known = set(known)
+        self._called: set[str] = set()
+        """Names that a note has in a tool call only. The line where they first appeared still counts."""
+        self._calls_explain = extras.notes_as_earlier
         self._bare_names: set[str] = set()
         """Names that a note has without a line."""
         self._shown = ShownTexts(self._known)
@@ -150,8 +153,8 @@ class Notes:
     def names_missing(self, at: int, shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
         self._score_at(at)
-        known, bare_names = self._known, self._bare_names
-        unseen = [name for name in self._base_scores if name not in known and name not in bare_names]
+        noted = self._known | self._bare_names | self._called
+        unseen = [name for name in self._base_scores if name not in noted]
         return self._fitting(unseen, shown, room)
 
     def _score_at(self, at: int) -> None:
@@ -251,7 +254,8 @@ class Notes:
         for name in names:
             if name in base_scores:
                 own = base_scores[name] * ages[-1 - newest[name]]
-                score += own * self._scoring.source if name in named or name in repeated else own
+                is_repeated = name in named or name in repeated or name in self._called
+                score += own * self._scoring.source if is_repeated else own
         if candidate.at in self._unresolved and candidate.line >= _DIGEST:
             score *= UNRESOLVED
         return score / (candidate.tokens + _LINE_FRAMING)
@@ -284,6 +288,8 @@ class Notes:
                     break
                 continue
             names = tuple([name for name in candidate.names if name not in self._known])
+            if line == _CALL:
+                names = tuple([name for name in names if name not in self._called])
             if (at, line) in self._chosen_sources:
                 self._known.update(names)
                 continue  # it was a candidate for another name, too
@@ -305,7 +311,8 @@ class Notes:
                 self._chosen_sources.add((at, line))
             if line >= _DIGEST:
                 opened.add(at)
-            self._known.update(names)
+            known = self._called if line == _CALL and not self._calls_explain else self._known
+            known.update(names)
             self._shown.add(candidate.text)
             chosen.append(Note(at, line, candidate.text, cost))
         self._heap += waiting
@@ -314,7 +321,7 @@ class Notes:
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
         """The names of the noted steps with the highest scores, for the room in which only bare names fit."""
-        for name in self._known.intersection(self._unnoted):
+        for name in (self._known | self._called).intersection(self._unnoted):
             del self._unnoted[name]
         names = self._fitting((name for name in self._unnoted if name not in messages), self._shown, room)
         for name in names:

@@ -120,7 +120,7 @@ def _from_inputs(
                     yield Source(uses[name], name, at, place, line.text, line.tokens, line.names)
 
 
-@cached_while_busy(8)
+@cached_while_busy(32)
 def _input_lines(text: str) -> TextLines:
     return TextLines(text)
 
