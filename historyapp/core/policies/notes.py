@@ -108,6 +108,9 @@ class Notes:
         self._new_names: list[list[tuple[ExcerptLine, int, list[str]]]] = []
         """For each step that was read, its lines with names that first appeared there, and their indexes."""
         self._heap: list[_Entry] = []
+        self._known_before = frozenset(self._known)
+        self._sourced: dict[str, tuple[int, int]] = {}
+        """The step and the line of the names that have a source among the candidates."""
         self._sources = list(sources)
         """Those that are no candidates yet."""
         self._chosen_sources: set[tuple[int, int]] = set()
@@ -206,8 +209,14 @@ class Notes:
         for source in self._sources:
             if source.used_at >= used_before or source.at >= steps_offered:
                 waiting.append(source)
-            elif source.name not in self._known:
-                names = tuple([name for name in source.names if name in self._uses or name == source.name])
+                continue
+            if source.name in self._known and source.name not in self._known_before:
+                # A line of a note has the name, but not the one where it first appeared.
+                self._known.discard(source.name)
+                self._called.add(source.name)
+            if source.name not in self._known:
+                self._sourced[source.name] = source.at, source.place
+                names = tuple([name for name in (source.name, *source.names) if name in self._uses])
                 tokens = source.tokens + (_INPUT_HEADING if source.place < _DIGEST else 0)
                 self._push(_Candidate(source.at, source.place, source.text, tokens, names))
         self._sources = waiting
@@ -247,6 +256,7 @@ class Notes:
         base_scores, newest, ages = self._base_scores, self._newest, self._ages
         # The tool call repeats a name from an earlier result, whose line says more about it.
         repeated = self._in_lines if candidate.line == _CALL else ()
+        place = candidate.at, candidate.line
         score = 0.0
         if candidate.line == _DIGEST and (digest := self._steps[candidate.at].digest):
             steps = self._steps[candidate.at].number - digest.first_step + 1
@@ -255,6 +265,7 @@ class Notes:
             if name in base_scores:
                 own = base_scores[name] * ages[-1 - newest[name]]
                 is_repeated = name in named or name in repeated or name in self._called
+                is_repeated = is_repeated or self._sourced.get(name, place) != place
                 score += own * self._scoring.source if is_repeated else own
         if candidate.at in self._unresolved and candidate.line >= _DIGEST:
             score *= UNRESOLVED
@@ -311,8 +322,12 @@ class Notes:
                 self._chosen_sources.add((at, line))
             if line >= _DIGEST:
                 opened.add(at)
-            known = self._called if line == _CALL and not self._calls_explain else self._known
-            known.update(names)
+            for name in names:
+                is_source = self._sourced.get(name, (at, line)) == (at, line)
+                if is_source and (line != _CALL or self._calls_explain):
+                    self._known.add(name)
+                else:
+                    self._called.add(name)
             self._shown.add(candidate.text)
             chosen.append(Note(at, line, candidate.text, cost))
         self._heap += waiting
