@@ -218,6 +218,25 @@ def test_a_snapshot_with_the_earlier_scores_of_names_is_rebuilt(
         assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])
 
 
+def test_a_snapshot_whose_notes_had_only_lines_of_excerpts_is_rebuilt(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until 2026-11-30, a used name had no line in notes if the excerpt of its step had none."""
+    rich = [f"{n}: value_{n} = load_{n}(config_{n})" for n in range(100)]
+    grow(run, "call_0", outputs="\n".join([*rich, "the queue of uploads reads upload_limit", *rich]))
+    grow(run, *(f"call_{n}" for n in range(1, 15)), outputs="line\n" * 300)
+    grow(run, "upload_limit", *(f"call_{n}" for n in range(16, 20)), outputs="line\n" * 300)
+    monkeypatch.setattr("historyapp.core.policies.budgeted._sources", lambda *_: [])
+    earlier = run.post("/contexts", {"policy": "budgeted", "max_tokens": 2000}).body
+    monkeypatch.undo()
+    now = run.post("/contexts", {"policy": "budgeted", "max_tokens": 2000}).body
+    assert "the queue of uploads" not in json.dumps(earlier["request"])
+    assert "the queue of uploads" in json.dumps(now["request"])
+    for served in (earlier, now):
+        rebuilt = run.get(f"/snapshots/{served['snapshot']}/request").body
+        assert (rebuilt["matches"], rebuilt["request"]) == (True, served["request"])
+
+
 def test_missing_and_foreign_snapshots_are_404(alice: Agent, three: Agent) -> None:
     id = new_snapshot(three)
     elsewhere = alice.within(f"/sessions/{alice.post('/sessions')['id']}")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from historyapp.core.excerpts import ExcerptLine, one_line
 from historyapp.core.policies.base import NO_EXTRAS, RequestExtras, StepOutline
+from historyapp.core.policies.explained import ExplainedNames
 from historyapp.core.policies.scores import (
     AGE,
     EARLIER_SCORING,
@@ -26,6 +27,8 @@ from historyapp.core.policies.sources import Source
 
 NAMES = 0.4
 """Share of a note's room for bare names, which follow the lines."""
+FIRST_LINE = 2.0
+"""Factor for a name that the agent used, in the line where the name first appeared."""
 DIGEST = 0.8
 """The score of a summary for each of its steps, in addition to its identifiers."""
 UNRESOLVED = 2.0
@@ -38,7 +41,6 @@ _LINE_FRAMING = 3
 _INPUT_HEADING = 3
 _DIGEST = -2  # lines of inputs have lower numbers
 _CALL = -1
-_MAX_EXCERPT = 999
 _HEADING_CHARACTERS = 24
 _SPARE = 40  # names to try in case others are in the context already
 
@@ -84,13 +86,11 @@ class Notes:
         """
         self._steps = steps
         self._scoring = EARLIER_SCORING if extras.scores_as_earlier else SCORING
-        self._known = set(known)
-        self._called: set[str] = set()
-        """Names that a note has in a tool call only. The line where they first appeared still counts."""
+        self._explained = ExplainedNames(known)
         self._calls_explain = extras.notes_as_earlier
         self._bare_names: set[str] = set()
         """Names that a note has without a line."""
-        self._shown = ShownTexts(self._known)
+        self._shown = ShownTexts(self._explained.known)
         self._unnoted: dict[str, None] = {}
         """Names in noted steps that no note has yet."""
         self._steps_offered = 0
@@ -108,12 +108,8 @@ class Notes:
         self._new_names: list[list[tuple[ExcerptLine, int, list[str]]]] = []
         """For each step that was read, its lines with names that first appeared there, and their indexes."""
         self._heap: list[_Entry] = []
-        self._known_before = frozenset(self._known)
-        self._sourced: dict[str, tuple[int, int]] = {}
-        """The step and the line of the names that have a source among the candidates."""
         self._sources = list(sources)
         """Those that are no candidates yet."""
-        self._chosen_sources: set[tuple[int, int]] = set()
         self._unresolved = _unresolved(steps)
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
@@ -156,7 +152,7 @@ class Notes:
     def names_missing(self, at: int, shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
         self._score_at(at)
-        noted = self._known | self._bare_names | self._called
+        noted = self._explained.known | self._explained.mentioned | self._bare_names
         unseen = [name for name in self._base_scores if name not in noted]
         return self._fitting(unseen, shown, room)
 
@@ -205,27 +201,20 @@ class Notes:
         that have been used.
         """
         waiting: list[Source] = []
-        used_before, steps_offered = len(self._new_names), self._steps_offered
         for source in self._sources:
-            if source.used_at >= used_before or source.at >= steps_offered:
+            if source.used_at >= len(self._new_names) or source.at >= self._steps_offered:
                 waiting.append(source)
-                continue
-            if source.name in self._known and source.name not in self._known_before:
-                # A line of a note has the name, but not the one where it first appeared.
-                self._known.discard(source.name)
-                self._called.add(source.name)
-            if source.name not in self._known:
-                self._sourced[source.name] = source.at, source.place
-                names = tuple([name for name in (source.name, *source.names) if name in self._uses])
+            elif self._explained.set_source(source.name, (source.at, source.place)):
+                names = dict.fromkeys((source.name, *filter(self._uses.__contains__, source.names)))
                 tokens = source.tokens + (_INPUT_HEADING if source.place < _DIGEST else 0)
-                self._push(_Candidate(source.at, source.place, source.text, tokens, names))
+                self._push(_Candidate(source.at, source.place, source.text, tokens, tuple(names)))
         self._sources = waiting
 
     def _add_candidate(self, index: int) -> None:
         """Makes the lines of a step candidates. A line is a candidate for the names that first appear in
         it."""
         step = self._steps[index]
-        excerpt, known = step.excerpt, self._known
+        excerpt, known = step.excerpt, self._explained.known
         unnoted: list[str] = []
         for line, number, names_in_line in self._new_names[index]:
             if new := [name for name in names_in_line if name not in known]:
@@ -233,13 +222,13 @@ class Notes:
                 self._push(_Candidate(index, number, line.text, line.tokens, tuple(new)))
         if step.digest:
             line = step.digest.line
-            names = tuple([n for n in line.names if n not in self._known])
+            names = tuple([n for n in line.names if n not in known])
             self._push(_Candidate(index, _DIGEST, line.text, line.tokens + _CALL_HEADING, names))
         call_line = step.summary
         if call_line is None:  # its end may be cut off, and names with it
             whole_names = tuple([n for n in excerpt.names if n in excerpt.call])
             call_line = ExcerptLine(excerpt.call, excerpt.call_tokens, whole_names)
-        names = tuple([n for n in call_line.names if n not in self._known])
+        names = tuple([n for n in call_line.names if n not in known])
         self._push(_Candidate(index, _CALL, call_line.text, call_line.tokens + _CALL_HEADING, names))
         self._unnoted.update(dict.fromkeys((*unnoted, *excerpt.names, *excerpt.others)))
 
@@ -256,6 +245,7 @@ class Notes:
         base_scores, newest, ages = self._base_scores, self._newest, self._ages
         # The tool call repeats a name from an earlier result, whose line says more about it.
         repeated = self._in_lines if candidate.line == _CALL else ()
+        mentioned, sources = self._explained.mentioned, self._explained.sources
         place = candidate.at, candidate.line
         score = 0.0
         if candidate.line == _DIGEST and (digest := self._steps[candidate.at].digest):
@@ -264,9 +254,12 @@ class Notes:
         for name in names:
             if name in base_scores:
                 own = base_scores[name] * ages[-1 - newest[name]]
-                is_repeated = name in named or name in repeated or name in self._called
-                is_repeated = is_repeated or self._sourced.get(name, place) != place
-                score += own * self._scoring.source if is_repeated else own
+                is_elsewhere = name in named or name in repeated or name in mentioned
+                if name in sources and sources[name] == place:
+                    own *= FIRST_LINE
+                elif name in sources:
+                    is_elsewhere = True
+                score += own * self._scoring.source if is_elsewhere else own
         if candidate.at in self._unresolved and candidate.line >= _DIGEST:
             score *= UNRESOLVED
         return score / (candidate.tokens + _LINE_FRAMING)
@@ -286,6 +279,7 @@ class Notes:
         waiting: list[_Entry] = []
         opened: set[int] = set()
         misfits = 0
+        explained = self._explained
         while self._heap and room > _HEADING:
             entry = heappop(self._heap)
             _, at, line, candidate = entry
@@ -298,11 +292,10 @@ class Notes:
                 if misfits > MISFITS:
                     break
                 continue
-            names = tuple([name for name in candidate.names if name not in self._known])
+            names = tuple([name for name in candidate.names if name not in explained.known])
             if line == _CALL:
-                names = tuple([name for name in names if name not in self._called])
-            if (at, line) in self._chosen_sources:
-                self._known.update(names)
+                names = tuple([name for name in names if name not in explained.mentioned])
+            if explained.is_chosen_source((at, line), names):
                 continue  # it was a candidate for another name, too
             if line == _CALL and named.issuperset(names):
                 waiting.append(entry)
@@ -318,16 +311,9 @@ class Notes:
                 continue
             room -= cost
             misfits = 0
-            if line > _MAX_EXCERPT or line < _DIGEST:
-                self._chosen_sources.add((at, line))
             if line >= _DIGEST:
                 opened.add(at)
-            for name in names:
-                is_source = self._sourced.get(name, (at, line)) == (at, line)
-                if is_source and (line != _CALL or self._calls_explain):
-                    self._known.add(name)
-                else:
-                    self._called.add(name)
+            explained.add(names, (at, line), explains=line != _CALL or self._calls_explain)
             self._shown.add(candidate.text)
             chosen.append(Note(at, line, candidate.text, cost))
         self._heap += waiting
@@ -336,7 +322,7 @@ class Notes:
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
         """The names of the noted steps with the highest scores, for the room in which only bare names fit."""
-        for name in (self._known | self._called).intersection(self._unnoted):
+        for name in (self._explained.known | self._explained.mentioned).intersection(self._unnoted):
             del self._unnoted[name]
         names = self._fitting((name for name in self._unnoted if name not in messages), self._shown, room)
         for name in names:

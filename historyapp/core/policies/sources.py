@@ -58,12 +58,12 @@ def find_sources(
     uses = _first_uses(steps)
     reads = _first_reads(steps, uses)
     sources = {source.name: source for source in _from_inputs(steps, hidden, uses, reads)}
-    wanted = [
-        (name, uses[name], at)
-        for name, (at, has_line) in reads.items()
-        if not has_line and name not in sources
-    ]
-    wanted = list(_limited(steps, sorted(wanted, key=lambda each: each[1])))
+    wanted = []
+    for name, used_at in uses.items():  # in the order of their use, so that every process limits them alike
+        at, has_line = reads.get(name, (0, True))
+        if not has_line and name not in sources:
+            wanted.append((name, used_at, at))
+    wanted = list(_limited(steps, wanted))
     lines = past.lines_with([(steps[at], name) for name, _, at in wanted]) if wanted else []
     for (name, used_at, at), line in zip(wanted, lines, strict=True):
         if line:

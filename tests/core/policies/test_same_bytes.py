@@ -86,7 +86,7 @@ def test_contexts_are_the_same_bytes_as_in_earlier_versions(
 
     ``earlier``: until 2026-11-30, with other scores of lines and names, and fewer names.
     """
-    before = RequestExtras(scores_as_earlier=True)
+    before = RequestExtras(scores_as_earlier=True, notes_as_earlier=True)
     versions = (replace(before, fills_newest=False), before, NO_EXTRAS)
     assert tuple([chosen_at(budget, extras) for extras in versions]) == (clipped, earlier, now)
 
