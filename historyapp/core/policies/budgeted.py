@@ -53,8 +53,9 @@ CACHEABLE = 1280
 tokens or more, and with smaller budgets notes and inputs do not reach that length."""
 UNCACHED_NEWEST = 0.4
 """Below ``CACHEABLE``, the share of the room left by inputs for a newest step that exceeds half of it."""
-UNCACHED_FRESH = 0.93
-"""Below it, the share of the rest for lines and names. Each request pays for the least likely in full."""
+UNCACHED_LINES = 0.4
+"""Below it, the share for lines of the room for lines and names."""
+_EARLIER_UNCACHED_FRESH = 0.93  # share of the rest for lines and names, until 2026-11-30
 UNLIMITED = 1_000_000
 """The number of tokens used as the budget if there is none."""
 _NOTES_HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
@@ -200,9 +201,13 @@ def _add_uncached_parts(assembly: Assembly, material: _Material) -> int:
     room_left = material.room - assembly.parts_tokens
     fits = whole.segment.tokens <= room_left // 2
     _add_newest(assembly, newest, whole, room_left if fits else int(UNCACHED_NEWEST * room_left))
-    share = 1.0 if assembly.extras.scores_as_earlier else UNCACHED_FRESH
-    room_left = int(share * (material.room - assembly.parts_tokens))
-    chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), room_left)
+    extras = assembly.extras
+    is_reduced = extras.notes_as_earlier and not extras.scores_as_earlier
+    room_left = int(
+        (_EARLIER_UNCACHED_FRESH if is_reduced else 1.0) * (material.room - assembly.parts_tokens)
+    )
+    line_share = None if extras.notes_as_earlier else UNCACHED_LINES
+    chosen = notes.fresh_lines(len(material.steps) - 1, shown.texts(), room_left, line_share)
     if last := newest.number - 1:
         heading = _NOTES_HEADING.format(1, last)
         note = _fresh_note(material, notes, shown.texts(), (heading, chosen), room_left)

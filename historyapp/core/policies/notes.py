@@ -82,7 +82,7 @@ class Notes:
         """
         Args:
             known: identifiers that are in the context already.
-            sources: further lines, in the order of the steps that first used their names.
+            sources: further lines, for names that steps used.
         """
         self._steps = steps
         self._scoring = EARLIER_SCORING if extras.scores_as_earlier else SCORING
@@ -134,10 +134,12 @@ class Notes:
         self._bare_names.difference_update(names[kept:])
         return names[:kept]
 
-    def fresh_lines(self, at: int, shown: ShownTexts, room: int) -> list[Note]:
+    def fresh_lines(self, at: int, shown: ShownTexts, room: int, share: float | None = None) -> list[Note]:
         """Lines for step ``at``, the newest, that are not in ``shown``, also of steps that are messages.
 
-        ``room``: tokens for these lines and for names. Names get at least half of it.
+        Args:
+            room: tokens for these lines and for names.
+            share: the share of the room for the lines; None: the usual one.
         """
         self._score_at(at)
         self._offer(at)
@@ -147,7 +149,8 @@ class Notes:
             for *_, candidate in self._heap
         ]
         heapify(self._heap)
-        return self._take(int(self._scoring.fresh_lines * room), named, shown)[0]
+        share = self._scoring.fresh_lines if share is None else share
+        return self._take(int(share * room), named, shown)[0]
 
     def names_missing(self, at: int, shown: ShownTexts, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
@@ -197,9 +200,7 @@ class Notes:
             self._offer_sources()
 
     def _offer_sources(self) -> None:
-        """Makes lines of the offered steps candidates whose names have been used. They count for all names
-        that have been used.
-        """
+        """Makes the lines of offered steps candidates for the names that have been used."""
         waiting: list[Source] = []
         for source in self._sources:
             if source.used_at >= len(self._new_names) or source.at >= self._steps_offered:

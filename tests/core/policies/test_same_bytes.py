@@ -21,6 +21,7 @@ from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.settings import SessionSettings
 from tests.core.formats.contexts import messages_of
 from tests.core.policies.test_budgeted import session
+from tests.core.policies.test_sources import EXPLAINED, RICH, context, past
 
 WORDS = (
     "the",
@@ -70,25 +71,46 @@ def varied() -> Recorded:
 
 
 @pytest.mark.parametrize(
-    ("budget", "clipped", "earlier", "now"),
+    ("budget", "clipped", "scores", "excerpts", "now"),
     [
-        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e", "e053dced74cd24a6"),
-        (2048, "ac2cc53923488c56", "aa02e0a244abe967", "8590887543f82c8e"),
-        (8192, "e6e597fee07fe179", "e6e597fee07fe179", "42dbcfab7719b3e7"),
-        (65536, "3acd3ab78c573a74", "3acd3ab78c573a74", "6f0b6be9fe13f1bd"),
-        (None, "a7460ee1193cf7a3", "a7460ee1193cf7a3", "a7460ee1193cf7a3"),
+        (700, "5a3ee761ae8bbdfe", "c750f667c6203e2e", "e053dced74cd24a6", "935b31219dbe905c"),
+        (2048, "ac2cc53923488c56", "aa02e0a244abe967", "8590887543f82c8e", "8590887543f82c8e"),
+        (8192, "e6e597fee07fe179", "e6e597fee07fe179", "42dbcfab7719b3e7", "42dbcfab7719b3e7"),
+        (65536, "3acd3ab78c573a74", "3acd3ab78c573a74", "6f0b6be9fe13f1bd", "6f0b6be9fe13f1bd"),
+        (None, "a7460ee1193cf7a3", "a7460ee1193cf7a3", "a7460ee1193cf7a3", "a7460ee1193cf7a3"),
     ],
 )
 def test_contexts_are_the_same_bytes_as_in_earlier_versions(
-    budget: int | None, clipped: str, earlier: str, now: str
+    budget: int | None, clipped: str, scores: str, excerpts: str, now: str
 ) -> None:
     """``clipped``: until 2026-11-29, with a newest step that stayed clipped although room was left.
 
-    ``earlier``: until 2026-11-30, with other scores of lines and names, and fewer names.
+    Until 2026-11-30, in two versions: ``scores``, with other scores of lines and names, and fewer names;
+    ``excerpts``, with notes from excerpts only, and in small budgets another share of lines and names.
     """
-    before = RequestExtras(scores_as_earlier=True, notes_as_earlier=True)
-    versions = (replace(before, fills_newest=False), before, NO_EXTRAS)
-    assert tuple([chosen_at(budget, extras) for extras in versions]) == (clipped, earlier, now)
+    before = RequestExtras(notes_as_earlier=True)
+    earlier = replace(before, scores_as_earlier=True)
+    versions = (replace(earlier, fills_newest=False), earlier, before, NO_EXTRAS)
+    assert tuple([chosen_at(budget, extras) for extras in versions]) == (clipped, scores, excerpts, now)
+
+
+@pytest.mark.parametrize(
+    ("budget", "excerpts", "now"),
+    [
+        (1024, "df3c61c60eecc09f", "044a2ecc37bf191f"),
+        (2048, "e7015af8740cb7d8", "8e4015e6a55d69a3"),
+        (8192, "e4785614ad35b2b0", "bdffc5365c33a7b9"),
+    ],
+)
+def test_notes_of_used_names_are_the_same_bytes(budget: int, excerpts: str, now: str) -> None:
+    read = "\n".join([*RICH, EXPLAINED, *RICH])
+    session = past(read, "\n".join(["Mend the parser.", *RICH, "See value_7 for module_36.py.", *RICH]))
+    found = []
+    for extras in (RequestExtras(notes_as_earlier=True), NO_EXTRAS):
+        chosen = context(session, extras, budget)
+        text = dump_json([messages_of(chosen), chosen.manifest.model_dump()])
+        found.append(hashlib.sha256(text.encode()).hexdigest()[:16])
+    assert found == [excerpts, now]
 
 
 def chosen_at(budget: int | None, extras: RequestExtras) -> str:
