@@ -22,7 +22,7 @@ MAX_CACHED = 20_000
 """Lines of at most 2 KB. The oldest are dropped first."""
 
 
-class _Key(NamedTuple):
+class _LineKey(NamedTuple):
     session: UUID
     last_position: int
     """Of the step, which has other results when it has another last position."""
@@ -33,10 +33,10 @@ class _LineCache:
     """The newest lines that were looked for."""
 
     def __init__(self) -> None:
-        self.lines: dict[_Key, FoundLine | None] = {}
+        self.lines: dict[_LineKey, FoundLine | None] = {}
         self.uses = 0
 
-    def add(self, key: _Key, line: FoundLine | None) -> None:
+    def add(self, key: _LineKey, line: FoundLine | None) -> None:
         self.lines[key] = line
         while len(self.lines) > MAX_CACHED:
             self.lines.pop(next(iter(self.lines)), None)  # another thread may have dropped it
@@ -57,11 +57,11 @@ def lines_with(
     of all steps whose lines are not cached in one query for each hundred spans.
     """
     _cache.uses += 1
-    keys = [_Key(session, step.last_position, name) for step, name in names]
+    keys = [_LineKey(session, step.last_position, name) for step, name in names]
     lines = {key: _cache.lines[key] for key in keys if key in _cache.lines}
     missing = [(step, key) for (step, _), key in zip(names, keys, strict=True) if key not in lines]
     steps = sorted({step.first_position: step for step, _ in missing}.values(), key=_first_position)
-    names_by_step: dict[int, list[_Key]] = {}
+    names_by_step: dict[int, list[_LineKey]] = {}
     for step, key in missing:
         names_by_step.setdefault(step.first_position, []).append(key)
     for step, text in _texts(lineage, steps):

@@ -29,7 +29,7 @@ from historyapp.core.policies.inputs import TOO_MANY, clipped_input, fit_inputs
 from historyapp.core.policies.notes import Note, Notes, covered_steps, notes_text
 from historyapp.core.policies.parts import ContextPart
 from historyapp.core.policies.shown import PartTexts, ShownTexts
-from historyapp.core.policies.sources import Source, find_sources
+from historyapp.core.policies.sources import LineOfUsedName, find_sources
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.3
@@ -227,7 +227,9 @@ def _inputs(assembly: Assembly, material: _Material, room: int | None = None) ->
     return fit_inputs(assembly, material.inputs, whole, room)
 
 
-def _sources(material: _Material, inputs: Sequence[ContextPart], extras: RequestExtras) -> list[Source]:
+def _sources(
+    material: _Material, inputs: Sequence[ContextPart], extras: RequestExtras
+) -> list[LineOfUsedName]:
     """The lines in which the agent read the names that it used, also in inputs that are clipped or left out.
 
     Args:

@@ -23,7 +23,7 @@ from historyapp.core.policies.scores import (
     age_factors,
 )
 from historyapp.core.policies.shown import ShownTexts
-from historyapp.core.policies.sources import Source
+from historyapp.core.policies.sources import LineOfUsedName
 
 NAMES = 0.4
 """Share of a note's room for bare names, which follow the lines."""
@@ -77,7 +77,7 @@ class Notes:
         steps: Sequence[StepOutline],
         known: Iterable[str],
         extras: RequestExtras = NO_EXTRAS,
-        sources: Iterable[Source] = (),
+        sources: Iterable[LineOfUsedName] = (),
     ) -> None:
         """
         Args:
@@ -201,7 +201,7 @@ class Notes:
 
     def _offer_sources(self) -> None:
         """Makes the lines of offered steps candidates for the names that have been used."""
-        waiting: list[Source] = []
+        waiting: list[LineOfUsedName] = []
         for source in self._sources:
             if source.used_at >= len(self._new_names) or source.at >= self._steps_offered:
                 waiting.append(source)

@@ -32,7 +32,7 @@ _AFTER_EXCERPT = 1000
 _INPUT = -(1 << 40)
 
 
-class Source(NamedTuple):
+class LineOfUsedName(NamedTuple):
     """A line in which the agent read a name, and the step that used it first. Steps are indexes."""
 
     used_at: int
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
 def find_sources(
     past: OutlinedPast, steps: Sequence[StepOutline], hidden: Sequence[InputMessage]
-) -> list[Source]:
+) -> list[LineOfUsedName]:
     """The lines with the names that steps wrote into their arguments, in the order of their first use.
 
     Args:
@@ -68,7 +68,7 @@ def find_sources(
     for (name, used_at, at), line in zip(wanted, lines, strict=True):
         if line:
             place = _AFTER_EXCERPT + line.place
-            sources[name] = Source(used_at, name, at, place, line.text, line.tokens, line.names)
+            sources[name] = LineOfUsedName(used_at, name, at, place, line.text, line.tokens, line.names)
     return sorted(sources.values(), key=lambda source: source.used_at)
 
 
@@ -101,7 +101,7 @@ def _from_inputs(
     hidden: Sequence[InputMessage],
     uses: dict[str, int],
     reads: dict[str, tuple[int, bool]],
-) -> Iterator[Source]:
+) -> Iterator[LineOfUsedName]:
     """The lines of inputs with a used name that no step read before."""
     names: Set[str] = set(uses)
     at = 0
@@ -117,7 +117,7 @@ def _from_inputs(
                 line = lines.line_with(name)
                 if line:
                     place = _INPUT + message.position * (1 << 20) + line.place
-                    yield Source(uses[name], name, at, place, line.text, line.tokens, line.names)
+                    yield LineOfUsedName(uses[name], name, at, place, line.text, line.tokens, line.names)
 
 
 @cached_while_busy(32)
