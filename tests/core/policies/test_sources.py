@@ -6,6 +6,7 @@ import pytest
 
 from bench.quality.costs import METER
 from historyapp.core.context import Context
+from historyapp.core.conversation import InputMessage
 from historyapp.core.entries import Body, Entry, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.excerpts import Excerpt, ExcerptLine, FoundLine, line_with
 from historyapp.core.policies import sources
@@ -174,6 +175,21 @@ def test_names_of_the_oldest_periods_are_not_looked_for() -> None:
     new = [step(last - 2, others=("new_name",)), step(last - 1, ("new_name",))]
     find_sources(results, [*old, *new], [])
     assert results.wanted == [(last - 2, "new_name")]
+
+
+def test_names_are_looked_for_in_a_limited_number_of_inputs() -> None:
+    hidden = [InputMessage(n, f"see input_name_{n}") for n in range(1, sources.MAX_INPUTS + 3)]
+    used = tuple(f"input_name_{n}" for n in range(1, len(hidden) + 1))
+    found = find_sources(Results(), [step(len(hidden), used)], hidden)
+    assert {line.name for line in found} == set(used[: sources.MAX_INPUTS])
+    assert all(line.place < 0 for line in found)
+
+
+def test_an_input_that_came_after_the_use_of_a_name_is_not_its_source() -> None:
+    hidden = [InputMessage(5, "see upload_limit")]
+    assert find_sources(Results(), [step(2, ("upload_limit",)), step(4)], hidden) == []
+    (found,) = find_sources(Results(), [step(2), step(4, ("upload_limit",))], hidden)
+    assert (found.used_at, found.at, found.text) == (1, 1, "see upload_limit")
 
 
 def test_a_tool_call_mentions_a_name_and_a_line_explains_it() -> None:
