@@ -29,7 +29,8 @@ MAX_INPUTS = 32
 """The maximum number of inputs in which names are looked for."""
 _AFTER_EXCERPT = 1000
 """The lines of an excerpt have smaller places."""
-_INPUT = -(1 << 40)
+_INPUT, _MAX_PLACE = -(1 << 60), 1 << 20
+"""Lines of inputs come first, in the order of their positions, which are below 1 << 40."""
 
 
 class LineOfUsedName(NamedTuple):
@@ -116,7 +117,7 @@ def _from_inputs(
             if uses[name] >= at and (name not in reads or reads[name][0] >= at):
                 line = lines.line_with(name)
                 if line:
-                    place = _INPUT + message.position * (1 << 20) + line.place
+                    place = _INPUT + message.position * _MAX_PLACE + line.place
                     yield LineOfUsedName(uses[name], name, at, place, line.text, line.tokens, line.names)
 
 

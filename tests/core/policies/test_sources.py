@@ -185,6 +185,14 @@ def test_names_are_looked_for_in_a_limited_number_of_inputs() -> None:
     assert all(line.place < 0 for line in found)
 
 
+def test_lines_of_late_inputs_come_before_those_of_steps() -> None:
+    late = 10_000_000
+    steps = [step(late), step(late + 1, ("upload_limit", "queue_limit"))]
+    hidden = [InputMessage(2 * late - 2, "see queue_limit"), InputMessage(2 * late - 1, "see upload_limit")]
+    places = {line.name: line.place for line in find_sources(Results(), steps, hidden)}
+    assert places["queue_limit"] < places["upload_limit"] < 0
+
+
 def test_an_input_that_came_after_the_use_of_a_name_is_not_its_source() -> None:
     hidden = [InputMessage(5, "see upload_limit")]
     assert find_sources(Results(), [step(2, ("upload_limit",)), step(4)], hidden) == []
