@@ -220,6 +220,11 @@ def _comparison(match: "re.Match[str]") -> SessionCondition:
     return SessionCondition(name.lower(), repr(number), operator)
 
 
+def asks_for_notes(word: QueryWord) -> bool:
+    """Whether a word is ``has:note``, or the same with ``kind:``, which has the same values."""
+    return word.facet in ("has", "kind") and word.text.lower() == NOTE
+
+
 def _add(query: SearchQuery, word: QueryWord, now: datetime) -> None:
     if word.facet in NUMBERS:
         raise Invalid(f"Compare {word.facet} with a number, for example {word.facet}>100.")
@@ -230,7 +235,7 @@ def _add(query: SearchQuery, word: QueryWord, now: datetime) -> None:
         if word.text not in ("all", "live"):
             raise Invalid(f"takes:{word.text} is unknown. Use takes:all or takes:live.")
         query.with_takes = word.text == "all"
-    elif word.facet == "has" and word.text.lower() == NOTE:
+    elif asks_for_notes(word):
         query.conditions.append(SessionCondition(NOTE, "", is_excluded=word.is_excluded))
     elif word.facet in SESSION_FACETS:
         value = word.text.strip("*")

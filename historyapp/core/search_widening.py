@@ -6,10 +6,10 @@ from historyapp.core.search_query import (
     FILE_NAME,
     MAX_CHARACTERS,
     MAX_GROUPS,
-    NOTE,
     STEP_FACETS,
     QueryWord,
     SearchQuery,
+    asks_for_notes,
     query_words,
 )
 from historyapp.core.search_tokens import tokens_of
@@ -51,7 +51,7 @@ def widen_query(text: str, *, only_sentences: bool = False) -> str:
     for index, word in enumerate(words):
         if word.is_excluded:
             excluded.append(_written(word))
-        elif word.facet in STEP_FACETS and (word.facet, word.text.lower()) != ("has", NOTE):
+        elif word.facet in STEP_FACETS and not asks_for_notes(word):
             has_outcome = word.facet == "has" and word.text in _OUTCOMES
             kind = "outcome" if has_outcome or word.facet in ("command", "status") else "call"
             groups.setdefault(kind, []).append(_written(word))

@@ -49,6 +49,6 @@ def test_notes_on_a_session_or_a_step_are_found_by_session(
             alice.delete(f"/sessions/{session_id}/episodes/1/note")
             assert search_hits(alice, "has:note") == []
             alice.patch(f"/sessions/{session_id}", {"note": text})
-        assert search_hits(alice, "has:note") == [(session_id, 1)]
+        assert search_hits(alice, "has:note") == search_hits(alice, "kind:note") == [(session_id, 1)]
         assert search_hits(alice, "HAS:note tool:ls") == [(session_id, 1)]
         assert search_hits(alice, "-has:note") == search_hits(charlie, "has:note") == []

@@ -21,6 +21,7 @@ from historyapp.core.search_widening import widen_query
         ("edited NavUser.tsx and then failed its tests", "has:edit file:NavUser.tsx AND has:failure test*"),
         ("after that, NavUser.tsx failed tests", "NavUser.tsx AND has:failure test*"),
         ("parser zebra has:note", "parser AND zebra has:note"),
+        ("parser zebra kind:note", "parser AND zebra kind:note"),
         ("parser", ""),
         ("the parser", ""),
         ("parser AND zebra", ""),
