@@ -54,13 +54,22 @@ class WriteTurns:
                 return True
             waiting = _Waiting(project, next(self._numbers), threading.Event())
             self._waiting.append(waiting)
-        if waiting.turn.wait(timeout):
-            return True
-        with self._lock:
-            if waiting.turn.is_set():  # the turn came at the end of the time
+        try:
+            if waiting.turn.wait(timeout):
                 return True
+        except BaseException:  # Ctrl-C in a command: its other threads must not wait for this one
+            if not self._leave(waiting):
+                self.release()
+            raise
+        return not self._leave(waiting)
+
+    def _leave(self, waiting: _Waiting) -> bool:
+        """Ends a wait. Returns False if the turn came at the end of its time."""
+        with self._lock:
+            if waiting.turn.is_set():
+                return False
             self._waiting.remove(waiting)
-            return False
+            return True
 
     def release(self) -> None:
         """Ends the turn, and gives it to the next thread."""

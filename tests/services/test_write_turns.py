@@ -69,6 +69,26 @@ def test_a_turn_that_comes_when_the_time_is_over_is_used(monkeypatch: pytest.Mon
     assert turns.acquire(THEIRS, 0)
 
 
+@pytest.mark.parametrize("has_come", [True, False])
+def test_a_thread_that_an_error_ends_keeps_no_turn(monkeypatch: pytest.MonkeyPatch, has_come: bool) -> None:
+    """As Ctrl-C ends a command, whose other threads have to write the end of their work."""
+    turns = WriteTurns()
+
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if has_come:
+                turns.release()
+            raise KeyboardInterrupt
+
+    assert turns.acquire(OURS, 0)
+    monkeypatch.setattr("historyapp.services.write_turns.threading.Event", Ended)
+    with pytest.raises(KeyboardInterrupt):
+        turns.acquire(THEIRS, 0)
+    if not has_come:
+        turns.release()
+    assert turns.acquire(OURS, 0)
+
+
 def test_the_turns_of_few_projects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_turns, "MAX_REMEMBERED", 3)
     turns, projects = WriteTurns(), [uuid4() for _ in range(10)]
