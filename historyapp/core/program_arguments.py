@@ -29,13 +29,17 @@ def arguments_read(program: str, arguments: list[str]) -> list[str]:
     """The names of the files that a program prints."""
     options, names = _options_and_names(arguments)
     if program == "sed":
-        scripts = sum(bool(_SED_SCRIPT.fullmatch(option)) for option in options)
-        return [] if any(map(_IN_PLACE.match, options)) else names[max(1, scripts) :]
+        return [] if changes_in_place(options) else _files_of_sed(options, names)
     if program not in READERS:
         return []
     valued = READERS[program]
     words = pairwise(("", *arguments))
     return [word for option, word in words if option not in valued and not word.startswith(("-", "+"))]
+
+
+def _files_of_sed(options: list[str], names: list[str]) -> list[str]:
+    scripts = sum(bool(_SED_SCRIPT.fullmatch(option)) for option in options)
+    return names[max(1, scripts) :]
 
 
 def arguments_written(program: str, arguments: list[str]) -> list[str]:
@@ -46,9 +50,7 @@ def arguments_written(program: str, arguments: list[str]) -> list[str]:
     if program == "git" and names[:1] in (["checkout"], ["restore"]) and arguments[0] == names[0]:
         return [name for name in names_git_restores(arguments) or () if has_ending(name)]
     if program == "sed" and changes_in_place(options):
-        if any(option in ("-e", "-f", "--expression", "--file") for option in options):
-            return names[-1:]
-        return names[1:]
+        return _files_of_sed(options, names)
     if program in ("cp", "mv"):
         return targets_of(options, names)
     if program == "git" and names[:1] == ["mv"]:

@@ -32,6 +32,8 @@ _GIT_VALUES = {"-C", "-c", "--git-dir", "--work-tree", "--namespace"}
 """Options of git whose value is the next word."""
 _NESTED = {"rm", "mv", "cp", "sed", "perl", "truncate", "unlink"}
 """Programs that ``find`` and ``xargs`` run for files that they list."""
+_LISTED = "*"
+"""Stands for these files, whose names are unknown."""
 _XARGS_VALUES = {"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"}
 """Options of ``xargs`` whose value is the next word."""
 _PERL_IN_PLACE = re.compile(r"-[0-9aclnpsSTtUuWwX]{0,10}i")
@@ -175,6 +177,8 @@ def _is_change(words: Sequence[str]) -> bool:
     program, arguments = "".join(words[at : at + 1]).rpartition("/")[2], words[at + 1 :]
     if program == "sed":
         return changes_in_place(arguments)
+    if program == "git":
+        return _git([*arguments, _LISTED])
     return _perl(arguments) if program == "perl" else program in _NESTED
 
 

@@ -32,6 +32,7 @@ from historyapp.core.command_files import (
         ("tee a.py < <(ls) b.py >&2 > c.txt", ("c.txt", "a.py", "b.py")),
         ("sed -i s/a/b/ foo.py 2> err.log", ("foo.py",)),
         ("sed -i -e s/a/b/ foo.py 2>/dev/null", ("foo.py",)),
+        ("sed -i -e s/a/b/ -e s/c/d/ foo.py bar.py", ("foo.py", "bar.py")),
         ("sed -i -e s/a/b/ foo.py 2>&1", ("foo.py",)),
         ("cp a.py b.py 2>/dev/null", ("b.py",)),
         ("make 1> out.log 2>> err.log", ("out.log",)),

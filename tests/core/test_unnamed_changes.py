@@ -31,6 +31,7 @@ from historyapp.core.unnamed_changes import changes_further_files
         "cp -r a b",
         "sed -i s/a/b/ *.py",
         "sed -i -e s/a/b/ -e s/c/d/ *.py",
+        "sed -i -e s/a/b/ *.py a.py",
         "perl -pi -e s/a/b/ a.py",
         "perl -i.bak -pe s/a/b/ a.py",
         "patch -p1 < fix.diff",
@@ -39,6 +40,9 @@ from historyapp.core.unnamed_changes import changes_further_files
         "find . -name a.py -exec sudo rm {} +",
         "ls | xargs sed -i s/a/b/",
         "ls | xargs -0 -n 1 rm",
+        "git ls-files -d | xargs git rm",
+        "git diff --name-only | xargs git checkout --",
+        "find . -name a.py -exec git rm -q {} +",
     ],
 )
 def test_a_command_may_change_files_that_it_does_not_name(command: str) -> None:
@@ -78,6 +82,8 @@ def test_a_command_may_change_files_that_it_does_not_name(command: str) -> None:
         "find . -name '*.py' | xargs grep a",
         "find . -exec grep rm {} +",
         "ls | xargs grep rm",
+        "ls | xargs git add",
+        "ls | xargs git rm --cached",
         "xargs",
         "grep -rn 'rm -rf *' .",
         "echo git stash",

@@ -32,7 +32,7 @@ from historyapp.core.person_inputs import begins_turn, is_interruption
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 49
+VERSION = 50
 """The version of the rules and of the state. Stored figures of another version are not read."""
 MAX_TOOLS, MAX_FILES, MAX_COMMANDS = 100, 300, 200
 """The first tools, files and commands have figures of their own. Further tools are added up under the empty
