@@ -14,7 +14,7 @@ from historyapp.core.entries import Entry, ModelOutput, ToolCall, ToolResults, U
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in, word_places
 from historyapp.core.results import returned_text
 from historyapp.core.text import clean, whole_lines
-from historyapp.core.tokens import TokenCounter, count_tokens
+from historyapp.core.tokens import TokenCounter, count_tokens, shown_tokens
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_
         call=call_line,
         call_tokens=count(call_line) if call_line else 0,
         names=_argument_names(calls),
-        output_tokens=tokens,
+        output_tokens=shown_tokens(output, tokens, count),
     )
 
 

@@ -62,7 +62,7 @@ def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
-    """Tokens of an entry as a model reads or writes it; 0 for entries that never reach a model."""
+    """Tokens of an entry as its model reads or writes it; 0 for entries that never reach a model."""
     text = entry_text(_as_written(body))
     return count(text) if text else 0
 
@@ -78,6 +78,15 @@ def _as_written(body: Body) -> Body:
         for tool_call in body.tool_calls
     ]
     return body.model_copy(update={"tool_calls": tuple(calls)})
+
+
+def shown_tokens(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> int:
+    """Tokens of an output in a context, which also shows the plans that Claude Code added.
+
+    Args:
+        tokens: of the output, by :func:`entry_tokens`.
+    """
+    return count(entry_text(output)) if any(map(_has_plan_of_file, output.tool_calls)) else tokens
 
 
 def _has_plan_of_file(tool_call: ToolCall) -> bool:
