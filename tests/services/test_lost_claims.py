@@ -169,6 +169,7 @@ class OneWork(FairScheduler):
 
     def __init__(self) -> None:
         self.id, self.waits, self.is_taken = uuid4(), list[float | None](), False
+        self.projects = {self.id: uuid4()}
 
     def take(self) -> UUID | None:
         self.is_taken = not self.is_taken
