@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from time import monotonic
 from uuid import UUID
 
 from django.conf import settings
@@ -271,6 +272,7 @@ def request_due_runs() -> None:
         CHORES["automatic runs"].start()
 
 
+_STARTING_SECONDS = 2.0
 _automatic_duties = Duties()
 
 
@@ -285,9 +287,13 @@ def start_due_runs() -> None:
 
     This is not a task: while all workers are busy, a message for each second and session would accumulate.
     A session whose run cannot be started is logged. It is tried again after its next append.
+
+    It ends after :data:`_STARTING_SECONDS`, and the clock calls it again, so that projects whose sessions are
+    due since then get their turn.
     """
+    until = monotonic() + _STARTING_SECONDS
     for session in due_sessions():
-        if stopping.is_set():
+        if stopping.is_set() or monotonic() > until:
             return
         try:
             run = compress_if_due(session)

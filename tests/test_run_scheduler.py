@@ -173,8 +173,9 @@ def _due(name: str, sessions: int) -> set[UUID]:
 def test_projects_have_equal_shares_of_the_due_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "MAX_DUE_SESSIONS", 6)
     ours, theirs = _due("ours", 10), _due("theirs", 2)
-    due = set(due_sessions())
-    assert (len(due & ours), due & theirs) == (3, theirs)
+    due = due_sessions()
+    assert (len(ours & {*due}), theirs & {*due}) == (3, theirs)
+    assert [session in theirs for session in due[:4]] in ([False, True] * 2, [True, False] * 2), "in turns"
 
 
 def test_a_project_with_many_automatic_runs_starts_no_more(

@@ -1,6 +1,7 @@
 """What a worker does by the clock."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,23 @@ def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) 
         tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
     assert sent == [str(run.pk)]
+
+
+def test_starting_runs_ends_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    sessions = {create_session(project).pk for _ in range(3)}
+    Session.objects.update(compression_due=True)
+    monkeypatch.setattr(tasks, "_STARTING_SECONDS", 0.05)
+    tried = list[UUID]()
+
+    def start_slowly(session: UUID) -> None:
+        tried.append(session)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(tasks, "compress_if_due", start_slowly)
+    tasks.start_due_runs()
+    assert len(tried) == 1
+    assert {*due_sessions()} == sessions, "the clock continues with those that are due then"
 
 
 def test_a_session_whose_run_cannot_be_started_stops_no_other(

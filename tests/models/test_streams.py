@@ -12,7 +12,17 @@ from pytest_django import DjangoDbBlocker
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
 from historyapp.core.policies import POLICIES
-from historyapp.models import Entry, Episode, Project, Session, Summary, entries, history, sql, summary_texts
+from historyapp.models import (
+    Entry,
+    Episode,
+    Project,
+    Session,
+    Summary,
+    entries,
+    sql,
+    step_groups,
+    summary_texts,
+)
 from historyapp.models.history import History
 from historyapp.models.long_rows import bytes_left
 from historyapp.models.summaries import SummaryRow
@@ -95,7 +105,7 @@ def test_steps_are_read_in_growing_batches(project: Project) -> None:
 def test_few_large_steps_are_held_in_memory_at_once(
     project: Project, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "READ_TOKENS", 500)
+    monkeypatch.setattr(step_groups, "READ_TOKENS", 500)
     session = create_session(project)
     append(project, session.pk, [d for n in range(8) for d in (act(), ok(None, "word " * (100 * n)))])
     stream = History(Session.objects.get(pk=session.pk)).episodes_newest_first()

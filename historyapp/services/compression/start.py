@@ -7,6 +7,7 @@ compares numbers. Workers find such sessions, start runs and set the next counts
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -275,7 +276,8 @@ def set_thresholds_after(session: Session, run: CompressionRun) -> None:
 
 
 def due_sessions() -> list[UUID]:
-    """About ``MAX_DUE_SESSIONS`` sessions for which an automatic run may be due. Projects have equal shares.
+    """About ``MAX_DUE_SESSIONS`` sessions for which an automatic run may be due. Projects take turns and have
+    equal shares.
 
     A project with ``MAX_AUTOMATIC_RUNS`` gets none. Its other sessions stay due until some of its runs end.
     """
@@ -286,12 +288,13 @@ def due_sessions() -> list[UUID]:
     runs = CompressionRun.objects.active().filter(automatic=True).order_by()
     active = dict(runs.values_list("project_id").annotate(Count("pk")))
     share = max(1, MAX_DUE_SESSIONS // len(projects))
-    sessions: list[UUID] = []
-    for project in projects:
-        limit = min(share, MAX_AUTOMATIC_RUNS - active.get(project, 0))
-        if limit > 0:
-            sessions += due.filter(project=project).values_list("pk", flat=True)[:limit]
-    return sessions
+    limits = {project: min(share, MAX_AUTOMATIC_RUNS - active.get(project, 0)) for project in projects}
+    sessions = [
+        due.filter(project=project).values_list("pk", flat=True)[:limit]
+        for project, limit in limits.items()
+        if limit > 0
+    ]
+    return [one for turn in zip_longest(*sessions) for one in turn if one is not None]
 
 
 def _projects_of(due: QuerySet[Session]) -> Iterator[UUID]:
