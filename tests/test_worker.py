@@ -255,6 +255,7 @@ def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> 
     look = worker._look(idle_seconds=0)
     look()
     assert stopped == [], "a run waits"
+    tasks.CHORES["automatic runs"].wait()  # the session is due too
     CompressionRun.objects.filter(pk=run.pk).update(state="cancelled")
     look()
     assert stopped == [True]
