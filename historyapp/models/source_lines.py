@@ -7,6 +7,7 @@ name, reads the results again.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
@@ -35,15 +36,23 @@ class _LineCache:
     def __init__(self) -> None:
         self.lines: dict[_LineKey, FoundLine | None] = {}
         self.uses = 0
+        self._lock = Lock()  # other threads add and drop lines at any time
+
+    def known(self, keys: Iterable[_LineKey]) -> dict[_LineKey, FoundLine | None]:
+        """The cached lines of these keys."""
+        with self._lock:
+            return {key: self.lines[key] for key in keys if key in self.lines}
 
     def add(self, key: _LineKey, line: FoundLine | None) -> None:
-        self.lines[key] = line
-        while len(self.lines) > MAX_CACHED:
-            self.lines.pop(next(iter(self.lines)), None)  # another thread may have dropped it
+        with self._lock:
+            self.lines[key] = line
+            while len(self.lines) > MAX_CACHED:
+                del self.lines[next(iter(self.lines))]
 
     def clear(self) -> None:
-        self.lines.clear()
-        self.uses = 0
+        with self._lock:
+            self.lines.clear()
+            self.uses = 0
 
 
 _cache = _LineCache()
@@ -58,7 +67,7 @@ def lines_with(
     """
     _cache.uses += 1
     keys = [_LineKey(session, step.last_position, name) for step, name in names]
-    lines = {key: _cache.lines[key] for key in keys if key in _cache.lines}
+    lines = _cache.known(keys)
     missing = [(step, key) for (step, _), key in zip(names, keys, strict=True) if key not in lines]
     steps = sorted({step.first_position: step for step, _ in missing}.values(), key=_first_position)
     names_by_step: dict[int, list[_LineKey]] = {}

@@ -1,6 +1,9 @@
 """The lines of results in which the agent read names: read together, and cached by the process."""
 
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -97,3 +100,24 @@ def test_the_oldest_lines_leave_the_cache_first(
     append(project, session.pk, [act(), ok(None, "name_a, name_b, name_c")])
     lines(history(session), (1, "name_a"), (1, "name_b"), (1, "name_c"))
     assert [key.name for key in source_lines._cache.lines] == ["name_b", "name_c"]
+
+
+def test_threads_share_the_full_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_lines, "MAX_CACHED", 3)
+    cache, session = source_lines._LineCache(), uuid4()
+    keys = [source_lines._LineKey(session, position, "name") for position in range(8)]
+
+    def use(_: int) -> None:
+        for _ in range(2_000):
+            for key in keys:
+                cache.add(key, None)
+                cache.known(keys)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(use, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(cache.lines) == 3
