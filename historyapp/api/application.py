@@ -26,8 +26,6 @@ _UNUSED = HttpResponse()
 class PlayheadAPI(NinjaAPI):
     """The endpoints, the OpenAPI document, and one handler for all errors."""
 
-    _document: Document | None = None
-
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app, namespace = super().urls
@@ -77,10 +75,7 @@ class PlayheadAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> Document:
-        """The document. It is the same for everybody, so it is built once."""
-        if self._document is None:
-            self._document = Document(self, path_prefix or self.get_root_path(path_params or {}))
-        return self._document
+        return Document(self, path_prefix or self.get_root_path(path_params or {}))
 
 
 def guard(view: View) -> View:
