@@ -9,7 +9,7 @@ from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import ToolResults
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import FoundLine, begin_excerpt, continue_excerpt, line_with, read_text
+from historyapp.core.excerpts import FoundLine, TextLines, begin_excerpt, continue_excerpt, read_text
 from historyapp.core.policies.base import Origin, StepOutline, SummaryLike
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.results import returned_text
@@ -56,7 +56,7 @@ class Replayed:
             step.number: read_text(*map(returned_text, self._recorded.episodes[step.number - 1].results))
             for step, _ in names
         }
-        return [line_with(texts[step.number], name) for step, name in names]
+        return [TextLines(texts[step.number]).line_with(name) for step, name in names]
 
     @property
     def first_input(self) -> InputMessage | None:

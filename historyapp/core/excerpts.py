@@ -4,8 +4,9 @@ An excerpt holds the call in one line, the identifiers of its arguments, and the
 most identifiers for their length. Its size is bounded, so that a policy can read many steps without bodies.
 """
 
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from historyapp.core.beginnings import beginning
@@ -28,6 +29,8 @@ _MAX_OTHERS = 600
 _FEW_OTHERS_LENGTH, _FEW_OTHERS = 2000, 200  # until 2026-11-30
 MAX_LINES_READ = 1000
 """Lines of a text that are ranked; later lines are ignored."""
+MAX_LINES_KEPT = 256
+"""The lines of a text that are kept, at most 5 KB each. Later ones are computed each time."""
 MAX_TEXTS_READ = 1000
 """Texts in the arguments of a step in which names are searched."""
 _CHARACTERS_READ = MAX_LINES_READ * (MAX_LINE + 1)
@@ -228,34 +231,47 @@ class TextLines:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self.names = frozenset(identifiers(text))
         self._lines: dict[str, FoundLine | None] = {}
+        self._parts: dict[int, list[int]] = {}
+        """Where the parts of a long line begin, by the beginning of the line."""
+        self._names: frozenset[str] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All identifiers of the text."""
+        if self._names is None:
+            self._names = frozenset(identifiers(self._text))
+        return self._names
 
     def line_with(self, name: str) -> FoundLine | None:
-        if name not in self._lines:
-            self._lines[name] = line_with(self._text, name)
-        return self._lines[name]
+        """The first line that contains the name, or None."""
+        if name in self._lines:
+            return self._lines[name]
+        at = next(word_places(name, self._text), -1)
+        found = self._line_at(at) if at >= 0 else None
+        if len(self._lines) < MAX_LINES_KEPT:
+            self._lines[name] = found
+        return found
+
+    def _line_at(self, at: int) -> FoundLine:
+        text = self._text
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        end = end if end >= 0 else len(text)
+        if end - start > MAX_LINE:
+            if start not in self._parts:
+                self._parts[start] = list(accumulate(map(len, split_lines(text[start:end])), initial=start))
+            starts = self._parts[start]
+            part = bisect_right(starts, at)
+            start, end = starts[part - 1], starts[part]
+        line = clean(text[start:end].rstrip())
+        return FoundLine(start, line, count_tokens(line), tuple(islice(identifiers(line), _NAMES_OF_FOUND)))
 
 
 def read_text(*texts: str) -> str:
     """The beginning of several texts that is read, each on lines of its own."""
     parts = (part for text in texts for part in (text[:_CHARACTERS_READ], "\n"))
     return beginning(parts, _CHARACTERS_READ).removesuffix("\n")
-
-
-def line_with(text: str, name: str, count: TokenCounter = count_tokens) -> FoundLine | None:
-    """The first line of a text that contains the name, or None."""
-    at = next(word_places(name, text), -1)
-    if at < 0:
-        return None
-    start = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    for part in split_lines(text[start : end if end >= 0 else len(text)]):
-        if at < start + len(part):
-            break
-        start += len(part)
-    line = clean(part.rstrip())
-    return FoundLine(start, line, count(line), tuple(islice(identifiers(line), _NAMES_OF_FOUND)))
 
 
 class RankedLine(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from historyapp.core.entries import Entry, ToolResults
-from historyapp.core.excerpts import FoundLine, line_with, read_text
+from historyapp.core.excerpts import FoundLine, TextLines, read_text
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import StepOutline
 from historyapp.core.process_memory import empty_while_unused
@@ -20,7 +20,7 @@ from historyapp.core.results import returned_text
 from historyapp.models.sql import each_entry_in
 
 MAX_CACHED = 20_000
-"""Lines of at most 2 KB. The oldest are dropped first."""
+"""Lines of at most 5 KB. The oldest are dropped first."""
 
 
 class _LineKey(NamedTuple):
@@ -74,8 +74,9 @@ def lines_with(
     for step, key in missing:
         names_by_step.setdefault(step.first_position, []).append(key)
     for step, text in _texts(lineage, steps):
+        lines_of_text = TextLines(text)
         for key in names_by_step[step.first_position]:
-            lines[key] = line_with(text, key.name)
+            lines[key] = lines_of_text.line_with(key.name)
             _cache.add(key, lines[key])
     return [lines.get(key) for key in keys]
 

@@ -23,6 +23,8 @@ MAX_RUNS = 200_000
 """Distinct runs of characters after which no further text is read. Each takes up to 250 bytes."""
 MAX_LINES = 200_000
 """The lines of a context with at most this many are collected. Others are searched one by one in its text."""
+_SHORT_NAME = 64
+"""Characters of a name whose words are cached."""
 _WORD = re.compile(r"\w+")
 _ONE_RUN = re.compile(r"[\w/.~@+-]+")
 """A name that lies within one run of characters wherever it appears. URLs may not."""
@@ -151,10 +153,17 @@ class ShownTexts:
         yield part
 
 
-@cached_while_busy(1 << 15)
 def _words(name: str) -> tuple[frozenset[str], bool]:
-    """The words of a name, and whether it always lies within one run. Cached, because names recur."""
+    """The words of a name, and whether it always lies within one run."""
+    return _short_words(name) if len(name) <= _SHORT_NAME else _words_of(name)
+
+
+def _words_of(name: str) -> tuple[frozenset[str], bool]:
     return frozenset(_WORD.findall(name)), _ONE_RUN.fullmatch(name) is not None
+
+
+_short_words = cached_while_busy(1 << 15)(_words_of)
+"""Cached, because names recur. The words of 64 characters take up to 4 KB."""
 
 
 class PartTexts:

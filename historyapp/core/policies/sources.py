@@ -6,6 +6,7 @@ applies to a name from a part of an input that was clipped. So ``notes`` chooses
 """
 
 from collections.abc import Iterator, Sequence, Set
+from operator import itemgetter
 from typing import NamedTuple
 
 from historyapp.core.content import plain_text
@@ -27,6 +28,10 @@ MAX_TOKENS = 32_768
 """Results with more tokens are not read."""
 MAX_INPUTS = 32
 """The maximum number of inputs in which names are looked for."""
+MAX_INPUT_NAMES = 1024
+"""The maximum number of names that are looked for in inputs: those used first."""
+_SHORT = 20_000
+"""Characters of an input."""
 _AFTER_EXCERPT = 1000
 """The lines of an excerpt have smaller places."""
 _INPUT, _MAX_PLACE = -(1 << 60), 1 << 20
@@ -105,25 +110,40 @@ def _from_inputs(
 ) -> Iterator[LineOfUsedName]:
     """The lines of inputs with a used name that no step read before."""
     names: Set[str] = set(uses)
+    wanted: list[tuple[int, str, _Input]] = []
     at = 0
     for message in hidden[:MAX_INPUTS]:
         while at < len(steps) and steps[at].first_position < message.position:
             at += 1
         if at == len(steps):
             break
-        lines = _input_lines(read_text(plain_text(message.content)))
+        lines = _lines_of(read_text(plain_text(message.content)))
         for name in sorted(names & lines.names):
-            names -= {name}
             if uses[name] >= at and (name not in reads or reads[name][0] >= at):
-                line = lines.line_with(name)
-                if line:
-                    place = _INPUT + message.position * _MAX_PLACE + line.place
-                    yield LineOfUsedName(uses[name], name, at, place, line.text, line.tokens, line.names)
+                wanted.append((uses[name], name, _Input(at, message.position, lines)))
+        names -= lines.names
+    wanted.sort(key=itemgetter(0))  # a later step adds names at the end
+    for used_at, name, source in wanted[:MAX_INPUT_NAMES]:
+        line = source.lines.line_with(name)
+        if line:
+            place = _INPUT + source.position * _MAX_PLACE + line.place
+            yield LineOfUsedName(used_at, name, source.at, place, line.text, line.tokens, line.names)
 
 
-@cached_while_busy(32)
-def _input_lines(text: str) -> TextLines:
-    return TextLines(text)
+class _Input(NamedTuple):
+    at: int
+    """The index of the first step after it."""
+    position: int
+    lines: TextLines
+
+
+def _lines_of(text: str) -> TextLines:
+    return _lines_of_short(text) if len(text) <= _SHORT else _lines_of_long(text)
+
+
+_lines_of_short = cached_while_busy(32)(TextLines)
+_lines_of_long = cached_while_busy(8)(TextLines)
+"""A text of 200,000 characters and its names take up to 5 MB."""
 
 
 def _limited(

@@ -10,9 +10,9 @@ from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import (
     ExcerptLine,
     FoundLine,
+    TextLines,
     begin_excerpt,
     continue_excerpt,
-    line_with,
     read_text,
 )
 from historyapp.core.identifiers import identifiers
@@ -81,7 +81,7 @@ class MemoryPast:
             step.number: read_text(*map(returned_text, self._episodes[step.number - 1].results))
             for step, _ in names
         }
-        return [line_with(texts[step.number], name) for step, name in names]
+        return [TextLines(texts[step.number]).line_with(name) for step, name in names]
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         ranges = {s.last_step: s for s in self._summaries if s.first_step < s.last_step}

@@ -1,14 +1,17 @@
 """Notes have the lines in which the agent read the names that it used later."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
 from bench.quality.costs import METER
+from historyapp.core import excerpts
 from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage
 from historyapp.core.entries import Body, Entry, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
-from historyapp.core.excerpts import Excerpt, ExcerptLine, FoundLine, line_with
+from historyapp.core.excerpts import MAX_LINES_KEPT, Excerpt, ExcerptLine, FoundLine, TextLines, split_lines
+from historyapp.core.identifiers import word_places
 from historyapp.core.policies import sources
 from historyapp.core.policies.base import NO_EXTRAS, RequestExtras, StepOutline
 from historyapp.core.policies.budgeted import BUDGETED
@@ -67,7 +70,7 @@ class Results(MemoryPast):
     def lines_with(self, names: object) -> list[FoundLine | None]:
         pairs: list[tuple[StepOutline, str]] = list(names)  # type: ignore[call-overload]
         self.wanted += [(outline.number, name) for outline, name in pairs]
-        return [line_with(self.result, name) for _, name in pairs]
+        return [TextLines(self.result).line_with(name) for _, name in pairs]
 
 
 @pytest.mark.parametrize("budget", [1024, 2048, 8192])
@@ -103,14 +106,14 @@ def test_the_line_stays_in_the_next_contexts() -> None:
 
 
 def test_the_first_line_of_a_name_is_found_as_a_whole_word() -> None:
-    found = line_with("upload_limits = 3\nan upload_limit is set\nupload_limit = 4", "upload_limit")
+    found = TextLines("upload_limits = 3\nan upload_limit is set\nupload_limit = 4").line_with("upload_limit")
     assert found == FoundLine(18, "an upload_limit is set", 5, ("upload_limit",))
-    assert line_with("upload_limits = 3", "upload_limit") is None
+    assert TextLines("upload_limits = 3").line_with("upload_limit") is None
 
 
 def test_only_the_part_of_a_long_line_is_kept() -> None:
     long = ", ".join(f"key_{n}: {n}" for n in range(1000))
-    found = line_with(f"first line\n{long}", "key_700")
+    found = TextLines(f"first line\n{long}").line_with("key_700")
     assert found
     assert "key_700: 700" in found.text
     assert len(found.text) <= 200
@@ -218,3 +221,52 @@ def test_a_line_that_was_chosen_before_a_name_was_used_only_mentions_it() -> Non
     assert "upload_limit" in names.known
     assert names.is_chosen_source((2, 1018), ["other_name"])
     assert "other_name" in names.known
+
+
+def test_the_parts_of_a_long_line_are_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def counted(text: str) -> Iterator[str]:
+        calls.append(text)
+        return split_lines(text)
+
+    monkeypatch.setattr(excerpts, "split_lines", counted)
+    text = "first line\n" + ", ".join(f"key_{n}: {n}" for n in range(1000))
+    lines = TextLines(text)
+    found = [lines.line_with(f"key_{n}") for n in range(1000)]
+    assert len(calls) == 1
+    places = [line.place for line in found if line]
+    assert places == sorted(places)
+    assert len(places) == 1000
+    assert all(line and f"key_{n}: {n}" in line.text for n, line in enumerate(found))
+
+
+def test_a_text_keeps_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+
+    def counted(name: str, text: str) -> Iterator[int]:
+        looked_up.append(name)
+        return word_places(name, text)
+
+    monkeypatch.setattr(excerpts, "word_places", counted)
+    lines = TextLines("\n".join(f"key_{n}: {n}" for n in range(MAX_LINES_KEPT + 10)))
+    for _ in range(2):
+        found = [lines.line_with(f"key_{n}") for n in range(MAX_LINES_KEPT + 10)]
+        assert [line and line.text for line in found] == [f"key_{n}: {n}" for n in range(MAX_LINES_KEPT + 10)]
+    assert len(looked_up) == MAX_LINES_KEPT + 20
+
+
+def test_names_of_inputs_are_limited_to_those_used_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_INPUT_NAMES", 3)
+    hidden = [
+        InputMessage(1, "\n".join(f"late_{n}: {n}" for n in range(3))),
+        InputMessage(2, "\n".join(f"early_{n}: {n}" for n in range(2))),
+    ]
+    steps = [step(1, names=("early_0",)), step(2, names=("late_1", "early_1")), step(3, names=("late_0",))]
+    for number in (2, 3):  # the third step changes nothing
+        found = find_sources(Results(), steps[:number], hidden)
+        assert [(source.used_at, source.name) for source in found] == [
+            (0, "early_0"),
+            (1, "late_1"),
+            (1, "early_1"),
+        ]
