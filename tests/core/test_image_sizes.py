@@ -2,10 +2,11 @@
 
 import struct
 from base64 import b64encode
+from collections.abc import Callable
 
 import pytest
 
-from historyapp.core.image_sizes import MAX_SCANS, NO_IMAGE, Size, image_size, why_not_shown
+from historyapp.core.image_sizes import MAX_FRAMES, MAX_SCANS, NO_IMAGE, Size, image_size, why_not_shown
 
 SIDES = (23_000, 300)
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", *SIDES)
@@ -81,3 +82,51 @@ def test_a_jpeg_image_of_many_scans_is_not_shown(length: int) -> None:
         "This image has 21 scans. JPEG images with more than 20 are not shown."
     )
     assert why_not_shown(text(PNG[:16] + struct.pack(">II", 80, 80) + scan * 99)) is None
+
+
+def animated_png(side: int, frames: int) -> bytes:
+    return PNG[:16] + struct.pack(">II", side, side) + (b"\0\0\0\x1afcTL" + bytes(30) + b"IDAT") * frames
+
+
+def animated_webp(side: int, frames: int) -> bytes:
+    size = (side - 1).to_bytes(3, "little") * 2
+    return b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + size + (b"ANMF" + bytes(30)) * frames
+
+
+def animated_gif(side: int, frames: int) -> bytes:
+    """Each frame has a table of two colours, an extension and data that look like another frame."""
+    screen = b"GIF89a" + struct.pack("<HH", side, side) + b"\x81\0\0" + bytes(12)
+    picture = b"," + struct.pack("<HHHH", 0, 0, side, side) + b"\x80" + bytes(6)
+    return screen + (EXTENSION + picture + b"\x02" + b"\x05,,\0,," * 3 + b"\0") * frames + b";" + picture * 99
+
+
+@pytest.mark.parametrize("animation", [animated_png, animated_webp, animated_gif])
+def test_an_animation_of_very_many_frames_or_pixels_is_not_shown(
+    animation: Callable[[int, int], bytes],
+) -> None:
+    """20 of 100 frames of 4,000 x 4,000 pixels, 88 KB together, stopped a browser for 58 seconds."""
+    assert why_not_shown(text(animation(4_000, 1))) is None
+    assert why_not_shown(text(animation(400, 100))) is None
+    assert why_not_shown(text(animation(401, 100))) == (
+        "This image has 100 frames of 401 × 401 pixels. "
+        "Animations with more than 16,000,000 pixels are not shown."
+    )
+    assert why_not_shown(text(animation(1, MAX_FRAMES))) is None
+    assert why_not_shown(text(animation(1, MAX_FRAMES + 1))) == (
+        "This image has more than 1,000 frames. Such animations are not shown."
+    )
+
+
+@pytest.mark.parametrize("length", range(299_980, 300_000))
+def test_frames_are_counted_across_the_pieces_that_are_read(length: int) -> None:
+    still = animated_webp(1, 0)
+    frames = bytes(length - len(still)) + b"ANMF" * (MAX_FRAMES + 1)
+    assert "more than 1,000 frames" in str(why_not_shown(text(still + frames)))
+    assert why_not_shown(text(still + frames[:-4])) is None
+
+
+def test_a_gif_image_whose_frames_cannot_be_counted_soon_is_not_shown() -> None:
+    screen = b"GIF89a" + struct.pack("<HH", 1, 1) + bytes(3)
+    picture = b"," + struct.pack("<HHHH", 0, 0, 1, 1) + b"\0\x02"
+    assert "more than 1,000 frames" in str(why_not_shown(text(screen + picture + b"\1\1" * 200_000)))
+    assert why_not_shown(text(screen + picture + (b"\xff" + bytes(255)) * 60_000 + b"\0;")) is None
