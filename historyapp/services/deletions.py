@@ -53,7 +53,7 @@ from historyapp.services.faults import concerns_data
 from historyapp.services.idempotency import PurgedResponses, empty_responses
 from historyapp.services.search.deleted_words import record_deleted_words
 from historyapp.services.short_transactions import delete_in_parts, short_transaction
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import lock_together, writing
 from historyapp.services.wal import empty_wal
 
 log = logging.getLogger(__name__)
@@ -158,10 +158,10 @@ def delete_hidden(session: UUID, responses: PurgedResponses | None = None) -> No
     for rows, column in _rows_of(session):
         delete_in_parts(rows, column, _delete, heartbeat.beat)
     with writing():
-        # Workers lock runs before the session, and before they add rows that refer to the run.
-        _lock(CompressionRun.objects.filter(session=session))
+        # In every writer's order: the session, its runs, and then rows that refer to a run.
         if not _lock(Session.objects.filter(pk=session, project=PURGED)):
             return  # another process was faster
+        _lock(CompressionRun.objects.filter(session=session))
         _lock(NameIndex.objects.filter(session=session))
         WebhookDelivery.objects.filter(session=session).delete()
         retention_pass = RetentionPass.objects.create()
@@ -199,7 +199,7 @@ def _detach_subagents(session: UUID) -> None:
     subagents = Session.objects.filter(spawned_by=session).order_by("pk")
     while ids := list(subagents.values_list("pk", flat=True)[:_SUBAGENTS_AT_ONCE]):
         with short_transaction():
-            _lock(subagents.filter(pk__in=ids))
+            lock_together(subagents.filter(pk__in=ids))
             rows = Session.objects.filter(pk__in=ids)
             rows.update(spawned_by=None, spawned_position=None, revision=F("revision") + 1)
 

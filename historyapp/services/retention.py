@@ -142,15 +142,15 @@ def _hide(session: Session, archived_before: datetime, actor: str) -> Session | 
 def _hide_unchanged(session: Session, actor: str) -> bool:
     """Hides a session unless it was changed or forked since it was read. Returns whether it is hidden."""
     with writing():
-        # Workers lock runs before they lock the session or add rows that refer to them.
-        runs = CompressionRun.objects.filter(session=session)
-        list(runs.active().select_for_update().order_by("pk").values_list("pk"))
         same = Session.objects.filter(
             pk=session.pk, project=session.project_id, status=session.status, revision=session.revision
         )
         locked = list(same.select_for_update().values_list("pk"))
         if not locked or Session.objects.filter(forked_from=session).exists():
             return False
+        # Workers lock a run after its session, and before they add rows that refer to it.
+        runs = CompressionRun.objects.filter(session=session)
+        list(runs.active().select_for_update().order_by("pk").values_list("pk"))
         hide(session, actor)
         return True
 

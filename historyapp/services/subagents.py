@@ -25,7 +25,7 @@ from historyapp.models.first_inputs import MAX_SESSIONS, first_inputs
 from historyapp.models.metadata_texts import metadata_texts
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.services.summaries import increase_revisions
-from historyapp.services.transactions import write_in_parts, writing
+from historyapp.services.transactions import lock_together, write_in_parts, writing
 
 _KINDS = ("model_output", "tool_results")
 MAX_UNLINKED = 1_000
@@ -74,8 +74,7 @@ def _store_positions(parent: UUID, found: Sequence[tuple[UUID, int]]) -> None:
     by_position: dict[int, list[UUID]] = {}
     for id, position in found:
         by_position.setdefault(position, []).append(id)
-    rows = Session.objects.filter(pk__in=[id for id, _ in found])
-    list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))  # in every writer's order
+    lock_together(Session.objects.filter(pk__in=[id for id, _ in found]))
     for position, ids in by_position.items():
         same = Session.objects.filter(pk__in=ids)
         same.update(spawned_position=position, revision=F("revision") + 1)

@@ -14,7 +14,7 @@ from historyapp.models.history import History
 from historyapp.models.summaries import MAX_SAME_END
 from historyapp.services.append import lock_session
 from historyapp.services.changes import record_change
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import limit_lock_waits, writing
 
 MAX_SUMMARY = 100_000
 """Characters of a summary that a client writes."""
@@ -94,5 +94,8 @@ def increase_revisions(session: UUID, others: Iterable[UUID] = ()) -> None:
     Locks ``session`` first, then the sessions that it shares entries with, in the order of their ids. Every
     writer of summaries uses this order, so there are no deadlocks.
     """
-    for id in (session, *sorted({*others} - {session})):
+    shared = sorted({*others} - {session})
+    if shared:
+        limit_lock_waits()
+    for id in (session, *shared):
         Session.objects.filter(pk=id).update(revision=F("revision") + 1)

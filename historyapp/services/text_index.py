@@ -12,7 +12,7 @@ from historyapp.core.lineage import Span
 from historyapp.models import Session, TextBlock
 from historyapp.models.lineage_blocks import OwnPart, covered, divided, own_parts
 from historyapp.models.text_blocks import blocks
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import lock_together, writing
 
 _BATCH_SIZE = 8
 """The number of blocks written in one transaction: about 200 KB."""
@@ -39,8 +39,7 @@ def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False
             break
         with writing():
             ids = {block.session_id for block in batch}
-            sessions = Session.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
-            stored = {id for (id,) in sessions.values_list("pk")}
+            stored = lock_together(Session.objects.filter(pk__in=ids))
             # Two workers may build the same blocks at the same time. The blocks are equal.
             blocks_of_stored = [block for block in batch if block.session_id in stored]
             TextBlock.objects.bulk_create(blocks_of_stored, ignore_conflicts=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from uuid import UUID
 
 from django.conf import settings
@@ -49,6 +49,12 @@ _write_owner: ContextVar[WriteOwner] = ContextVar("write_owner", default=NO_OWNE
 _max_wait: ContextVar[float | None] = ContextVar("max_wait", default=None)
 """The seconds that each write waits within :func:`waiting_briefly`."""
 
+HELD_SECONDS = 1
+"""See :func:`limit_lock_waits`. An append of 1,000 entries locks its session for a third of this time."""
+_LIMIT_LOCK_WAITS = (
+    f"SELECT set_config('lock_timeout', '{HELD_SECONDS}s', true) "
+    f"WHERE current_setting('lock_timeout')::interval NOT BETWEEN '1ms' AND '{HELD_SECONDS}s'"
+)
 _MAX_PAUSE = 0.5
 """Seconds between two parts of :func:`write_in_parts` or two transactions that give way, at most."""
 
@@ -290,6 +296,26 @@ def _transaction_with_timeout(timeout: float, default_timeout: float, is_outermo
 def _set_busy_timeout(seconds: float) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+
+def limit_lock_waits() -> None:
+    """On PostgreSQL, limits how long statements of the caller's transaction wait for a lock from now on, to
+    :data:`HELD_SECONDS`. Called before a transaction locks a second session.
+
+    The feed of changes of all projects waits for each transaction that has locked a row, see
+    ``historyapp.models.changes``. The first session of a transaction is locked before anything is written, so
+    that wait delays nobody.
+    """
+    if not on_sqlite():
+        with connection.cursor() as cursor:
+            cursor.execute(_LIMIT_LOCK_WAITS)
+
+
+def lock_together(sessions: "QuerySet[Any]") -> set[UUID]:
+    """Locks several sessions until the caller's transaction ends, in the order of every writer. Returns their
+    ids. On PostgreSQL it waits for each as :func:`limit_lock_waits` describes."""
+    limit_lock_waits()
+    return set(sessions.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
 
 
 def held_values(values: "QuerySet[Model, _T]") -> list[_T]:

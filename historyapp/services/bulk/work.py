@@ -2,7 +2,8 @@
 at any time.
 
 The row of the action is locked while one of its sessions is changed. So one worker at a time works on it, and
-no session is changed after the action was cancelled.
+no session is changed after the action was cancelled. The session is locked before it, because on PostgreSQL
+the feed of changes of all projects waits for a transaction that has locked a row.
 """
 
 import logging
@@ -12,9 +13,8 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from historyapp.core.errors import PlayheadError
+from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.models import BulkAction, BulkItem, Session
-from historyapp.services.append import lock_session
 from historyapp.services.compression.request import AcceptedRun, RunRequest
 from historyapp.services.compression.start import start_run
 from historyapp.services.faults import concerns_data
@@ -60,15 +60,19 @@ def _carry_out_next(action_id: UUID) -> BulkItem | None:
     item: BulkItem | None = None
     try:
         with writing():
+            expected = _next_item(action_id)
+            session = _lock_session(expected) if expected else None
             action = _lock(action_id)
             if action is None:
                 return None
-            item = action.items.filter(state=BulkItem.State.WAITING).order_by("number").first()
+            item = _next_item(action_id)
+            if item != expected:
+                raise InUse  # another worker has changed the session meanwhile
             if item is None:
                 action.state, action.finished_at = BulkAction.State.FINISHED, timezone.now()
                 action.save(update_fields=("state", "finished_at"))
                 return None
-            item.state, item.reason = _carry_out(action, item)
+            item.state, item.reason = _carry_out(action, item, session)
             item.reason = item.reason[:1000]
             item.save(update_fields=("state", "reason", "run_id"))
     except TransactionTooLong as error:
@@ -82,6 +86,19 @@ def _carry_out_next(action_id: UUID) -> BulkItem | None:
     return item
 
 
+def _next_item(action_id: UUID) -> BulkItem | None:
+    """The first waiting item of an action."""
+    items = BulkItem.objects.filter(action=action_id, state=BulkItem.State.WAITING)
+    return items.order_by("number").first()
+
+
+def _lock_session(item: BulkItem) -> Session | None:
+    """The session of an item, locked until the transaction ends. None if the project has no such session."""
+    sessions = Session.objects.select_for_update(no_key=True)
+    project = BulkAction.objects.filter(pk=item.action_id).values("project")
+    return sessions.filter(pk=item.session_id, project__in=project).first()
+
+
 def _lock(action_id: UUID) -> BulkAction | None:
     """The action, locked until the transaction ends. None if it has ended."""
     active = BulkAction.objects.active().filter(pk=action_id)
@@ -92,9 +109,13 @@ def _lock(action_id: UUID) -> BulkAction | None:
     return action
 
 
-def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
+def _carry_out(action: BulkAction, item: BulkItem, session: Session | None) -> Outcome:
     try:
-        return _compress(action, item) if action.kind == action.Kind.COMPRESS else _change(action, item)
+        if session is None:
+            raise NotFound(f"There is no session {item.session_id}.")
+        if action.kind == action.Kind.COMPRESS:
+            return _compress(action, item)
+        return _change(action, session)
     except PlayheadError as error:
         if isinstance(error, StorageFailed):
             raise
@@ -106,9 +127,8 @@ def _carry_out(action: BulkAction, item: BulkItem) -> Outcome:
         return BulkItem.State.FAILED, "The server failed to do this. The reason is in the server's log."
 
 
-def _change(action: BulkAction, item: BulkItem) -> Outcome:
+def _change(action: BulkAction, session: Session) -> Outcome:
     """Changes the session's tags or status if necessary."""
-    session = lock_session(action.project, item.session_id)
     kinds, statuses = BulkAction.Kind, Session.Status
     has_tag, is_archived = action.tag in session.tags, session.status == statuses.ARCHIVED
     rules: dict[str, tuple[bool, str, dict[str, object]]] = {

@@ -26,6 +26,7 @@ from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.changes import record_run_change
 from historyapp.services.compression.items import reset_failed
+from historyapp.services.compression.locks import lock_run
 from historyapp.services.compression.request import (
     AcceptedRun,
     ChosenModel,
@@ -206,8 +207,8 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
     """
     check_disk_space()
     with writing():
-        run = CompressionRun.objects.select_for_update().get(pk=run.pk)
-        session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
+        run = lock_run(run.pk)
+        session = run.session
         check_open(session)
         if run.active or run.state == run.State.SUCCEEDED:
             raise Conflict("There is nothing to retry: the compression has not failed.", state=run.state)

@@ -24,6 +24,7 @@ from historyapp.services.compression.items import (
     fail_waiting,
     waits_for_reset,
 )
+from historyapp.services.compression.locks import lock_run
 from historyapp.services.compression.start import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult, add_note
 from historyapp.services.statements import update_items
@@ -108,13 +109,13 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
     """Stores results in one short transaction. If another worker has an item, only its cost is stored."""
     by_item = {result.item: result for result in results}
     with writing():
-        run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
+        run = lock_run(run_id)
         items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
         claimed = ((item, by_item[item.pk]) for item in items.order_by("number"))
         done = [(item, result) for item, result in claimed if not result.interrupted]
         answered = run.tokens_out or any(result.draft or result.usage.tokens_in for result in results)
         ending = [result for result in results if result.fatal or (result.unreachable and not answered)]
-        head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
+        head = run.session.head
         for item, result in done:
             item.claim = item.claimed_until = None
             spent = result.usage.cost
@@ -134,7 +135,7 @@ def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> S
         if error:
             failed = fail_waiting(run, error)
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
-        if changed:  # at the end, because agents that append wait for this lock
+        if changed:
             increase_revisions(run.session_id, changed)
             record_change(run.session, ChangeKind.SUMMARIES)
         record_run_change(run)
@@ -218,11 +219,10 @@ def finish_run(run_id: UUID) -> bool:
     now = timezone.now()
     digested = _summaries_to_digest(run_id)
     with writing():
-        run = CompressionRun.objects.select_for_update().get(pk=run_id)
+        run = lock_run(run_id)
+        session = run.session
         if not run.active:
             return False
-        # Every transaction locks the run before the session.
-        session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
         if run.items.open().exists():
             return run.items.claimable(claim_now()).exists()
         if waits_for_reset(run):
@@ -259,10 +259,13 @@ def abort_run(run_id: UUID, reason: str) -> None:
     """
     now = timezone.now()
     with writing():
-        run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
-        if run is None or not run.active or run.items.in_progress(claim_now()).exists():
+        try:
+            run = lock_run(run_id)
+        except CompressionRun.DoesNotExist:
             return
-        session = Session.objects.select_for_update(no_key=True).get(pk=run.session_id)
+        session = run.session
+        if not run.active or run.items.in_progress(claim_now()).exists():
+            return
         run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
         run.finished_at, run.note = now, f"{reason} {RETRY_ADVICE}"
         run.save(update_fields=("state", "finished_at", "note"))

@@ -40,7 +40,7 @@ from historyapp.services.rewinds import begin_fork, check_depth, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.subagents import LINKED_AT_ONCE, link_subagents
 from historyapp.services.summaries import increase_revisions
-from historyapp.services.transactions import write_in_parts, writing
+from historyapp.services.transactions import lock_together, write_in_parts, writing
 
 MAX_VARIANTS = 50
 """The maximum number of sessions that share an id and begin differently."""
@@ -338,8 +338,8 @@ class ImportJob:
             return  # a file may name a session as its own ancestor
         with writing():
             if Session.objects.filter(pk=parent, project=self.project).exists():
+                increase_revisions(parent, {source.session_id})
                 Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
-                increase_revisions(parent)
 
 
 def _would_start_itself(session: UUID, parent: UUID) -> bool:
@@ -357,7 +357,7 @@ def _would_start_itself(session: UUID, parent: UUID) -> bool:
 
 def _link_children(source: ImportSource, ids: Sequence[UUID]) -> None:
     rows = Session.objects.filter(pk__in=ids, project=source.project_id)
-    list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))  # in every writer's order
+    lock_together(rows)
     rows.update(spawned_by=source.session_id, revision=F("revision") + 1)
 
 
