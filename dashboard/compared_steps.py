@@ -6,7 +6,7 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from dashboard.rendering.blocks import DIFF, IMAGE, Block, Folder
-from dashboard.rendering.step import CALLS, ENTRIES, load_inputs
+from dashboard.rendering.step import CALLS, load_inputs
 from dashboard.rendering.values import MAX_FIELDS, content_text
 from historyapp.core import entries as core
 from historyapp.core.episodes import Episode, group_episodes
@@ -15,6 +15,7 @@ from historyapp.core.text import preview
 from historyapp.core.text_diff import MAX_COMPARED, MAX_STEP, is_partial, text_diff
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
+from historyapp.models.step_entries import MAX_ENTRIES
 from historyapp.services.step_pairs import PairPlace
 
 
@@ -116,7 +117,7 @@ def _recorded_step(history: History, number: int) -> _RecordedStep:
     *before, row = history.rows(number - 1, number) or [history.row(number)]
     after, end = row.first_position - 1, row.last_position + 1
     entries = live_entries(
-        history.lineage, core.STEP_KINDS, after=after, before=end, limit=ENTRIES, metadata=()
+        history.lineage, core.STEP_KINDS, after=after, before=end, limit=MAX_ENTRIES, metadata=()
     )
     step = next(iter(group_episodes(list(entries), number)))
     inputs = ""

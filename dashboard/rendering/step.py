@@ -23,6 +23,7 @@ from dashboard.tools.base import CallBlocks, Card, RecordedCall
 from historyapp.core import entries as core
 from historyapp.core.call_subjects import CallSubject
 from historyapp.core.content import are_parts
+from historyapp.core.conversation import results_of_calls
 from historyapp.core.dates import known_time
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
@@ -36,7 +37,7 @@ from historyapp.core.usage import Usage, reports_too_few, usage_of
 from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.relatives import started_by
-from historyapp.models.sql import live_entries
+from historyapp.models.step_entries import MAX_ENTRIES, shown_entries
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
@@ -45,8 +46,6 @@ CALLS = 20
 """The maximum number of parallel tool calls shown at once."""
 SUMMARIES = 10
 """The maximum number of summaries shown of one step, the narrowest first."""
-ENTRIES = 2_000
-"""The maximum number of entries read of one step."""
 _REVIEW_TEXTS = ("analysis", "supervision")
 
 
@@ -142,7 +141,7 @@ class StepView:
 def load_step(
     history: History, number: int, first_call: int = 0, *, may_be_summarised: bool = True
 ) -> StepView:
-    """The step with at most :data:`CALLS` of its tool calls, in four queries.
+    """The step with at most :data:`CALLS` of its tool calls, in four queries, or six if it has many entries.
 
     Args:
         may_be_summarised: False if the caller knows that no summary covers the step.
@@ -152,10 +151,8 @@ def load_step(
     """
     number = history.resolve(number)
     *before, row = history.rows(number - 1, number) or [history.row(number)]  # a damaged database may lack it
-    after, before_next = row.first_position - 1, row.last_position + 1
-    entries = list(
-        live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
-    )
+    shown = range(first_call, first_call + CALLS)
+    entries = shown_entries(history.lineage, row.first_position, row.last_position, shown)
     covering = _covering(history, row) if may_be_summarised else []
     episode = next(iter(group_episodes(entries, row.number)))
     episode = episode if history.visible.inputs else without_hidden_texts(episode)
@@ -279,7 +276,7 @@ def raw_blocks(history: History, number: int) -> list[Block]:
     folder, blocks = Folder(), []
     row = history.row(history.resolve(number))
     after, before = row.first_position - 1, row.last_position + 1
-    for entry in history.entries(after=after, before=before, kinds=core.STEP_KINDS, limit=ENTRIES):
+    for entry in history.entries(after=after, before=before, kinds=core.STEP_KINDS, limit=MAX_ENTRIES):
         raw = {
             "position": entry.position,
             "kind": entry.kind,
@@ -317,9 +314,10 @@ def draw_calls(
     """At most :data:`CALLS` of a step's calls, from ``first_call``. ``diffs``: by the calls' ids."""
     answered = {call_id for received in step.received for call_id in received.calls}
     ids = [tool_call.id for tool_call in step.output.tool_calls] or [""]
-    results = dict(enumerate(zip(ids, step.turn.results, strict=False)))
+    stop = min(len(calls), first_call + CALLS)
+    results = dict(enumerate(zip(ids[:stop], results_of_calls(step.output, step.received), strict=False)))
     views = []
-    for index in range(first_call, min(len(calls), first_call + CALLS)):
+    for index in range(first_call, stop):
         id, result = results.get(index, ("", None))
         result = result if id in answered else None
         diff = diffs[id].text if result and id in diffs else ""

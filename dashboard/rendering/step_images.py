@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from dashboard.rendering.blocks import Block, Folder
-from dashboard.rendering.step import BETWEEN_STEPS, ENTRIES, draw_calls, input_blocks
+from dashboard.rendering.step import BETWEEN_STEPS, draw_calls, input_blocks
 from historyapp.core import entries as core
 from historyapp.core.episodes import group_episodes
 from historyapp.core.hidden_texts import without_hidden_texts
 from historyapp.models.history import History
 from historyapp.models.long_rows import count_read
 from historyapp.models.sql import each_live_entry
+from historyapp.models.step_entries import MAX_ENTRIES
 
 _INPUT, _RESULT = re.compile(r"input-(\d{1,9})-image\d{1,9}"), re.compile(r"result-(\d{1,9})-")
 
@@ -43,7 +44,7 @@ def _draw_call(history: History, number: int, index: int, folder: Folder) -> Non
     number = history.resolve(number)
     row = history.row(number)
     entries = each_live_entry(history.lineage, core.STEP_KINDS, row.first_position, row.last_position)
-    only = _with_result(islice(entries, ENTRIES), index)
+    only = _with_result(islice(entries, MAX_ENTRIES), index)
     step = next(iter(group_episodes(only, number)))
     step = step if history.visible.inputs else without_hidden_texts(step)
     output = step.output

@@ -153,10 +153,10 @@ def turn_of(
         overall: remarks on the results as a whole.
     """
     remarks = [*(f"Overall: {text}" for text in overall), *map(late_text, late_results(received))]
-    return Turn(position, output, tuple(_results(output, received)), tuple(remarks))
+    return Turn(position, output, tuple(results_of_calls(output, received)), tuple(remarks))
 
 
-def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[ToolResult]:
+def results_of_calls(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[ToolResult]:
     """One result for each call. A result that answers several calls has its text under the first."""
     answers = {call_id: answered for answered in received for call_id in answered.calls}
     shown: set[str] = set()

@@ -42,6 +42,7 @@ KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
 _WITHOUT_METADATA = _ENTRIES.replace("metadata", "'{}' AS metadata")
+_STORED_BODIES = "SELECT position, kind, body FROM historyapp_entry WHERE "
 _WINDOW = (
     "SELECT position, kind, created_at, tokens, metadata, "
     "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END AS body FROM historyapp_entry WHERE "
@@ -112,6 +113,33 @@ def live_entries(
             limit -= len(entries)
             if limit <= 0:
                 return
+
+
+def live_entries_at(
+    lineage: Lineage, kinds: Sequence[str], positions: Iterable[int], metadata: tuple[str, ...]
+) -> Iterator[Entry]:
+    """The live entries of some kinds at some positions, oldest first. For ``metadata`` see
+    :func:`live_entries`.
+    """
+    spans = (span for position in sorted(positions) for span in lineage.between(position, position))
+    for batch in span_batches(spans, _WINDOW_SPANS):
+        yield from _entries(batch, kinds, "position", metadata)
+
+
+def stored_bodies(
+    lineage: Lineage, kinds: Sequence[str], after: int, before: int, limit: int
+) -> Iterator[tuple[int, str, str | bytes]]:
+    """The positions, kinds and stored bodies of the same entries as :func:`live_entries`.
+
+    The caller unpacks the bodies and counts what it has read.
+    """
+    for batch in span_batches(spans_between(lineage, after, before)):
+        statement, values = _entries_statement(batch, kinds, f"position LIMIT {limit}", _STORED_BODIES)
+        for row in long_rows(statement, values, "position", keep_open=True):
+            yield row
+            limit -= 1
+        if limit <= 0:
+            return
 
 
 def each_live_entry(lineage: Lineage, kinds: Sequence[str], first: int, last: int) -> Iterator[Entry]:

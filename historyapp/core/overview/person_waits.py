@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from historyapp.core.dates import milliseconds_of
 from historyapp.core.entries import Entry, ModelOutput, ToolResults
-from historyapp.core.overview.approvals import approval_waits
+from historyapp.core.overview.approvals import approval_waits, asks_for_approval
 from historyapp.core.person_tools import MAX_NAMES, waits_for_person
 
 _NO_WAITS: Mapping[int, int] = MappingProxyType({})
@@ -47,6 +47,12 @@ def person_waits(entries: Sequence[Entry]) -> PersonWaits:
     answers = _answer_waits(entries, asking)
     approvals = {position: wait for position, wait in approvals.items() if position not in answers}
     return PersonWaits(approvals, answers, all(call.id in asking for call in output.tool_calls))
+
+
+def may_wait_for_person(output: ModelOutput) -> bool:
+    """Whether a step with this output may have waited for a person."""
+    asks = any(asks_for_approval(tool_call.arguments) for tool_call in output.tool_calls)
+    return asks or bool(_asking_calls(output))
 
 
 def _answer_waits(entries: Sequence[Entry], asking: set[str | None]) -> dict[int, int]:
