@@ -1,4 +1,4 @@
-"""Limits what a browser must lay out at once. Chromium takes quadratic time for five kinds of text.
+"""Limits what a browser must lay out at once. Chromium takes quadratic time for six kinds of text.
 
 - Combining marks on one letter: 40,000 of them stopped a page for up to ten seconds.
 - Characters that are joined to the one before them as marks are, for one picture: skin tones of emoji, and
@@ -7,21 +7,31 @@
 - Words of more lines in which each character depends on the next, because the font has a space of its own
   for the pair or no such character: it shapes the rest of the word again for each line. "AVAV..." of 54,000
   letters took 132 s in nested quotes on a phone, and 55,000 brackets 18 s.
+- A text whose characters come from several fonts in turn, with spaces: it looks for the beginning of each
+  line from the beginning of the text. 60,000 characters of emoji and spaces took 39 s.
 - A paragraph that often changes its direction: 60,000 characters took 3 s.
 
-The first four are words, which :func:`with_breaks` divides. The fifth is any text for which :func:`turns`
-is true: at most :data:`MAX_TURNING` characters of it are in one element. ``static/export/layout.js`` does
-the same. Lines take linear time, but much of it: :func:`page_end` limits both.
+The first four are words, and the fifth is a text between two tags; :func:`with_breaks` divides both. The
+sixth is any text for which :func:`turns` is true: at most :data:`MAX_TURNING` characters of it are in one
+element. ``static/export/layout.js`` does the same. Lines take linear time, but much of it: :func:`page_end`
+limits both.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from unicodedata import category
 
 from django.utils.safestring import SafeString, mark_safe
 
 MAX_WORD = 100
 """Characters without a space that a browser shapes, and divides into words, at once. Few words are longer."""
+MAX_STRETCH = 250
+"""Characters of a text that may need many fonts, after which a space ends what a browser shapes at once.
+30,000 characters of emoji and spaces take 0.2 s, without breaks 3.2 s."""
+MAX_FOREIGN, MAX_CHANGES = 8_000, 5_000
+"""A text may need many fonts if it has more characters outside ASCII, or if more of its characters are from
+another block of 128 than the one before. An ordinary text of 1,500 words has 3,000 such changes."""
 MAX_TURNING = 10_000
 """Characters of a text with characters from right to left that a browser puts in order at once."""
 MAX_LINES = 2_000
@@ -47,6 +57,8 @@ _LONG_WORD = re.compile(rf"(?<![^ \t\n])[^ \t\n]{{{MAX_WORD + 1}}}")
 _WORD = re.compile(rf"<wbr>|(?:[^ \t\n<]++|(?!<wbr>){_TAG})++")
 _PART = re.compile(rf"(?:(?:{_TAG})*+{_CHARACTER}){{1,{MAX_WORD}}}(?:(?:{_TAG})++\Z)?|(?:{_TAG})++")
 _UNIT = re.compile(rf"{_TAG}|{_CHARACTER}")
+_LONG_TEXT = re.compile(rf"{_TAG}|[^<]{{{MAX_CHANGES + 1},}}+")
+_STRETCH = re.compile(rf"[^<]{{{MAX_STRETCH}}}[^ \t\n<]{{,{MAX_WORD}}}+[ \t\n]")
 
 
 def turns(text: str) -> bool:
@@ -83,15 +95,17 @@ def page_characters(text: str) -> int:
 
 
 def with_breaks(html: SafeString) -> SafeString:
-    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters, and after :data:`MAX_JOINED`
-    characters that are joined.
+    """The HTML with ``<wbr>`` in words of more than :data:`MAX_WORD` characters, after :data:`MAX_JOINED`
+    characters that are joined, and after :data:`MAX_STRETCH` characters of a text that may need many fonts.
 
     The text, and so what readers copy and find, stays the same.
     """
-    is_shaped = not html.isascii() and SHAPED.search(html)
-    if not is_shaped and not _LONG_WORD.search(_TAGS.sub("", html)):
-        return html
-    return mark_safe(_WORD.sub(_divided, html))  # noqa: S308 only <wbr> is added, outside of tags
+    divided: str = html
+    if (not html.isascii() and SHAPED.search(html)) or _LONG_WORD.search(_TAGS.sub("", html)):
+        divided = _WORD.sub(_divided, html)
+    if _foreign(divided) > MAX_CHANGES // 2:
+        divided = _LONG_TEXT.sub(_in_stretches, divided)
+    return mark_safe(divided)  # noqa: S308 only <wbr> is added, outside of tags
 
 
 def with_few_joined(html: str) -> str:
@@ -118,6 +132,26 @@ def _divided(word: re.Match[str]) -> str:
         pieces.append(unit)
         length += is_character
     return "".join(pieces)
+
+
+def _foreign(text: str) -> int:
+    """How many characters are outside ASCII."""
+    return 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+
+
+def _in_stretches(text: re.Match[str]) -> str:
+    if text[0][0] == "<" or not _may_need_many_fonts(text[0]):
+        return text[0]
+    return _STRETCH.sub(r"\g<0><wbr>", text[0])
+
+
+def _may_need_many_fonts(text: str) -> bool:
+    foreign = _foreign(text)
+    if not MAX_CHANGES // 2 < foreign <= MAX_FOREIGN:
+        return foreign > MAX_FOREIGN
+    blocks = [ord(character) >> 7 for character in text]
+    changes = [block != before for before, block in pairwise(blocks)]
+    return sum(changes) > MAX_CHANGES
 
 
 def _counted(html: str) -> Iterator[tuple[str, int]]:

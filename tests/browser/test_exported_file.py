@@ -148,14 +148,23 @@ def test_texts_that_browsers_lay_out_slowly_are_divided_and_stay_the_same(open_f
         "tones": tones,
         "wide": "e\u0301 " + "\uff08" * 9_000,
         "letters": "AV" * 9_000,
+        "fonts": "\u30a2 " * 3_000,
         "ordinary": "word " * 5_000 + "w" * 100 + "\n" * 2_000,
     }
     page = open_file(ModelOutput(tool_calls=(ToolCall(id="a", name="Note", arguments=texts),)))
     shown = page.locator("#step .call pre")
     assert [node.text_content() for node in shown.all()] == list(texts.values())
     longest = "(pre) => Math.max(...[...pre.childNodes].map((node) => node.textContent.length))"
-    assert [shown.nth(index).evaluate(longest) for index in range(6)] == [17, 100, 10_000, 27, 103, 100]
-    assert shown.nth(6).locator("wbr, span").count() == 0
+    assert [shown.nth(index).evaluate(longest) for index in range(7)] == [
+        17,
+        100,
+        10_000,
+        27,
+        103,
+        100,
+        252,
+    ]
+    assert shown.nth(7).locator("wbr, span").count() == 0
 
 
 def test_text_of_agents_is_shown_as_text_and_missing_parts_are_named(open_file: Open) -> None:

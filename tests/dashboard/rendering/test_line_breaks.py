@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import PAGE_CHARACTERS, Block
 from dashboard.rendering.line_breaks import (
+    MAX_CHANGES,
+    MAX_FOREIGN,
     MAX_JOINED,
     MAX_LINES,
+    MAX_STRETCH,
     MAX_TURNING,
     MAX_WORD,
     SHAPED,
@@ -158,3 +161,26 @@ def test_pages_of_a_text_from_right_to_left_are_shorter_and_follow_each_other(te
 def test_a_match_in_a_long_line_from_right_to_left_is_on_its_page() -> None:
     shown = WholeText("\u05d0a" * 10_000 + "needle" + "\u05d0a" * 10_000, "needle")
     assert "<mark>needle</mark>" in shown.html.replace("<wbr>", "")
+
+
+@pytest.mark.parametrize("word", ["\u30a2 ", "\U0001f469 ", "a\u30a2\n", "\u30a2&amp;\t", "\u0525\u0526 "])
+@pytest.mark.parametrize("words", [3_000, 20_000])
+def test_a_text_that_may_need_many_fonts_is_shaped_in_stretches(word: str, words: int) -> None:
+    """60,000 characters of emoji and spaces stopped a page for 39 seconds."""
+    text = word * words
+    html = mark_safe(f'<p title="{text}">{text}</p><p>{text}')
+    shown = with_breaks(html)
+    assert shown.replace("<wbr>", "") == html
+    assert f'<p title="{text}">' in shown
+    stretches = re.split("<[^<>]*>", shown)
+    assert max(map(len, stretches)) <= MAX_STRETCH + len(word)
+    assert all(stretch[-1:] in (*"\t\n ", "") for stretch in stretches)
+    assert with_breaks(shown) == shown
+
+
+def test_texts_with_fewer_foreign_characters_have_no_breaks() -> None:
+    text = "\u00e4\u00f6\u00fc abcd " * (MAX_FOREIGN // 3)
+    assert MAX_FOREIGN - 3 <= sum(not character.isascii() for character in text) <= MAX_FOREIGN
+    few = text[: MAX_CHANGES * 4]
+    assert with_breaks(mark_safe(few)) == few
+    assert "<wbr>" in with_breaks(mark_safe(text))
