@@ -1,7 +1,10 @@
 """The clocks that decide when work is due, and whether a claim on work has expired."""
 
+import json
+import os
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -59,11 +62,15 @@ def elapsed() -> float:
 
 
 class JumpWatch:
-    """Notices that the machine's clock was set while this process runs."""
+    """Notices that the machine's clock was set since a process of this data folder compared it first.
+
+    Processes start on demand. So what they know is in a file, which ends with the start of the machine.
+    """
 
     def __init__(self) -> None:
         self._offset = _offset()
         self._set_at: float | None = None
+        self._is_read = False
 
     def was_just_set(self) -> bool:
         """Whether the clock was set by more than a minute within the last ten minutes, or since the last
@@ -73,10 +80,36 @@ class JumpWatch:
         """
         if not on_sqlite() or sys.platform != "linux":
             return False
+        if not self._is_read:
+            self._read()
         offset = _offset()
         if abs(offset - self._offset) > MAX_CORRECTION:
             self._offset, self._set_at = offset, elapsed()
+            self._write()
         return self._set_at is not None and elapsed() - self._set_at < UNCERTAIN_SECONDS
+
+    def _read(self) -> None:
+        self._is_read = True
+        try:
+            known = json.loads(_jumps_file().read_text())
+            if known["boot"] == _boot_id():
+                offset, set_at = float(known["offset"]), known["set_at"]
+                self._offset, self._set_at = offset, None if set_at is None else float(set_at)
+                return
+        except (OSError, ValueError, TypeError, KeyError):
+            pass  # it does not exist yet, or is damaged
+        self._write()
+
+    def _write(self) -> None:
+        known = {"boot": _boot_id(), "offset": self._offset, "set_at": self._set_at}
+        draft = _jumps_file().with_suffix(f".{os.getpid()}")
+        with suppress(OSError):  # a full disk, for example: this process knows it anyway
+            draft.write_text(json.dumps(known))
+            draft.replace(_jumps_file())
+
+
+def _jumps_file() -> Path:
+    return Path(settings.PLAYHEAD_HOME, "clock.json")
 
 
 def _offset() -> float:
@@ -89,8 +122,13 @@ CLOCK = JumpWatch()
 @cache
 def _start_day() -> datetime | None:
     """A day for this start of the machine; None if the system does not tell its starts apart."""
+    id = _boot_id()
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=crc32(id.encode()) % _DAYS) if id else None
+
+
+def _boot_id() -> str:
+    """The id of this start of the machine; empty if the system does not tell its starts apart."""
     try:
-        id = _BOOT_ID.read_bytes()
+        return _BOOT_ID.read_text()
     except OSError:
-        return None
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=crc32(id) % _DAYS)
+        return ""

@@ -1,8 +1,10 @@
 """A clock that jumps, forwards or backwards, loses no entry, repeats no request and wedges no worker."""
 
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +27,7 @@ from historyapp.models import (
     database_clock,
 )
 from historyapp.models import Worker as WorkerRow
-from historyapp.models.database_clock import CLOCK, UNCERTAIN_SECONDS
+from historyapp.models.database_clock import CLOCK, UNCERTAIN_SECONDS, JumpWatch
 from historyapp.models.history import History
 from historyapp.services import idempotency
 from historyapp.services.append import append
@@ -80,6 +82,52 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
         offset = by
 
     return jump
+
+
+@on_sqlite_and_linux
+def test_a_process_that_starts_after_a_jump_knows_of_it(
+    jump: Jump, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that started after an idle minute deleted all changes, and a cap began a new day."""
+    settings.PLAYHEAD_HOME = tmp_path
+    first, *later = [JumpWatch() for _ in range(2)]
+    assert not first.was_just_set()
+    jump(FUTURE)
+    later += [JumpWatch() for _ in range(2)]
+    assert all(watch.was_just_set() for watch in later)
+    assert first.was_just_set()
+    pass_seconds(monkeypatch, UNCERTAIN_SECONDS + 1)
+    for watch in (first, *later):
+        watch._offset -= UNCERTAIN_SECONDS + 1
+    assert not any(watch.was_just_set() for watch in (first, *later))
+    assert [path.name for path in tmp_path.iterdir()] == ["clock.json"]
+
+
+@on_sqlite_and_linux
+@pytest.mark.parametrize("damage", ["", "{}", "[]", '{"boot": 1}', "clock.json is missing"])
+def test_a_clock_file_that_is_damaged_or_of_an_earlier_start_is_written_again(
+    jump: Jump, settings: Any, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PLAYHEAD_HOME = tmp_path
+    JumpWatch().was_just_set()
+    file = tmp_path / "clock.json"
+    file.write_text(damage)
+    jump(FUTURE)
+    assert not JumpWatch().was_just_set()
+    known = file.read_text()
+    assert json.loads(known)["set_at"] is None
+    monkeypatch.setattr(database_clock, "_boot_id", lambda: "another start")
+    assert not JumpWatch().was_just_set()
+    assert file.read_text() != known
+
+
+@on_sqlite_and_linux
+def test_a_data_folder_without_room_hides_no_jump(jump: Jump, settings: Any, tmp_path: Path) -> None:
+    settings.PLAYHEAD_HOME = tmp_path / "missing"
+    watch = JumpWatch()
+    assert not watch.was_just_set()
+    jump(PAST)
+    assert watch.was_just_set()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.management.command_line import PlayheadCommand, advice_on, whole_number
 from historyapp.models import Session
+from historyapp.models.database_clock import CLOCK
 from historyapp.running_servers import orphan_listens
 from historyapp.server import EVERYWHERE, STOP_SECONDS, CannotListen, claim
 from historyapp.services.bootstrap import Bootstrap, bootstrap, startup_lock
@@ -68,6 +69,7 @@ class Command(PlayheadCommand):
                 f"The database {name} is damaged: {damage}. Restore a backup, or see "
                 '"Faults of the database" in docs/operations.md.'
             )
+        CLOCK.was_just_set()  # so that later processes know that the clock was set after this start
         bootstrapped = self._prepare_database()
         address = f"http://{_bracketed(EVERYWHERE.get(host, host))}:{port}"
 
