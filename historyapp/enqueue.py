@@ -16,7 +16,7 @@ from django.db import Error
 from historyapp.core.origins import VERSION as NAMES_VERSION
 from historyapp.lag import QUEUE
 from historyapp.models.history import History
-from historyapp.models.origins import indexed_up_to
+from historyapp.models.indexed_entries import indexed_up_to
 from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.redis_values import in_time
 from historyapp.services.imports.reports import FileReport

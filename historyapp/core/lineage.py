@@ -13,8 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from historyapp.core.fork_parts import ForkParts
 
 BLOCK = 16
 """Spans, or pointers of one level, that are stored in one place."""
@@ -67,6 +70,10 @@ def _no_owners() -> tuple[str, ...]:
     return ()
 
 
+def _no_parts() -> "ForkParts | None":
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """Live spans. The newest are in memory; older ones are loaded on demand."""
@@ -81,6 +88,8 @@ class Lineage:
     """Loads several lineages at once; ``load`` then returns them without a query."""
     may_own: Callable[[], tuple[str, ...]] = field(default=_no_owners, compare=False, repr=False)
     """Returns the sessions that may own entries of a long lineage, oldest first; empty if not known."""
+    parts: Callable[[], "ForkParts | None"] = field(default=_no_parts, compare=False, repr=False)
+    """Returns the newest shared spans of a fork if they are known without reading them, otherwise None."""
     totals: dict[tuple[str, int], Mapping[str, Any] | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -98,12 +107,13 @@ class Lineage:
         load: Load = _load_nothing,
         load_all: ReadAll = _read_each,
         may_own: Callable[[], tuple[str, ...]] = _no_owners,
+        known_parts: Callable[[], "ForkParts | None"] = _no_parts,
     ) -> "Lineage":
         """From what is stored: rows ``[session, first, last]``, or the form of :meth:`dump`."""
         parts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {"spans": stored}
         spans = tuple([Span(str(s), int(a), int(b)) for s, a, b in parts["spans"]])
         older = tuple([tuple(map(SpanBlock._make, level)) for level in parts.get("older", ())])
-        return cls(spans, older, load, load_all, may_own)
+        return cls(spans, older, load, load_all, may_own, known_parts)
 
     def dump(self) -> Any:
         """The form in which a session stores it: rows, or rows and pointers if there are older spans."""
@@ -165,6 +175,8 @@ class Lineage:
         while True:
             index = _index(blocks, position)
             levels[level] = blocks[:index]
+            if level == 0 and (parts := self.known_older(blocks[index].first)):
+                return tuple(parts.between(blocks[index].first, position))
             stored = self.load(blocks[index].session, blocks[index].position)
             if level == 0:
                 return stored.newest
@@ -217,6 +229,8 @@ class Lineage:
     def _span_at(self, position: int) -> Span | None:
         spans = self.newest
         if self.older and position < spans[0].first:
+            if parts := self.known_older(position):
+                return parts.at(position)
             spans = ()
             for level, blocks in enumerate(self.older):
                 if blocks and blocks[0].first <= position:
@@ -225,8 +239,24 @@ class Lineage:
         index = _index(spans, position)
         return spans[index] if index >= 0 and position <= spans[index].last else None
 
+    def known_older(self, first: int) -> "ForkParts | None":
+        """The spans before ``newest``, if they are known from a position on. They may end later.
+
+        If the first entry of ``newest`` directly follows shared entries or is one of them, all of those
+        before it are live.
+        """
+        parts = self.parts() if self.older else None
+        if parts is None or parts.firsts[0] > max(1, first) or self.newest[0].first > parts.last + 1:
+            return None
+        return parts
+
     def between(self, first: int, last: int, *, newest_first: bool = False) -> Iterator[Span]:
         """The parts of spans between two positions (both included), loaded as they are consumed."""
+        if parts := self.known_older(first):
+            older = parts.between(first, min(last, self.newest[0].first - 1), newest_first=newest_first)
+            newest = _clipped(self.newest, first, last, newest_first=newest_first)
+            yield from chain(newest, older) if newest_first else chain(older, newest)
+            return
         level_before = self.newest[0].first if self.newest else 1
         older_levels: list[tuple[int, tuple[SpanBlock, ...], int]] = []
         for level, blocks in enumerate(self.older):

@@ -22,6 +22,8 @@ def spans_at(lineage: Lineage, positions: Iterable[int]) -> dict[int, Span]:
     first_newest = bisect_left(remaining, lineage.newest[0].first) if lineage.newest else len(remaining)
     spans = dict(_in_spans(lineage.newest, remaining[first_newest:]))
     del remaining[first_newest:]
+    if remaining and (parts := lineage.known_older(remaining[0])):
+        return spans | {position: span for position in remaining if (span := parts.at(position))}
     pending: list[_PendingBlock] = []
     for level, blocks in enumerate(lineage.older):
         if blocks:

@@ -54,6 +54,11 @@ def name_of(place: int) -> int:
     return place >> POSITION_BITS
 
 
+def names_of(places: Iterable[int]) -> set[int]:
+    """As :func:`name_of`, for many places: the indexes of sixty forks have thousands."""
+    return {place >> POSITION_BITS for place in places}
+
+
 def group_at(place: int) -> Group:
     """The group of a place."""
     return "action" if place & _ACTION else "own" if place & _OWN else "given"
@@ -79,12 +84,13 @@ def unpack_places(stored: bytes | memoryview) -> list[int]:
     """The places of a page, ascending."""
     if not hasattr(_codecs, "decompressor"):
         _codecs.decompressor = ZstdDecompressor()
-    planes: bytes = _codecs.decompressor.decompress(bytes(stored))
+    planes: bytes = _codecs.decompressor.decompress(stored)
     count = len(planes) // _WIDTH
     raw = bytearray(len(planes))
     for byte in range(_WIDTH):
         raw[byte::_WIDTH] = planes[byte * count : (byte + 1) * count]
-    distances = array("Q", bytes(raw))
+    distances = array("Q")
+    distances.frombytes(raw)
     if sys.byteorder == "big":
         distances.byteswap()
     return list(accumulate(distances))

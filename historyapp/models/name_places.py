@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from historyapp.core.name_pages import Group, name_of, unpack_places
+from historyapp.core.name_pages import Group, names_of, unpack_places
 from historyapp.models.sql import fetch_all
 
 NameGroup = tuple[int, Group]
@@ -69,7 +69,7 @@ class PlaceReader:
         pages = [page for run in self._runs.values() for page in run]
         if self._unsaved or not self._runs or any(page.after or not page.is_first for page in pages):
             return () if self._is_empty and not self._unsaved else names.values()
-        found = {name_of(place) for page in pages for place in page.places}
+        found = set[int]().union(*[names_of(page.places) for page in pages])
         return [names[name] for name in names.keys() & found]
 
     def add_pages(self, pages: Iterable[tuple[int, _Page]]) -> None:

@@ -10,10 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, get_args
-from uuid import UUID
 
 from django.db import models
-from django.db.models import Sum
 
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.name_pages import GROUPS, Group, group_at, name_of, place_of, position_of
@@ -21,6 +19,7 @@ from historyapp.core.origins import VERSION
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import session_value, uuid_text
 from historyapp.models.name_places import NameGroup, PlaceReader, load_places
+from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
@@ -43,10 +42,6 @@ SELECT step.index_id, step.position, step.number, step.unseen, step.gone
 FROM spans CROSS JOIN historyapp_stepnames AS step
 WHERE step.index_id = spans.index_id AND step.position BETWEEN spans.first AND spans.last
 ORDER BY step.position LIMIT %s
-"""
-_POSITIONS = """
-SELECT session.id, session.fork_position, name.position, name.version FROM historyapp_session AS session
-LEFT JOIN historyapp_nameindex AS name ON name.session_id = session.id WHERE session.id IN ({})
 """
 
 
@@ -175,7 +170,7 @@ def indexed_ranges(
     """As :func:`indexed_spans`, for several ranges of positions. One query for the indexes of all."""
     in_ranges = [list(islice(lineage.between(*part, newest_first=True), MAX_SPANS)) for part in ranges]
     ids = [session_value(session) for session in {span.session for spans in in_ranges for span in spans}]
-    rows = fetch_all(_INDEXES.format(", ".join(["%s"] * len(ids))), [*ids, VERSION]) if ids else ()
+    rows = run_sql(_INDEXES.format(", ".join(["%s"] * len(ids))), [*ids, VERSION]) if ids else ()
     index_of = {uuid_text(session): _IndexedTo(*row) for session, *row in rows}
     for one in unsaved:
         index = one.name_index
@@ -191,42 +186,6 @@ def _with_indexes(spans: list[Span], index_of: dict[str, _IndexedTo]) -> tuple[S
         is_complete = is_complete and indexed_to.position >= span.last
         is_complete = is_complete and not 0 < indexed_to.unread <= span.last
     return indexed, is_complete
-
-
-def indexed_up_to(lineage: Lineage) -> int:
-    """The sum of the positions up to which the sessions of a lineage are indexed. Grows with each chunk."""
-    owners = map(UUID, lineage.owners)
-    result = NameIndex.objects.filter(session__in=owners, version=VERSION).aggregate(sum=Sum("position"))
-    return int(result["sum"] or 0)
-
-
-class MissingEntries(NamedTuple):
-    """The entries of a session that are missing in the index."""
-
-    session: UUID
-    after: int
-    last: int
-
-
-def missing_entries(lineage: Lineage) -> list[MissingEntries]:
-    """The missing entries of each session, oldest first. One query, which reads no spans: a session has one
-    for each rewind."""
-    own = {span.session: span.last for span in lineage.newest}
-    ids = lineage.owners or lineage.sessions
-    in_list = ", ".join(["%s"] * len(ids))
-    rows = fetch_all(_POSITIONS.format(in_list), list(map(session_value, ids))) if ids else ()
-    positions = {uuid_text(session): row for session, *row in rows}
-    missing, end = list[MissingEntries](), lineage.last
-    for session in reversed(ids):
-        if session not in positions:  # it was deleted meanwhile
-            continue
-        fork_position, position, version = positions[session]
-        last = end if lineage.older else own[session]
-        after = position if version == VERSION else fork_position
-        if after < last and fork_position < last:
-            missing.append(MissingEntries(UUID(session), after, last))
-        end = min(end, fork_position)
-    return missing[::-1]
 
 
 def key_places(spans: Spans, keys: Collection[int], unsaved: Sequence[Unsaved] = ()) -> dict[int, KeyPlaces]:
@@ -249,6 +208,8 @@ def key_places(spans: Spans, keys: Collection[int], unsaved: Sequence[Unsaved] =
 
 def _possible(parts: Sequence[_IndexPart], pairs: Collection[NameGroup]) -> list[Collection[NameGroup]]:
     """The pairs that may have places in each part."""
+    if not pairs:
+        return [() for _ in parts]
     names = {name_of(place_of(*pair, 0)): pair for pair in pairs}
     if len(parts) > 1:  # indexes of one page need no more
         load_places((reader, (place_of(*pair, 0),)) for pair in [*pairs][:1] for reader, _ in parts)

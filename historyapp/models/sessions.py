@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import models
 from django.db.models.functions import StrIndex
 from django.db.models.lookups import GreaterThan
 from django.utils import timezone
@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.entries import KINDS
 from historyapp.core.errors import Invalid
-from historyapp.core.json import load_dumped
+from historyapp.core.fork_parts import ForkParts
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
 from historyapp.core.run_places import folder_of, repository_of
@@ -25,6 +25,7 @@ from historyapp.models.ancestors import (
     ancestor_spans,
     ancestors,
     ancestors_with,
+    cached_fork_parts,
     cached_fork_points,
     revisions,
 )
@@ -32,12 +33,9 @@ from historyapp.models.fields import (
     ComputedText,
     FoldedText,
     JSONText,
-    at_places,
-    session_value,
-    unpack,
-    uuid_text,
 )
 from historyapp.models.projects import Project
+from historyapp.models.stored_lineages import stored_at_forks, stored_at_rewinds
 
 RARE_KINDS = tuple([kind for kind in KINDS if kind not in ("model_output", "tool_results")])
 """Kinds with their own index. A new rare kind needs a migration."""
@@ -47,9 +45,6 @@ SORTED_COLUMNS = (
 """Columns to sort lists by. The time of the newest entry has a separate index."""
 _PLACES_AT_ONCE = 400
 """The maximum number of places of one query. SQLite accepts a few hundred conditions."""
-_REWINDS = "SELECT session_id, position, body FROM historyapp_entry WHERE kind = 'rewind'"
-_FORK_SPANS = "SELECT id, fork_spans FROM historyapp_session WHERE id IN"
-
 
 LARGE_COLUMNS = ("metadata", "settings", "tail", "closed_spans", "fork_spans", "search_text", "strip")
 """Columns that can be large. Lists load those that they need."""
@@ -313,7 +308,7 @@ class Session(models.Model):
 
     def stored_lineage(self, stored: Any) -> Lineage:
         """The lineage stored in ``fork_spans``, ``closed_spans`` or one of this session's rewinds."""
-        return Lineage.of(stored, self._load, self._load_all, self._all_owners)
+        return Lineage.of(stored, self._load, self._load_all, self._all_owners, self._known_parts)
 
     def parts_with(self, kind: str, last: int) -> Iterator[Span]:
         """The spans, one for each session, that may have live rows of a rare kind. Newest first.
@@ -337,6 +332,13 @@ class Session(models.Model):
         """This session and the sessions it was forked from, with the rare kinds of entries that each has."""
         return ancestors(self.pk, RARE_KINDS, self.forked_from_id)
 
+    def _known_parts(self) -> ForkParts | None:
+        return self._fork_parts
+
+    @cached_property
+    def _fork_parts(self) -> ForkParts | None:
+        return cached_fork_parts(self.pk) if self.forked_from_id is not None else None
+
     @cached_property
     def _loaded(self) -> dict[tuple[str, int], Lineage]:
         return {}  # entries and fork points never change
@@ -351,13 +353,14 @@ class Session(models.Model):
     def _load_all(self, places: Iterable[tuple[str, int]]) -> None:
         """Reads and caches these lineages, hundreds in one query. Fork points take another query."""
         missing = [place for place in set(places) if place not in self._loaded]
-        known_forks = cached_fork_points(self.pk) if missing and self.forked_from_id is not None else set()
+        is_fork = bool(missing) and self.forked_from_id is not None
+        known_forks = cached_fork_points(self.pk, missing) if is_fork else set()
         for start in range(0, len(missing), _PLACES_AT_ONCE):
             batch = set(missing[start : start + _PLACES_AT_ONCE])
             others = batch - known_forks
-            stored = _stored_at_rewinds(others) if others else {}
+            stored = stored_at_rewinds(others) if others else {}
             if forks := batch - stored.keys():
-                spans = _stored_at_forks({session for session, _ in forks})
+                spans = stored_at_forks({session for session, _ in forks})
                 stored |= {(session, position): spans[session] for session, position in forks}
             self._loaded.update({place: self.stored_lineage(value) for place, value in stored.items()})
 
@@ -368,26 +371,6 @@ class Session(models.Model):
     def rewinds(self) -> "models.QuerySet[Any]":
         """This session's own rewind entries."""
         return self.entries.filter(kind="rewind")
-
-
-def _stored_at_rewinds(places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Any]:
-    """The lineages stored at rewinds. Written in SQL, because a page reads fifty."""
-    where, values = at_places(places)
-    with connection.cursor() as cursor:
-        cursor.execute(f"{_REWINDS} AND ({where})", values)
-        return {
-            (uuid_text(session), position): load_dumped(unpack(body))
-            for session, position, body in cursor.fetchall()
-        }
-
-
-def _stored_at_forks(sessions: Collection[str]) -> dict[str, Any]:
-    """The lineages stored at the fork points of sessions."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"{_FORK_SPANS} ({', '.join(['%s'] * len(sessions))})", [*map(session_value, sessions)]
-        )
-        return {uuid_text(session): load_dumped(stored) for session, stored in cursor.fetchall()}
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:

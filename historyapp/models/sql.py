@@ -22,6 +22,8 @@ from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
 from historyapp.models.fields import (
     as_uuid,
+    owners_table,
+    owners_value,
     session_value,
     sized_body,
     sized_fields,
@@ -30,10 +32,11 @@ from historyapp.models.fields import (
     uuid_value,
 )
 from historyapp.models.keys import ApiKey
-from historyapp.models.long_rows import count_read, long_rows
+from historyapp.models.long_rows import SPANS, count_read, long_rows
 from historyapp.models.projects import Project
 from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import RARE_KINDS, Session
+from historyapp.models.vendor import on_sqlite
 
 M = TypeVar("M", bound=Model)
 
@@ -243,8 +246,11 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[tuple[LogRow, in
     """Rows, each with the bytes that were read for it."""
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
     values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
-    kinds = ", ".join(["%s"] * len(READ))
-    statement = f"{_WINDOW}({where}) AND kind IN ({kinds}) ORDER BY position DESC LIMIT {limit}"
+    select, kinds = _WINDOW, ", ".join(["%s"] * len(READ))
+    if len(spans) > 1 and on_sqlite():  # a fifth faster than sixty conditions
+        where = "session_id = span.column1 AND position BETWEEN span.column2 AND span.column3"
+        select = select.replace("FROM ", f"FROM (VALUES {', '.join(['(%s, %s, %s)'] * len(spans))}){SPANS}")
+    statement = f"{select}({where}) AND kind IN ({kinds}) ORDER BY position DESC LIMIT {limit}"
     columns = ("body", "metadata")
     for row in long_rows(statement, [*values, *READ], "position DESC", columns, keep_open=True):
         yield _log_row(row)
@@ -292,13 +298,21 @@ def outline_rows(
     sessions: Sequence[str], first: int, last: int, limit: int | None = None
 ) -> list[OutlineRow]:
     """At most ``limit`` rows of steps ``first`` to ``last`` of some sessions, live or not."""
-    rows = _rows_numbered(_OUTLINE_ROWS, sessions, range(first, last + 1), limit)
+    rows = _rows_numbered(_of_owners(_OUTLINE_ROWS), sessions, range(first, last + 1), limit)
     return [OutlineRow(*row) for row in rows]
 
 
 def row_places(sessions: Sequence[str], numbers: Sequence[int], limit: int | None = None) -> list[RowPlace]:
     """The places of at most ``limit`` rows of steps with these numbers, live or not."""
-    return [RowPlace(*row) for row in _rows_numbered(_ROW_PLACES, sessions, numbers, limit)]
+    rows = _rows_numbered(_of_owners(_ROW_PLACES), sessions, numbers, limit)
+    return [RowPlace(*row) for row in rows]
+
+
+@cache
+def _of_owners(select: str) -> str:
+    """A query of a table for its rows of many sessions, see :func:`historyapp.models.fields.owners_table`."""
+    columns, table = select.removesuffix(" WHERE ").split(" FROM ")
+    return f"{columns} FROM {owners_table()} CROSS JOIN {table} WHERE session_id = owner.value AND "
 
 
 def _rows_numbered(
@@ -308,10 +322,8 @@ def _rows_numbered(
         where, values = "number BETWEEN %s AND %s", [numbers[0], numbers[-1]] if numbers else [1, 0]
     else:
         where, values = f"number IN ({', '.join(['%s'] * len(numbers))})", [*numbers]
-    where += f" AND session_id IN ({', '.join(['%s'] * len(sessions))})"
     where += "" if limit is None else f" LIMIT {limit}"
-    ids = [session_value(session) for session in sessions]
-    rows = fetch_all(select + where, [*values, *ids]) if ids and values else []
+    rows = run_sql(select + where, [owners_value(sessions), *values]) if sessions and values else []
     read_id = cache(as_uuid)
     return ((read_id(id), *row) for id, *row in rows)
 

@@ -28,8 +28,9 @@ from historyapp.core.origins import (
     names_in,
 )
 from historyapp.models import NameIndex, NamePage, NameRun, Session, StepNames
+from historyapp.models.indexed_entries import MissingEntries, missing_entries
 from historyapp.models.long_rows import AT_ONCE
-from historyapp.models.origins import MissingEntries, Unsaved, indexed_spans, key_places, missing_entries
+from historyapp.models.origins import Unsaved, indexed_spans, key_places
 from historyapp.models.own_rows import OwnRow, own_rows
 from historyapp.models.sql import WINDOW_KEYS
 from historyapp.services.names.merges import merge_runs
