@@ -236,8 +236,8 @@ def test_reads_of_a_fork_of_forks_take_few_queries(deep_fork: Session) -> None:
         assert len(Summary.objects.covering(past.session, past.lineage, (1, 10))) == 1
 
     assert queries(read_rare) <= 16
-    # The rows with this number in 80 sessions, two levels of fork points without a look for rewinds, the row.
-    assert queries(lambda: past.row(20)) <= 4
+    # The rows with this number in 80 sessions, and the row.
+    assert queries(lambda: past.row(20)) <= 2
     assert past.row(20).call_preview == "step20()"
     assert failure(past, 20, True).step == 23
     with CaptureQueriesContext(connection) as captured:
@@ -255,8 +255,8 @@ def revision_of_chain(session: Session) -> int:
 def test_a_search_for_summaries_loads_no_spans_if_there_are_too_many_to_query(deep_fork: Session) -> None:
     past = history(deep_fork)
     assert past.session.ancestors
-    # The sessions with summaries, their summaries, a block of spans for the one that was found, and its text.
-    assert queries(lambda: Summary.objects.page(past.session, past.lineage, 10)) == 5
+    # The sessions with summaries, their summaries, and the text of the one that was found.
+    assert queries(lambda: Summary.objects.page(past.session, past.lineage, 10)) == 4
     assert past.lineage.min_spans_from(1) == len(past.lineage.spans)
     assert past.lineage.min_spans_from(past.lineage.last) <= 1
 
