@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from historyapp.core.lineage import Span
+from historyapp.core.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

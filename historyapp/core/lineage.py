@@ -14,29 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from historyapp.core.fork_parts import ForkParts
+from historyapp.core.fork_parts import ForkParts
+from historyapp.core.spans import Span as Span
 
 BLOCK = 16
 """Spans, or pointers of one level, that are stored in one place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The entries ``first`` to ``last`` (both included) that were appended to ``session``."""
-
-    session: str
-    first: int
-    last: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.first <= self.last:
-            raise ValueError(f"a span needs 1 <= first <= last, not {self.first}..{self.last}")
-
-    def __len__(self) -> int:
-        return self.last - self.first + 1
 
 
 class SpanBlock(NamedTuple):
@@ -70,7 +54,7 @@ def _no_owners() -> tuple[str, ...]:
     return ()
 
 
-def _no_parts() -> "ForkParts | None":
+def _no_parts() -> ForkParts | None:
     return None
 
 
@@ -88,7 +72,7 @@ class Lineage:
     """Loads several lineages at once; ``load`` then returns them without a query."""
     may_own: Callable[[], tuple[str, ...]] = field(default=_no_owners, compare=False, repr=False)
     """Returns the sessions that may own entries of a long lineage, oldest first; empty if not known."""
-    parts: Callable[[], "ForkParts | None"] = field(default=_no_parts, compare=False, repr=False)
+    parts: Callable[[], ForkParts | None] = field(default=_no_parts, compare=False, repr=False)
     """Returns the newest shared spans of a fork if they are known without reading them, otherwise None."""
     totals: dict[tuple[str, int], Mapping[str, Any] | None] = field(
         default_factory=dict, compare=False, repr=False
@@ -107,7 +91,7 @@ class Lineage:
         load: Load = _load_nothing,
         load_all: ReadAll = _read_each,
         may_own: Callable[[], tuple[str, ...]] = _no_owners,
-        known_parts: Callable[[], "ForkParts | None"] = _no_parts,
+        known_parts: Callable[[], ForkParts | None] = _no_parts,
     ) -> "Lineage":
         """From what is stored: rows ``[session, first, last]``, or the form of :meth:`dump`."""
         parts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {"spans": stored}
@@ -239,7 +223,7 @@ class Lineage:
         index = _index(spans, position)
         return spans[index] if index >= 0 and position <= spans[index].last else None
 
-    def known_older(self, first: int) -> "ForkParts | None":
+    def known_older(self, first: int) -> ForkParts | None:
         """The spans before ``newest``, if they are known from a position on. They may end later.
 
         If the first entry of ``newest`` directly follows shared entries or is one of them, all of those
