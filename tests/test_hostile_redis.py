@@ -252,6 +252,7 @@ def test_runs_leave_a_slow_redis_alone(
     monkeypatch.setattr(cache, "get", hang if access == "get" else lambda _: None)
     monkeypatch.setattr(cache, "set", hang)
     monkeypatch.setattr("limits.storage.RedisStorage.acquire_entry", hang)
+    monkeypatch.setattr("limits.storage.RedisStorage.get_moving_window", hang)
     limit = LimitReached("Wait.", provider="openai", status=429)
     reservation = Reservation(Payer(uuid4(), uuid4()), "gpt-5-mini")
     try:

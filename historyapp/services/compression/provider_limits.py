@@ -87,9 +87,15 @@ def _pause_key(model: str, project: UUID | None = None) -> str:
     return f"playhead:pause:{quote(model)}" + (f":{project}" if project else "")
 
 
-def wait_for_provider(provider: str, model: str, project: UUID) -> None:
+def wait_for_provider(
+    provider: str, model: str, project: UUID, check: Callable[[], None] = lambda: None
+) -> None:
     """Waits until the model's pause for the project is over, then for the provider's rate limit in our
-    settings, if any."""
+    settings, if any.
+
+    Args:
+        check: called after each wait for the rate limit. What it raises ends the wait.
+    """
     pause = pause_of(model, project)
     if pause > 0:
         sleep(pause)
@@ -97,32 +103,53 @@ def wait_for_provider(provider: str, model: str, project: UUID) -> None:
     if limit is None:
         return
     rate = parse(limit)
-    while (wait := _seconds_to_wait(rate, provider)) > 0:
+    while (wait := _seconds_to_wait(rate, provider, project)) > 0:
         time.sleep(wait)
+        check()
 
 
-def _seconds_to_wait(rate: RateLimitItem, provider: str) -> float:
+def _seconds_to_wait(rate: RateLimitItem, provider: str, project: UUID) -> float:
     """Counts a model call, if the rate limit allows one now. Otherwise returns the seconds until the next
     attempt."""
+    windows = _windows(rate, provider, project)
     if settings.REDIS_URL:
-        ask: Callable[[], float | None] = lambda: _ask(  # noqa: E731
-            provider_limiter(settings.REDIS_URL), rate, provider
-        )
+        ask: Callable[[], float | None] = lambda: _ask(provider_limiter(settings.REDIS_URL), windows)  # noqa: E731
         shared = _from_redis(ask, None)
         if shared is not None:
             if not shared:
-                provider_limiter(_OWN).hit(rate, "playhead", provider)
+                _hit(provider_limiter(_OWN), windows)
             return shared
-    return _ask(provider_limiter(_OWN), rate, provider)
+    return _ask(provider_limiter(_OWN), windows)
 
 
-def _ask(limiter: MovingWindowRateLimiter, rate: RateLimitItem, provider: str) -> float:
-    if limiter.hit(rate, "playhead", provider):
+_Windows = tuple[tuple[RateLimitItem, tuple[str, ...]], ...]
+"""Rate limits, each with the names of what it counts."""
+
+
+def _windows(rate: RateLimitItem, provider: str, project: UUID) -> _Windows:
+    """The limit of all projects, and that of one: three quarters of it. So a call of another project need not
+    wait until the calls of a long run are old enough."""
+    share = type(rate)(rate.amount - rate.amount // 4, rate.multiples)
+    return (rate, ("playhead", provider)), (share, ("playhead", provider, str(project)))
+
+
+def _ask(limiter: MovingWindowRateLimiter, windows: _Windows) -> float:
+    full = [(rate, names) for rate, names in windows if not limiter.test(rate, *names)]
+    if not full and _hit(limiter, windows):
         return 0.0
-    wait = limiter.get_window_stats(rate, "playhead", provider).reset_time - time.time()
-    if wait > rate.get_expiry() + 1:  # the clock was set back
-        limiter.clear(rate, "playhead", provider)
+    wait = 0.0
+    for rate, names in full:
+        seconds = limiter.get_window_stats(rate, *names).reset_time - time.time()
+        if seconds > rate.get_expiry() + 1:  # the clock was set back
+            limiter.clear(rate, *names)
+        wait = max(wait, seconds)
     return max(0.05, min(wait, 1))
+
+
+def _hit(limiter: MovingWindowRateLimiter, windows: _Windows) -> bool:
+    """Counts a call. False if another worker has taken the last one of all projects meanwhile."""
+    (rate, names), (share, names_of_project) = windows
+    return limiter.hit(rate, *names) and (limiter.hit(share, *names_of_project) or True)
 
 
 class _Warned:

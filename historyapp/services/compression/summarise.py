@@ -282,7 +282,7 @@ class MeteredModel:
         formatted = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, formatted.context, prompt.max_output_tokens, formatted.options)
         project = self._payer.project_id if self._payer else NO_PROJECT
-        wait_for_provider(provider, self._model, project)
+        wait_for_provider(provider, self._model, project, self._check_allowed)
         schema = dump_json(prompt.answer_schema) if prompt.answer_schema else ""
         tokens = sum(map(self._meter.count, (prompt.instruction, prompt.material, schema)))
         reservation = self._reserve(tokens, prompt.max_output_tokens)

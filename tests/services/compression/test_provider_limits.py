@@ -102,3 +102,29 @@ def test_calls_that_redis_has_allowed_count_when_it_no_longer_responds(
     working.clear()
     with pytest.raises(Refused):
         wait_for_provider("openai", MODEL, PROJECT)
+
+
+def test_one_project_leaves_others_a_quarter_of_a_rate_limit(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single call waited a minute while long runs of another project took the whole limit."""
+    settings.PLAYHEAD_RATE_LIMITS = {"openai": "8/hour"}
+    monkeypatch.setattr(time, "sleep", refuse)
+    for _ in range(6):
+        wait_for_provider("openai", MODEL, PROJECT)
+    for _ in range(2):
+        with pytest.raises(Refused):
+            wait_for_provider("openai", MODEL, PROJECT)
+        wait_for_provider("openai", MODEL, OTHER)
+    with pytest.raises(Refused):
+        wait_for_provider("openai", MODEL, OTHER)
+
+
+def test_a_wait_for_a_rate_limit_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for _ in range(2):
+        wait_for_provider("openai", MODEL, PROJECT)
+    with pytest.raises(Refused):
+        wait_for_provider("openai", MODEL, PROJECT, lambda: refuse(0))
+    assert len(waits) == 1
