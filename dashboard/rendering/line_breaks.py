@@ -140,12 +140,13 @@ def _foreign(text: str) -> int:
 
 
 def _in_stretches(text: re.Match[str]) -> str:
-    if text[0][0] == "<" or not _may_need_many_fonts(text[0]):
+    if text[0][0] == "<" or not may_need_many_fonts(text[0]):
         return text[0]
     return _STRETCH.sub(r"\g<0><wbr>", text[0])
 
 
-def _may_need_many_fonts(text: str) -> bool:
+def may_need_many_fonts(text: str) -> bool:
+    """Whether a browser could take quadratic time for a text whose characters are from several fonts."""
     foreign = _foreign(text)
     if not MAX_CHANGES // 2 < foreign <= MAX_FOREIGN:
         return foreign > MAX_FOREIGN

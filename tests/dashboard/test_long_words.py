@@ -50,6 +50,13 @@ def test_a_field_does_not_wrap_lines_of_very_long_words() -> None:
     assert "wrap" not in shown(f"<textarea>{ordinary * 3}</textarea>")
 
 
+def test_a_field_does_not_wrap_lines_of_a_text_that_may_need_many_fonts() -> None:
+    """60,000 characters of emoji and spaces in the summary that somebody edits took 4 s, unwrapped 0.7 s."""
+    field = '<textarea name="text">{0}</textarea>'
+    assert shown(field.format("\U0001f469 " * 3_000)).startswith('<textarea wrap="off" name="text">')
+    assert "wrap" not in shown(field.format("\u0441\u043b\u043e\u0432\u043e " * 1_000))
+
+
 def test_a_tag_of_a_field_keeps_its_quotes_and_a_text_its_letters() -> None:
     joiners = "\u200d" * 3 * MAX_JOINED
     field = f'<textarea placeholder="a{joiners}" name="text">a{joiners}&lt;b</textarea>'
