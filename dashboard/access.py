@@ -126,7 +126,8 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """A session of any project that the person is in; ``has_active_run``: whether a compression is running.
 
     A share link reaches only its own session. If it hides inputs, the title is hidden too, because
-    many titles are the beginning of the first input.
+    many titles are the beginning of the first input. If it ends at a position, so are the status and the
+    revision, which show that the session has changed since.
 
     Raises:
         NotFound: when there is no such session, or it belongs to another project.
@@ -144,5 +145,7 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
         share.session = session
         if not share.with_inputs and session.title:
             session.title = HIDDEN_TITLE
+        if share.as_of is not None:
+            session.status, session.revision = Session.Status.LIVE, 0
     request.found_session = session
     return session

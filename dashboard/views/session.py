@@ -171,7 +171,8 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     """The first steps of the take that the rewind at a position cut off."""
     history = find_history(request, session_id)
     session = history.session
-    if not 1 <= position <= session.head:
+    last = session.head if history.as_of is None else history.as_of
+    if not 1 <= position <= last:
         raise Invalid(f"The session has no rewind at position {position}.")
     chosen = next((take for take in takes(history) if take.rewind.position == position), None)
     if chosen is None:
@@ -187,16 +188,19 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
 @signed_in
 @require_safe
 def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The changes of a session's page since ``revision``; 204 if there are none.
+    """The changes of a session's page since ``revision``; 204 if there are none, as always through a share
+    link that ends at a position.
 
     The page has the playhead at ``step`` and shows ``steps`` steps. The newest of them may have changed. The
     reader has seen ``seen`` of them. Without htmx: the page with the playhead at the newest step.
     """
-    session = find_session(request, session_id)
-    if request.htmx and request.GET.get("revision") == str(session.revision):
-        return HttpResponse(status=204)
+    session, share = find_session(request, session_id), share_of(request)
+    if request.htmx:
+        has_ended = share is not None and share.as_of is not None
+        if has_ended or request.GET.get("revision") == str(session.revision):
+            return HttpResponse(status=204)
     form, view = read_filter(request.GET), read_timeline_form(request.GET)
-    location = replace(newest_step(session, share_of(request)), filter=form, timeline=view)
+    location = replace(newest_step(session, share), filter=form, timeline=view)
     if not request.htmx:
         return redirect(location.address)
     step, shown_steps, seen = (read_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))
