@@ -190,7 +190,7 @@ class RunOverview:
 
     @cached_property
     def largest(self) -> int:
-        """The tokens of the largest billed input of the run and of its relatives; 0 without usage."""
+        """The tokens of the largest billed input, see :func:`largest_request`."""
         sizes = self.figures.sizes
         own = max((size for _, size in sizes.points), default=0) if sizes.reported else 0
         return largest_request(self.history, self.model, own)

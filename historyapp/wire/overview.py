@@ -93,8 +93,8 @@ class ContextSizeOut(ResponseModel):
     model: str
     window: int | None = Field(description="The usual window of the model in tokens; null if unknown.")
     window_at_least: int = Field(
-        description="The largest billed input of the run, its takes, forks "
-        "and the sessions that it was forked from; 0 without usage."
+        description="The largest billed input of the run up to `as_of`; 0 without usage. Takes, forks, later "
+        "steps and the sessions that it was forked from count only if they show that `window` is wrong."
     )
     steps_per_point: int
     points: list[tuple[int, int]] = Field(

@@ -32,8 +32,9 @@ class RequestWindowOut(ResponseModel):
         description="The model's window in tokens, as recorded, otherwise the usual one; null if unknown."
     )
     at_least: int = Field(
-        description="The least size of the window in tokens: the largest billed input of the run, its takes, "
-        "forks and the sessions that it was forked from; 0 without usage."
+        description="The least size of the window in tokens: the largest billed input of the run up to "
+        "`as_of`; 0 without usage. Takes, forks, later steps and the sessions that it was forked from count "
+        "only if they show that the model's usual window is wrong."
     )
 
 

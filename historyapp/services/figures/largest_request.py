@@ -20,7 +20,10 @@ MAX_OUTPUTS = 300
 
 
 def largest_request(history: History, model: str, largest: int) -> int:
-    """Tokens of the largest billed input that is known; 0 without usage.
+    """Tokens of the largest billed input of the history; 0 without usage.
+
+    Steps outside the history count only if they show that the model's usual window is wrong. Below it, they
+    would only show what happened later.
 
     Reads nothing more if the history shows alone that the model's window is not known, or if the reader uses
     a share link, and so may not know of other steps.
@@ -28,14 +31,16 @@ def largest_request(history: History, model: str, largest: int) -> int:
     Args:
         largest: tokens of the largest billed input of the history's own steps.
     """
-    if history.visible.is_shared or known_window(model, largest) is None:
+    window = known_window(model, largest)
+    if history.visible.is_shared or window is None:
         return largest
+    known = largest
     for session in _related(history):
         for metadata in newest_outputs(session, MAX_OUTPUTS):
             named = metadata.get("model")
             if is_same_model(named if isinstance(named, str) else "", model):
-                largest = max(largest, usage_of(metadata).input)
-    return largest
+                known = max(known, usage_of(metadata).input)
+    return known if known > window else largest
 
 
 def _related(history: History) -> list[UUID]:

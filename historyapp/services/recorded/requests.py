@@ -134,7 +134,7 @@ class RecordedRequest:
 
     @cached_property
     def largest(self) -> int:
-        """The largest billed input of the whole run and of its relatives; 0 if there is none.
+        """The largest billed input of the whole run, see :func:`largest_request`; 0 if there is none.
 
         The overview has the same figure: a later request shows that the window was larger all the time.
         """

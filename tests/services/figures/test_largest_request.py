@@ -51,6 +51,17 @@ def test_later_steps_takes_parents_and_forks_show_the_window(project: Project, s
     assert largest(session) == 400_000
 
 
+def test_steps_outside_the_history_that_fit_the_usual_window_do_not_count(project: Project) -> None:
+    """They would show how large later requests were."""
+    session = create_session(project)
+    append(project, session.pk, [used(90_000), used(148_000)])
+    child = fork(project, session.pk, at_step=1)
+    assert largest(child) == largest(session, as_of=1) == 90_000
+    rewind(project, session.pk, Target(to_step=1))
+    append(project, session.pk, [used(170_000)])
+    assert largest(child) == largest(session, as_of=1) == 90_000
+
+
 def test_another_model_shows_nothing(project: Project, session: Session) -> None:
     child = fork(project, session.pk, at_step=1)
     append(project, session.pk, [used(900_000, "gpt-5")])
