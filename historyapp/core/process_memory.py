@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -79,39 +79,59 @@ def return_free_memory() -> None:
         trim(0)
 
 
+class FileMapping(NamedTuple):
+    """A part of a file in memory, from one address to another."""
+
+    start: int
+    end: int
+    is_code: bool
+    """Otherwise it is constant data of a library."""
+
+
+_known_data: frozenset[FileMapping] = frozenset()
+"""The data of libraries that the last call of :func:`unmap_code` found."""
+
+
 def unmap_code() -> None:
-    """Removes pages of program code from the process.
+    """Removes pages of program code from the process, and constant data of libraries that it found before.
 
     The system keeps them in its own cache and maps them again, 16 at a time, when they are used. While they
     are mapped, it counts all of them as memory of the process, and reclaims them later than others.
 
-    Other files are left out: the loader changes data of libraries after it has mapped them, and SQLite may
-    unmap a database at any moment. Python never unloads a library.
+    The loader changes data of a library right after it has mapped them, so what was loaded since the last
+    call stays. Other files are left out: SQLite may unmap a database at any moment. Python never unloads a
+    library.
     """
+    global _known_data
     if sys.platform != "linux":
         return
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     try:
         with _MAPPINGS.open(errors="replace", newline="\n") as lines:
-            code = list(unchanged_code(lines))
+            unchanged = list(unchanged_mappings(lines))
     except OSError:  # some systems hide this file
         return
-    for start, end in code:
-        advise(start, end - start, _DONTNEED)
+    for mapping in unchanged:
+        if mapping.is_code or mapping in _known_data:
+            advise(mapping.start, mapping.end - mapping.start, _DONTNEED)
+    _known_data = frozenset(mapping for mapping in unchanged if not mapping.is_code)
 
 
-def unchanged_code(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """The addresses of mapped program code without pages that were changed, in memory or in swap.
+def unchanged_mappings(lines: Iterable[str]) -> Iterator[FileMapping]:
+    """Mapped program code, and constant data of libraries, without pages that were changed, in memory or in
+    swap.
 
     Args:
         lines: those of ``/proc/self/smaps``.
     """
-    mapping: tuple[int, int] | None = None
+    mapping: FileMapping | None = None
     for line in lines:
         if header := _MAPPING.match(line):
             is_code = header[3] == "r-xp" and header[4] != "0"
-            mapping = (int(header[1], 16), int(header[2], 16)) if is_code else None
+            is_data = header[3] == "r--p" and line.rstrip().endswith(".so")
+            start, end = int(header[1], 16), int(header[2], 16)
+            mapping = FileMapping(start, end, is_code) if is_code or is_data else None
             continue
         name, _, value = line.partition(":")
         if name == "Anonymous" and value.split() != ["0", "kB"]:

@@ -11,9 +11,10 @@ import pytest
 from historyapp.core import process_memory
 from historyapp.core.identifiers import identifiers
 from historyapp.core.process_memory import (
+    FileMapping,
     cached_while_busy,
     empty_unused_caches,
-    unchanged_code,
+    unchanged_mappings,
     unmap_code,
 )
 
@@ -63,35 +64,63 @@ def test_the_caches_of_words_are_used_and_can_be_emptied() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the list of mappings")
 def test_code_is_unmapped_and_can_be_used_again_while_data_stays(tmp_path: Path) -> None:
     path = tmp_path / "library"
+    code, data = mapped(path)
+    assert sorted(resident(path)) == [len(PAGES), len(PAGES)]
+    for _ in range(2):
+        unmap_code()
+        assert sorted(resident(path)) == [0, len(PAGES)]
+    assert code[:] == data[:] == PAGES
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the list of mappings")
+def test_constant_data_of_a_library_are_unmapped_once_it_is_surely_loaded(tmp_path: Path) -> None:
+    """The loader changes data after it has mapped them; a call at this moment must not undo that."""
+    path = tmp_path / "library.so"
+    code, data = mapped(path)
+    unmap_code()
+    assert sorted(resident(path)) == [0, len(PAGES)]
+    unmap_code()
+    assert resident(path) == [0, 0]
+    assert code[:] == data[:] == PAGES
+    loaded_later = mapped(tmp_path / "later.so")
+    unmap_code()
+    assert sorted(resident(tmp_path / "later.so")) == [0, len(PAGES)]
+    assert resident(path) == [0, 0]
+    del loaded_later
+
+
+@pytest.mark.parametrize(
+    ("header", "anonymous", "swap", "is_code"),
+    [
+        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/a\x85.so", 0, 0, True),
+        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/changed.so", 4, 0, None),
+        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/changed_and_swapped.so", 0, 4, None),
+        ("7f00-7f10 r--p 00000000 08:01 77 /lib/constant_data.so", 0, 0, False),
+        ("7f00-7f10 r--p 00000000 08:01 77 /lib/relocated_data.so", 8, 0, None),
+        ("7f00-7f10 r--s 00000000 08:01 77 /home/database.so", 0, 0, None),
+        ("7f00-7f10 r--p 00000000 08:01 77 /home/database", 0, 0, None),
+        ("7f00-7f10 r-xp 00000000 00:00 0 [vdso]", 0, 0, None),
+    ],
+)
+def test_only_unchanged_code_and_data_of_libraries_are_unmapped(
+    header: str, anonymous: int, swap: int, is_code: bool | None
+) -> None:
+    other = ["0001-0002 rw-p 00000000 08:01 78 /lib/other.so", "Anonymous: 8 kB", "Swap: 0 kB"]
+    lines = [*other, header, "Rss: 64 kB", f"Anonymous: {anonymous} kB", f"Swap: {swap} kB", *other]
+    assert list(unchanged_mappings(lines)) == (
+        [] if is_code is None else [FileMapping(0x7F00, 0x7F10, is_code)]
+    )
+
+
+def mapped(path: Path) -> tuple[mmap.mmap, mmap.mmap]:
+    """A file in memory as code and as constant data."""
     path.write_bytes(PAGES)
     with path.open("rb") as file:
         map_file = partial(mmap.mmap, file.fileno(), 0, flags=mmap.MAP_PRIVATE)
         code = map_file(prot=mmap.PROT_READ | mmap.PROT_EXEC)
         data = map_file(prot=mmap.PROT_READ)
     assert code[:] == data[:] == PAGES
-    assert sorted(resident(path)) == [len(PAGES), len(PAGES)]
-    unmap_code()
-    assert sorted(resident(path)) == [0, len(PAGES)]
-    assert code[:] == PAGES
-
-
-@pytest.mark.parametrize(
-    ("header", "anonymous", "swap", "is_unmapped"),
-    [
-        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/a\x85.so", 0, 0, True),
-        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/changed.so", 4, 0, False),
-        ("7f00-7f10 r-xp 00000000 08:01 77 /lib/changed_and_swapped.so", 0, 4, False),
-        ("7f00-7f10 r--p 00000000 08:01 77 /lib/relocated_data.so", 0, 0, False),
-        ("7f00-7f10 r--s 00000000 08:01 77 /home/database", 0, 0, False),
-        ("7f00-7f10 r-xp 00000000 00:00 0 [vdso]", 0, 0, False),
-    ],
-)
-def test_only_unchanged_code_of_files_is_unmapped(
-    header: str, anonymous: int, swap: int, is_unmapped: bool
-) -> None:
-    other = ["0001-0002 rw-p 00000000 08:01 78 /lib/other.so", "Anonymous: 8 kB", "Swap: 0 kB"]
-    lines = [*other, header, "Rss: 64 kB", f"Anonymous: {anonymous} kB", f"Swap: {swap} kB", *other]
-    assert list(unchanged_code(lines)) == ([(0x7F00, 0x7F10)] if is_unmapped else [])
+    return code, data
 
 
 def resident(path: Path) -> list[int]:
