@@ -99,7 +99,7 @@ class Progress(NamedTuple):
 
     def add_results(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
         """Pairs the results of one entry. Returns the new progress, and the calls of each result."""
-        if len(results) == 1 and results[0].tool_call_id is None:
+        if len(results) == 1:
             return self._add_result(results[0])
         pending, statuses = self.pending, self.statuses
         paired: list[PairedResult] = []
@@ -124,12 +124,16 @@ class Progress(NamedTuple):
         return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses)), paired
 
     def _add_result(self, result: ToolResult) -> tuple["Progress", list[PairedResult]]:
-        """As :meth:`add_results`, for a single result without an id, which answers all open calls."""
-        pending, earlier, status = self.pending, self.statuses, result.status
-        if not pending:
+        """As :meth:`add_results`, for a single result. Without an id, it answers all open calls."""
+        pending, earlier, status, id = self.pending, self.statuses, result.status, result.tool_call_id
+        if not pending or (id is not None and id not in pending):
             return self, [PairedResult(result)]
-        calls = ("",) if pending is _ONE_ACTION.pending else tuple(dict.fromkeys(pending))
         statuses = earlier if status in earlier else (*earlier, status)
+        if id is not None:
+            left = pending.without(id)
+            progress = Progress(left, statuses, "in_flight" if left else outcome_of(statuses))
+            return progress, [PairedResult(result, (id,))]
+        calls = ("",) if pending is _ONE_ACTION.pending else tuple(dict.fromkeys(pending))
         return Progress(NONE_OPEN, statuses, outcome_of(statuses)), [PairedResult(result, calls)]
 
 

@@ -4,6 +4,9 @@ from collections.abc import Collection
 from sys import getsizeof
 from typing import Any
 
+_FEW = 8
+"""Values of an object that are looked at one by one."""
+
 
 def memory_of(value: Any) -> int:
     """The bytes that a JSON value takes in memory, with everything in it.
@@ -13,14 +16,19 @@ def memory_of(value: Any) -> int:
     """
     size, pending = getsizeof(value), [value]
     for item in pending:
-        items: Collection[Any]
-        if type(item) is dict:
+        kind = type(item)
+        if kind is not dict and kind is not list:
+            continue
+        if kind is dict and len(item) < _FEW:  # most objects: a loop is faster than two sums and a list
+            for name, member in item.items():
+                size += getsizeof(name) + getsizeof(member)
+                if type(member) is list or type(member) is dict:
+                    pending.append(member)
+            continue
+        items: Collection[Any] = item
+        if kind is dict:
             size += sum(map(getsizeof, item))
             items = item.values()
-        elif type(item) is list:
-            items = item
-        else:
-            continue
         size += sum(map(getsizeof, items))
         pending += [value for value in items if type(value) is list or type(value) is dict]
     return size

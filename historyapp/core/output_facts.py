@@ -19,6 +19,8 @@ MAX_NAMES = 20
 """Names of tools in a row. Names of more than 100 characters end with "…"."""
 _LONG = 2_000
 """Tokens of an output. For the preview of a longer one, only the beginning of its tool calls becomes text."""
+_MANY = 50
+"""Tool calls. Of an output with more, only the beginning is written for a preview."""
 _READ_BY_PREVIEW = 1_000
 """Characters of this beginning. :func:`preview` reads at most 800."""
 
@@ -57,7 +59,8 @@ def output_facts(output: ModelOutput, tokens: int) -> OutputFacts:
 
 
 def _call_preview(output: ModelOutput, tokens: int) -> str:
-    return preview(calls_text(output) if tokens <= _LONG else calls_beginning(output, _READ_BY_PREVIEW))
+    is_short = tokens <= _LONG and len(output.tool_calls) <= _MANY
+    return preview(calls_text(output) if is_short else calls_beginning(output, _READ_BY_PREVIEW))
 
 
 def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:

@@ -2,9 +2,12 @@
 
 import tracemalloc
 from collections.abc import Callable
+from sys import getsizeof
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.json_memory import memory_of
@@ -67,3 +70,20 @@ def test_code_and_json_within_a_text_count_as_a_text() -> None:
     points = dump_json([{"x": number % 10, "y": 1} for number in range(MANY)])
     for text in (code, points):
         assert len(text) < memory_of({"outputs": text}) < 1.1 * len(text)
+
+
+def sum_of_sizes(value: Any) -> int:
+    members = [*value, *value.values()] if isinstance(value, dict) else value
+    return getsizeof(value) + (sum(map(sum_of_sizes, members)) if isinstance(value, (dict, list)) else 0)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda values: (
+            st.lists(values, max_size=12) | st.dictionaries(st.text(max_size=3), values, max_size=12)
+        ),
+    )
+)
+def test_each_value_counts_once(value: Any) -> None:
+    assert memory_of(value) == sum_of_sizes(value)

@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from historyapp.core import conversation, entries
 from historyapp.core.budget import RequestMeter
-from historyapp.core.conversation import late_results
+from historyapp.core.conversation import calls_text, late_results
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.formats import FORMATS
+from historyapp.core.output_facts import output_facts
 from historyapp.core.policies.clipping import clipped_step
+from historyapp.core.text import preview
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import calls, session
 
@@ -107,3 +109,16 @@ def test_the_turn_of_a_changed_step_is_made_again() -> None:
     (step,) = group_episodes(session(calls("a", "b")))
     assert step.turn is step.turn
     assert replace(step, output=calls("a")).turn.results == step.turn.results[:1]
+
+
+def test_the_preview_of_many_calls_writes_only_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = calls(*map(str, range(200)))
+    expected, written = preview(calls_text(output)), list[str]()
+
+    def record(name: str, arguments: object) -> str:
+        written.append(name)
+        return name
+
+    monkeypatch.setattr(conversation, "call_text", record)
+    assert output_facts(output, tokens=1).call_preview == expected
+    assert written == []

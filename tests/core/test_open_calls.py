@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.conversation import Progress
+from historyapp.core.conversation import PairedResult, Progress
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.open_calls import OpenCalls
 from historyapp.core.projection import Tail, advance
@@ -70,3 +70,16 @@ def test_the_work_for_the_rows_of_a_step_grows_linearly_with_its_calls() -> None
     assert tail.step
     assert (tail.step.status, len(tail.step.pending)) == ("success", 0)
     assert CALLS <= Counted.looks <= 40 * CALLS
+
+
+@given(IDS, st.lists(st.sampled_from("abcde"), min_size=1))
+def test_results_with_ids_answer_the_same_calls_in_one_entry_or_in_several(
+    ids: list[str], answered: list[str]
+) -> None:
+    results = [ToolResult(tool_call_id=id, status="success") for id in answered]
+    output = ModelOutput(tool_calls=tuple([ToolCall(id=id, name="read") for id in ids]))
+    one_by_one, pairs = Progress.begin(output), list[PairedResult]()
+    for result in results:
+        one_by_one, paired = one_by_one.add_results([result])
+        pairs += paired
+    assert Progress.begin(output).add_results(results) == (one_by_one, pairs)
