@@ -15,9 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import BooleanField, Q
-from django.db.models.expressions import RawSQL
+from django.db.models import Q
 
 from historyapp.core.call_subjects import Kind
 from historyapp.core.dates import UNDATED
@@ -31,6 +29,13 @@ from historyapp.models.history import History
 from historyapp.models.listed_steps import ListedSteps
 from historyapp.models.origins import Flag
 from historyapp.models.span_search import live_matches
+from historyapp.models.step_candidates import (
+    StepCandidate,
+    any_of,
+    few_spans,
+    in_few_spans,
+    rows_in_few_spans,
+)
 from historyapp.models.step_positions import have_few_rows
 from historyapp.models.turns import steps_of_turn
 
@@ -134,17 +139,6 @@ class MatchingSteps(NamedTuple):
     """Where to continue, or None if all steps have been compared."""
 
 
-class StepCandidate(NamedTuple):
-    number: int
-    anchor: int
-    status: str
-    started_at: datetime
-    tool_names: list[str]
-    likely_failure: str
-    kind: str
-    turn: int
-
-
 class StepSearch:
     """Searches the steps of a history with numbers in ``within``, in the direction of ``within``.
 
@@ -164,7 +158,7 @@ class StepSearch:
             lowest, highest = sorted((within[0], within[-1])) if within else (1, 0)
             both = range(max(lowest, of_turn.start), min(highest + 1, of_turn.stop))
             self.within = both if self.forwards else both[::-1]
-        self._sessions = history.lineage.owners
+        self._sessions, self._few_spans = history.lineage.owners, few_spans(history.lineage)
         self.listed = ListedSteps(history, step_filter, self.within)
 
     def find(self, limit: int, after: SearchCursor | None = None) -> MatchingSteps:
@@ -232,7 +226,11 @@ class StepSearch:
             batch = passing[start : start + at_once]
             rows = [step for step in batch if isinstance(step, Episode)]
             if len(rows) < len(batch):
-                live = Episode.objects.with_numbers(lineage, [step.number for step in batch])
+                live = (
+                    rows_in_few_spans(self._few_spans, session, batch)
+                    if self._few_spans
+                    else Episode.objects.with_numbers(lineage, [step.number for step in batch])
+                )
                 shown = {row.anchor: row for row in live if str(row.session_id) == session}
                 rows = [shown[step.anchor] for step in batch if step.anchor in shown]
             yield from rows
@@ -335,8 +333,10 @@ class StepSearch:
         rows = rows.filter(started_at__gte=self.step_filter.since) if self.step_filter.since else rows
         if self.step_filter.until:
             rows = rows.filter(started_at__gt=UNDATED, started_at__lt=self.step_filter.until)
-        size, following = _PAGES
         lineage = self.history.lineage
+        if self._few_spans and len(self.within) <= _COUNTED:  # few rows have these numbers, see _uses_spans
+            rows = in_few_spans(rows, self._few_spans, self._sessions[stream])
+        size, following = _PAGES
         # In a single span each step has one row, which is not read again.
         in_full = len(lineage.newest) == 1 and not lineage.older
         while page := self._page(rows, stream, after, size, in_full=in_full):
@@ -359,7 +359,7 @@ class StepSearch:
             rows = rows.filter(within, beyond | anchor)
         order = ("number", "anchor") if self.forwards else ("-number", "-anchor")
         queries = [rows.filter(condition).order_by(*order)[:size] for condition in self._indexed_conditions()]
-        query = queries[0] if len(queries) == 1 else _any_of(queries, self._sessions[stream])
+        query = queries[0] if len(queries) == 1 else any_of(queries, self._sessions[stream])
         steps: list[StepCandidate | Episode]
         if in_full:
             steps = list(query.defer("excerpt"))
@@ -379,22 +379,3 @@ class StepSearch:
         if self.step_filter.tool is not None:
             return [Q(tool=name) for name in sorted({preview(self.step_filter.tool, 100), SEVERAL_TOOLS})]
         return [Q()]
-
-
-def _any_of(queries: Sequence[Any], session: str) -> Any:
-    """The rows of a session that any of the queries finds, in one query.
-
-    With OR the database would sort all rows. Each of these queries stops after its first rows. PostgreSQL
-    collects the anchors in an array: it runs the queries again for each row of an IN where its statistics
-    say that the table is empty, as they do for some minutes after a first import.
-    """
-    statements, values = list[str](), list[Any]()
-    for number, query in enumerate(queries):
-        statement, own = query.values("anchor").query.sql_with_params()
-        statements.append(f"SELECT anchor FROM ({statement}) AS part_{number}")  # noqa: S608 made by Django
-        values += own
-    anchors = " UNION ALL ".join(statements)
-    collected = f"= ANY(ARRAY({anchors}))" if connection.vendor == "postgresql" else f"IN ({anchors})"
-    column = f"{connection.ops.quote_name(Episode._meta.db_table)}.anchor"
-    is_found = RawSQL(f"{column} {collected}", values, output_field=BooleanField())  # noqa: S611 made by Django
-    return Episode.objects.filter(is_found, session_id=UUID(session))

@@ -11,14 +11,15 @@ from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import ModelOutput
 from historyapp.core.strips import StripMark, load_strip
-from historyapp.models import Episode, Project, Session, episodes
+from historyapp.models import Episode, Project, Session, episodes, step_filters
 from historyapp.models.history import History
+from historyapp.models.step_filters import StepFilter, StepSearch
 from historyapp.models.strips import read_strip
 from historyapp.services import rewinds
 from historyapp.services.append import append, lock_session
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
-from tests.services.drafts import draft
+from tests.services.drafts import act, draft, failed, ok
 
 TAKES, STEPS = 50, 5
 
@@ -133,3 +134,23 @@ def test_the_strip_is_read_before_the_session_is_locked(
     changed = Session.objects.get(forked_from=retried) if change == "fork" else retried
     changed.refresh_from_db()
     assert load_strip(changed.strip) == one_by_one(History(changed)) != []
+
+
+def test_a_search_for_failed_steps_skips_the_failed_takes_of_a_step(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_filters, "_PAGES", (8, 16))
+    counts = []
+    for takes in (2, 12):
+        session = create_session(project)
+        append(project, session.pk, [act(), ok()])
+        for _ in range(takes):
+            append(project, session.pk, [act(), failed()])
+            rewind(project, session.pk, Target(to_step=1))
+        append(project, session.pk, [act(), failed(), act(), ok()] * 5)
+        history = History(Session.objects.get(pk=session.pk))
+        with CaptureQueriesContext(connection) as captured:
+            search = StepSearch(history, StepFilter(status="error"), range(1, 12))
+            assert [row.number for row in search.find(10).rows] == [2, 4, 6, 8, 10]
+        counts.append(len(captured))
+    assert counts == [4, 4], "to choose the index, the candidates, cut steps, and the rows"
