@@ -12,8 +12,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from historyapp.core.searchable import load_passages, may_contain
-from historyapp.models.fields import at_places, session_value, uuid_text
+from historyapp.models.fields import at_places, owners_table, owners_value, session_value, uuid_text
 from historyapp.models.long_rows import AT_ONCE, long_rows
+from historyapp.models.run_sql import run_sql
 from historyapp.models.sql import fetch_all
 from historyapp.models.text_blocks import ReadPassages, ordered, unpack_text
 
@@ -32,8 +33,9 @@ _AROUND = (
     "FROM historyapp_textblock WHERE session_id = %s ORDER BY first_position DESC LIMIT 1) AS newest"
 )
 _TOGETHER = (
-    "SELECT session_id, first_position, last_position, signature FROM historyapp_textblock "  # noqa: S608
-    f"WHERE session_id IN ({{marks}}) AND first_position <= %s LIMIT {_IN_ONE_DIRECTION}"
+    "SELECT session_id, first_position, last_position, signature "  # noqa: S608
+    "FROM {} CROSS JOIN historyapp_textblock "
+    f"WHERE session_id = owner.value AND first_position <= %s LIMIT {_IN_ONE_DIRECTION}"
 )
 _BETWEEN = _COLUMNS + " AND first_position BETWEEN %s AND %s ORDER BY {order} LIMIT %s"
 _TEXTS = "SELECT first_position, last_position, text FROM historyapp_textblock WHERE {where} ORDER BY {order}"
@@ -73,8 +75,7 @@ class PlacedSignature(NamedTuple):
 
 def signatures_together(sessions: Sequence[str], last: int) -> list[PlacedSignature] | None:
     """The signatures of several sessions up to a position, in order. None if they are many."""
-    values = [*map(session_value, sessions), last]
-    rows = fetch_all(_TOGETHER.format(marks=", ".join(["%s"] * len(sessions))), values)
+    rows = run_sql(_TOGETHER.format(owners_table()), [owners_value(sessions), last])
     if len(rows) == _IN_ONE_DIRECTION:
         return None
     rows.sort(key=itemgetter(1))
